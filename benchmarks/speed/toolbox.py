@@ -37,7 +37,7 @@ LEARNERS = {
     "projectron": ({"budget": BUDGET}, f"projectron -B {BUDGET}"),
     "projectronpp": ({"budget": BUDGET}, f"projectronpp -B {BUDGET}"),
     "nogd": ({"budget": BUDGET, "rank": 200, "eta": ETA}, f"nogd -B {BUDGET} -knogd 200 -eta {ETA} -eta1 {ETA}"),
-    "fogd": ({"n_components": 4000, "eta": 5e-4}, "fogd -D 4000 -eta 0.0005"),
+    "fogd": ({"n_components": 4000, "eta": 4000 * 5e-4}, "fogd -D 4000 -eta 0.0005"),
 }
 
 

@@ -7,24 +7,23 @@ using namespace ks;
 
 namespace {
 
-// Frequencies W (d, D), what multiplies with them, and whether a second thread may take a half of them; where leading directions are
-// damped, psi (n, k) of the rows, and strips (2 strips, k width).
-template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, bool, Maybe<Matrix<const T>>, Maybe<Matrix<const T>>>;
+// Frequencies W (d, D) and what multiplies with them; where leading directions are damped, psi (n, k) of the rows, and strips
+// (2 strips, k width).
+template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, Maybe<Matrix<const T>>, Maybe<Matrix<const T>>>;
 
 // On Fourier features, n rows that `project` projects on D frequencies.
 template <class T, class Project>
 void learn_fourier(nb::handle state, std::size_t n, const Frequencies<T>& map, const Project& project, const Vector<const double>& y,
                    const Maybe<Vector<const double>>& weight, const Spec& spec, const Matrix<double>& F) {
-    const std::size_t memory = entry<Matrix<double>>(state, name::memory).size(), D = std::get<0>(map).shape(1);
-    const bool shared = std::get<2>(map);
-    const auto &psi = std::get<3>(map), &strips = std::get<4>(map);
+    const std::size_t D = std::get<0>(map).shape(1);
+    const auto &psi = std::get<2>(map), &strips = std::get<3>(map);
     Directions<T> damped{data_or_null(psi), data_or_null(strips), psi ? psi->shape(1) : 0, D};
     require(!psi || (strips && psi->shape(0) == n && strips->shape(0) == 2 * Directions<T>::count(D) &&
                      strips->shape(1) == damped.k * Directions<T>::width),
             "fourier_pass: the directions do not fit the rows and frequencies");
-    learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double*) {
-        return fourier_pass<T>(n, D, C, memory, project, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, shared,
-                               psi ? &damped : nullptr, F.data());
+    learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+        return fourier_pass<T>(n, D, C, project, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update,
+                               psi ? &damped : nullptr, F.data(), scratch);
     });
 }
 

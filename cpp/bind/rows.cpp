@@ -19,7 +19,7 @@ namespace {
 template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 // Values that some dicts had when pointers were taken, held as long as the pointers are in use.
-class Held {
+class PinnedArrays {
     struct Entry {
         nb::dict where;
         nb::object name, value;
@@ -58,14 +58,14 @@ struct Count {
 
 // A learner and the state that it learns into.
 template <class T>
-struct Bound {
+struct BoundLearner {
     nb::dict state;
-    Held held;
+    PinnedArrays held;
     Count t;
     std::size_t d = 0, C = 1;
     std::unique_ptr<Learner<T>> learner;
     nb::object head;  // of least squares: what has the number of waiting rows too
-    explicit Bound(nb::dict where) : state(where), t(where, "t") {}
+    explicit BoundLearner(nb::dict where) : state(where), t(where, "t") {}
 
     template <class N> N* numbers(const char* name, std::size_t size, bool writes = true) {
         N* found = numbers_of<N>(state, name, size, writes);
@@ -97,11 +97,11 @@ struct Bound {
     }
 };
 
-template <class T> using Made = std::unique_ptr<Bound<T>>;
+template <class T> using LearnerPtr = std::unique_ptr<BoundLearner<T>>;
 
 template <class T>
-Made<T> begin(nb::dict state, nb::list others) {
-    auto made = std::make_unique<Bound<T>>(state);
+LearnerPtr<T> begin(nb::dict state, nb::list others) {
+    auto made = std::make_unique<BoundLearner<T>>(state);
     made->watch(others);
     made->d = nb::cast<std::size_t>(state["n_features"]);
     made->C = nb::cast<std::size_t>(state["n_outputs"]);
@@ -109,7 +109,7 @@ Made<T> begin(nb::dict state, nb::list others) {
 }
 
 template <class T>
-cells::Model tables_of(Bound<T>& made, std::size_t R, std::size_t& size) {
+cells::Model tables_of(BoundLearner<T>& made, std::size_t R, std::size_t& size) {
     const auto tables = entry<Cube<const float>>(made.state, "tables");
     const std::size_t C = tables.shape(2);
     size = tables.shape(0);
@@ -120,7 +120,7 @@ cells::Model tables_of(Bound<T>& made, std::size_t R, std::size_t& size) {
 
 // The columns of the tables that several outputs have; none of a single one.
 template <class T>
-const std::int32_t* places_of(Bound<T>& made, std::size_t columns) {
+const std::int32_t* places_of(BoundLearner<T>& made, std::size_t columns) {
     const std::int32_t* places = made.template numbers<std::int32_t>("places", made.C, false);
     for (std::size_t c = 0; c < made.C; ++c)
         require(places[c] >= 0 && std::size_t(places[c]) < columns, "an output has a column that there is not");
@@ -133,7 +133,7 @@ cells::Rule rule_of(nb::tuple spec) { return {nb::cast<bool>(spec[0]), nb::cast<
 using Hashing = std::tuple<Matrix<const std::int32_t>, Matrix<const double>, Matrix<const double>, Vector<const std::uint64_t>, int>;
 
 template <class T>
-Made<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, const Hashing& grids) {
+LearnerPtr<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, const Hashing& grids) {
     const auto& [columns, offset, density, salt, bits] = grids;
     auto made = begin<T>(state, others);
     const std::size_t R = columns.shape(0), K = columns.shape(1);
@@ -156,7 +156,7 @@ Made<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, const Hash
 using Sample = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;
 
 template <class T>
-Made<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const std::int32_t> maps, std::size_t cells, Sample sample,
+LearnerPtr<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const std::int32_t> maps, std::size_t cells, Sample sample,
                      std::pair<std::int64_t, std::int64_t> looks) {
     const auto [seed, slot, last] = sample;
     const auto [first, period] = looks;
@@ -192,7 +192,7 @@ Made<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const
 
 // W (d, D): frequencies of Fourier features; none for the columns themselves.
 template <class T>
-Features<T> features_of(Bound<T>& made, const Maybe<Matrix<const T>>& W) {
+Features<T> features_of(BoundLearner<T>& made, const Maybe<Matrix<const T>>& W) {
     require(!W || W->shape(0) == made.d, "the frequencies do not fit the columns");
     if (W) made.held.keep(*W);
     return Features<T>(made.d, W ? W->shape(1) : 0, data_or_null(W));
@@ -201,7 +201,7 @@ Features<T> features_of(Bound<T>& made, const Maybe<Matrix<const T>>& W) {
 using Parts = std::tuple<std::string, std::vector<double>, std::string, std::vector<double>>;  // of loss and update
 
 template <class T>
-Made<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool unit, bool average, const Parts& parts) {
+LearnerPtr<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool unit, bool average, const Parts& parts) {
     auto made = begin<T>(state, others);
     auto map = features_of(*made, W);
     auto loss = make_loss(std::get<0>(parts), std::get<1>(parts));
@@ -221,7 +221,7 @@ Made<T> linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool u
 }
 
 template <class T>
-Made<T> learned_widths(nb::dict state, nb::list others, Matrix<const T> E, double eta, double guard, const Parts& parts) {
+LearnerPtr<T> learned_widths(nb::dict state, nb::list others, Matrix<const T> E, double eta, double guard, const Parts& parts) {
     auto made = begin<T>(state, others);
     auto loss = make_loss(std::get<0>(parts), std::get<1>(parts));
     auto update = make_update(std::get<2>(parts), std::get<3>(parts));
@@ -244,7 +244,7 @@ Made<T> learned_widths(nb::dict state, nb::list others, Matrix<const T> E, doubl
 }
 
 template <class T>
-Made<T> window_of(nb::dict state, nb::list others, int kind, std::size_t neighbours) {
+LearnerPtr<T> window_of(nb::dict state, nb::list others, int kind, std::size_t neighbours) {
     auto made = begin<T>(state, others);
     const auto rows = entry<Matrix<const double>>(state, "window_rows");
     const std::size_t d = made->d, W = rows.shape(1), C = made->C;
@@ -263,7 +263,7 @@ Made<T> window_of(nb::dict state, nb::list others, int kind, std::size_t neighbo
 
 // The head as second_order_learn takes it.
 template <class T>
-Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, const Blas& blas,
+LearnerPtr<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, const Blas& blas,
                       nb::dict head) {
     const auto R = entry<Matrix<double>>(head, name::R), D = entry<Matrix<double>>(head, name::D), V = entry<Matrix<double>>(head, name::V);
     const auto M = entry<Matrix<double>>(head, name::M), tau = entry<Matrix<double>>(head, name::tau);
@@ -294,13 +294,13 @@ Made<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W,
 enum Answer { DONE, LATER, STALE };
 
 template <class T>
-class Whole {
+class BoundStack {
     nb::dict state_;
-    Held held_;
+    PinnedArrays held_;
     Count t_, stride_, recent_on_;
     nb::object x_count_;
     std::vector<nb::object> objects_;
-    std::vector<Bound<T>*> members_;
+    std::vector<BoundLearner<T>*> members_;
     Stack<T> stack_;
     std::int64_t places_ = 0;  // of the history
 
@@ -364,21 +364,21 @@ class Whole {
 
     bool same() const {
         if (!held_.same()) return false;
-        for (const Bound<T>* member : members_)
+        for (const BoundLearner<T>* member : members_)
             if (!member->held.same()) return false;
         return true;
     }
 
     Answer begin() {
         if (!same()) return STALE;
-        for (Bound<T>* member : members_)
+        for (BoundLearner<T>* member : members_)
             if (!member->begin()) return STALE;
         stack_.count = nb::cast<double>(state_[x_count_]);
         return DONE;
     }
 
   public:
-    Whole(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
+    BoundStack(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
           Vector<const double> steps)
         : state_(state), t_(state, "t"), stride_(state, "history_stride"), recent_on_(state, "recent_on"), x_count_(nb::str("x_count")) {
         stack_.d = nb::cast<std::size_t>(state["n_features"]);
@@ -386,7 +386,7 @@ class Whole {
         stack_.squash = squash;
         require(!regression || stack_.C == 1, "row by row, numbers have one output");
         for (nb::handle item : members) {
-            Bound<T>* member = nb::cast<Bound<T>*>(item);
+            BoundLearner<T>* member = nb::cast<BoundLearner<T>*>(item);
             require(member->d == stack_.d && member->C == stack_.C, "the learners differ in their rows or outputs");
             objects_.push_back(nb::borrow(item));
             members_.push_back(member);
@@ -423,12 +423,12 @@ class Whole {
         if (const Answer answer = begin()) return answer;
         const std::int64_t t = t_.read(), stride = stride_.read();
         if (stride < 1 || (t + std::int64_t(n)) / stride > places_) return LATER;  // the history is full
-        for (const Bound<T>* member : members_)
+        for (const BoundLearner<T>* member : members_)
             if (!member->learner->open(std::int64_t(n))) return LATER;
         for (std::size_t i = 0; i < n && C > 1; ++i)
             if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return LATER;
         if (!stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data())) return LATER;
-        for (Bound<T>* member : members_) member->settle();
+        for (BoundLearner<T>* member : members_) member->settle();
         state_[x_count_] = nb::float_(stack_.count);
         t_.write(t + std::int64_t(n));
         if (recent_on_.read() != std::int64_t(recent)) recent_on_.write(recent);
@@ -449,18 +449,18 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     const auto maybe = [] { return nb::arg().none().noconvert(); };
     const auto value = [] { return nb::arg(); };
     const auto name = [&](const char* stem) { return std::string(stem) + suffix; };
-    nb::class_<Bound<T>>(m, learner, "A learner of single rows.");
+    nb::class_<BoundLearner<T>>(m, learner, "A learner of single rows.");
     m.def(name("row_hashed_cells").c_str(), &hashed_cells<T>, value(), value(), value(), plain());
     m.def(name("row_column_cells").c_str(), &column_cells<T>, value(), value(), value(), plain(), value(), value(), value());
     m.def(name("row_linear").c_str(), &linear<T>, value(), value(), maybe(), value(), value(), value());
     m.def(name("row_learned_widths").c_str(), &learned_widths<T>, value(), value(), plain(), value(), value(), value());
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
     m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value());
-    nb::class_<Whole<T>>(m, whole, "All learners of a stack, and what combines them.")
+    nb::class_<BoundStack<T>>(m, whole, "All learners of a stack, and what combines them.")
         .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Vector<const double>>(), value(), value(), value(),
              value(), plain(), plain())
-        .def("learn", &Whole<T>::learn, plain(), plain(), value(), plain())
-        .def("score", &Whole<T>::score, plain(), value(), plain());
+        .def("learn", &BoundStack<T>::learn, plain(), plain(), value(), plain())
+        .def("score", &BoundStack<T>::score, plain(), value(), plain());
 }
 
 }  // namespace

@@ -8,16 +8,14 @@ using namespace ks;
 
 namespace {
 
-// kind of spectrum ("diagonal", "mixture", "low_rank") and its size, E, step size, guard, rows of a batch; whether a second thread may
-// take half of the frequencies
-template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<const T>, double, double, std::size_t, bool>;
+// kind of spectrum ("diagonal", "mixture", "low_rank") and its size, E, step size, guard, rows of a batch
+template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<const T>, double, double, std::size_t>;
 
 // The state: w, G, theta, theta0, H, memory, center, t, inverse_length, and for batches sum_w, sum_theta, pending.
 template <class T, class Rows>
 void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, const Vector<const double>& y,
            const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, const Matrix<double>& F) {
-    const auto& [kind, size, E, eta_g, guard, batch_size, second] = kernel;
-    const bool shared = second;
+    const auto& [kind, size, E, eta_g, guard, batch_size] = kernel;
     require(kind == "diagonal" || kind == "mixture" || kind == "low_rank", "unknown spectrum");
     const bool low_rank = kind == "low_rank", centred = kind == "mixture", batches = batch_size > 1;
     const auto W = entry<Matrix<T>>(state, name::w), G = entry<Matrix<T>>(state, name::G);
@@ -56,14 +54,10 @@ void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, con
                             data_or_null(pending), T(number<double>(state, name::inverse_length)), batch_size};
     const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
     const std::int64_t t = number<std::int64_t>(state, name::t);
-    const bool halves = kind == "diagonal" && !batches && D >= Halves::least;
     const auto pass = [&](const auto& spectrum) {
         nb::gil_scoped_release release;
-        const std::int64_t end =
-            halves ? rrf_pass_halves<T>(m, d, D, int(C), carried.memory.size(), E.data(), rows, y.data(), data_or_null(weight), model, p, t,
-                                        *spec.loss, *spec.update, shared, F.data())
-                   : rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss, *spec.update,
-                                 F.data(), scratch);
+        const std::int64_t end = rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss,
+                                             *spec.update, F.data(), scratch);
         for (const T* weights : {model.W, model.G, model.sum}) require_finite(2 * C * D, weights);
         for (const T* numbers : {p.theta, p.H, p.sum}) require_finite(parameters, numbers);
         require_finite(F.size(), F.data());

@@ -57,12 +57,11 @@ KS_INLINE void take_off_strip(std::size_t k, const T* KS_RESTRICT B, const T* KS
     }
 }
 
-// R rows z (2 count numbers each, `apart`) of the features of `count` frequencies, from number `begin` on; psi (R, k). Afterwards
-// z'z of each row in norms (R).
+// R rows z (R, 2 D) of features; psi (R, k). Afterwards z'z of each row in norms (R).
 template <class T, int R>
-KS_INLINE void take_off(const Directions<T>& map, std::size_t begin, std::size_t count, const T* psi, T* z, std::size_t apart,
-                        double* norms) {
+KS_INLINE void take_off(const Directions<T>& map, const T* psi, T* z, double* norms) {
     constexpr std::size_t width = Directions<T>::width;
+    const std::size_t count = map.D, apart = 2 * count;
 #if defined(__GNUC__)
     typedef T V __attribute__((vector_size(strip_vector)));
 #else
@@ -70,7 +69,7 @@ KS_INLINE void take_off(const Directions<T>& map, std::size_t begin, std::size_t
 #endif
     V size[R] = {};
     for (int half = 0; half < 2; ++half) {
-        const T* B = map.strips + (half * Directions<T>::count(map.D) + begin / width) * map.k * width;
+        const T* B = map.strips + half * Directions<T>::count(count) * map.k * width;
         T* at = z + half * count;
         std::size_t f = 0;
         for (; f + width <= count; f += width, B += map.k * width) take_off_strip<T, R>(map.k, B, psi, at + f, apart, size);

@@ -159,33 +159,6 @@ struct SparseRow {
     }
 };
 
-// or the cosines and sines of `count` of D frequencies, from number `begin` on; z (2 count).
-template <class T>
-struct PartRow {
-    std::size_t D, begin, count;
-    const T* z;
-
-    KS_INLINE double dot(const T* w) const {
-        return double(ks::dot(count, w + begin, z) + ks::dot(count, w + D + begin, z + count));
-    }
-    KS_INLINE void add(T factor, T* w) const {
-        axpy(count, factor, z, w + begin);
-        axpy(count, factor, z + count, w + D + begin);
-    }
-    KS_INLINE void adagrad(int, T g, T eta, double fade, T* G, T* w) const {
-        adagrad_step(count, g, eta, T(fade), z, G + begin, w + begin);
-        adagrad_step(count, g, eta, T(fade), z + count, G + D + begin, w + D + begin);
-    }
-    KS_INLINE void stretch(T factor, T* w) const {
-        scale(count, factor, w + begin);
-        scale(count, factor, w + D + begin);
-    }
-    KS_INLINE void average(T factor, T share, const T* w, T* mean) const {
-        follow_weights(count, factor, share, w + begin, mean + begin);
-        follow_weights(count, factor, share, w + D + begin, mean + D + begin);
-    }
-};
-
 // Room for what is worked out for a row.
 struct RowRoom {
     static constexpr std::size_t size = 6;  // numbers for each output

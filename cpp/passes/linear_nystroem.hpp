@@ -45,7 +45,7 @@ std::int64_t nystroem_pass(std::size_t n, const Project& project, const T* xx, c
             static thread_local std::vector<T> K;
             if (K.size() < block * s) K.resize(block * s);
             const std::size_t first = i * block, rows = std::min(block, n - first);
-            project(first, rows, 0, s, K.data());
+            project(first, rows, K.data());
             add_norms(rows, s, xx + first, map.norms, K.data());
             exp_scaled(rows * s, K.data(), map.gamma, true);
             blas.gemm(false, false, k, rows, s, T(1), map.P, k, K.data(), s, T(0), Z.data() + slot * block * k, k);

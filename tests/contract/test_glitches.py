@@ -254,9 +254,7 @@ def test_said_once():
     "est",
     [
         FeatureRegressor(RandomFourier(n_components=20), standardize=True, random_state=0),
-        NystroemRegressor(budget=20, rank=8, random_state=0),
         OnlineRidge(RandomFourier(n_components=10), standardize=True, random_state=0),
-        OnlineBinningRegressor(n_components=8, random_state=0),
     ],
     ids=lambda est: type(est).__name__,
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 from cases import CASES, LEARNERS, instance
@@ -11,7 +9,6 @@ from scipy.special import expit
 from sklearn.base import is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 
-import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.passes.trust.python import calibrate
@@ -75,20 +72,6 @@ def test_they_are_the_calibrator_of_the_forecasts(engine, loss):
     np.testing.assert_allclose(model.predict_proba(rows)[:, 1], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("engine", ["python", "auto"])
-def test_any_split_gives_the_same(engine, classes):
-    X, y = blobs(180, classes)
-    w = np.random.default_rng(0).integers(0, 3, 180).astype(float)
-    whole, parts = (FeatureClassifier(WIDTH, engine=engine, random_state=0) for _ in range(2))
-    whole.learn(X, y, sample_weight=w)
-    for a, b in ((0, 1), (1, 2), (2, 50), (50, 51), (51, 180)):
-        parts.learn(X[a:b], y[a:b], sample_weight=w[a:b])
-    np.testing.assert_allclose(parts.state_["link"], whole.state_["link"], rtol=1e-9, atol=1e-12)
-    without = FeatureClassifier(WIDTH, engine=engine, random_state=0).learn(X, y)
-    assert not np.array_equal(whole.state_["link"], without)
-
-
 @pytest.mark.parametrize("make", [FeatureClassifier, KernelClassifier])
 def test_a_row_without_weight_may_have_a_strange_label(make):
     X, y = blobs(120, 3)
@@ -98,14 +81,6 @@ def test_a_row_without_weight_may_have_a_strange_label(make):
     with_it.learn(X[100:], np.append(y[100:119], 99), sample_weight=np.append(np.ones(19), 0.0))
     without.learn(X[100:119], y[100:119])
     np.testing.assert_allclose(with_it.predict_proba(X), without.predict_proba(X), atol=1e-9)
-
-
-def test_engines_agree():
-    for classes in (2, 4):
-        X, y = blobs(200, classes)
-        a, b = (FeatureClassifier(WIDTH, engine=engine, random_state=0) for engine in ("python", "auto"))
-        a.learn(X, y), b.learn(X, y)
-        np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-9)
 
 
 def test_they_hold_what_they_promise():
@@ -120,30 +95,6 @@ def test_they_hold_what_they_promise():
     new, truth = X[7000:][away], truth[7000:][away]
     wrong = np.abs(model.predict_proba(new)[:, 1] - truth).mean()
     assert wrong < 0.05 < 0.07 < np.abs(expit(model.decision_function(new)) - truth).mean()
-
-
-def test_a_refused_call_leaves_the_link_as_it_was():
-    X, y = blobs(120, 2)
-    model = FeatureClassifier(WIDTH, random_state=0)
-    model.learn(X[:100], y[:100], classes=[0, 1])
-    before = model.state_["link"].copy()
-    for rows, labels in ((X[100:], np.full(20, 7)), (np.full((3, 3), np.nan), y[:3])):
-        with pytest.raises(ValueError):
-            model.learn(rows, labels)
-    np.testing.assert_array_equal(model.state_["link"], before)
-    model.learn(X[100:], y[100:])
-    assert not np.array_equal(model.state_["link"], before)
-
-
-def test_it_is_in_the_file_and_goes_on_from_there(tmp_path):
-    X, y = blobs(200, 3)
-    model = FeatureClassifier(WIDTH, random_state=0)
-    model.learn(X[:150], y[:150])
-    ks.save(model, tmp_path / "m.npz")
-    again = ks.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    again.learn(X[150:], y[150:]), model.learn(X[150:], y[150:])
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_a_file_without_a_link():
@@ -189,15 +140,3 @@ def test_scikit_learn_calibrates_it_too():
     X, y = blobs(200, 2)
     model = CalibratedClassifierCV(FeatureClassifier(WIDTH, random_state=0), cv=2).fit(X, y)
     assert model.predict_proba(X).shape == (200, 2)
-
-
-def test_a_pickle_keeps_it():
-    import pickle
-
-    X, y = blobs(100, 2)
-    model = FeatureClassifier(WIDTH, random_state=0)
-    model.learn(X, y)
-    file = io.BytesIO()
-    pickle.dump(model, file)
-    file.seek(0)
-    np.testing.assert_array_equal(pickle.load(file).predict_proba(X), model.predict_proba(X))

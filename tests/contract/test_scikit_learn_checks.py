@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 pytestmark = pytest.mark.usefixtures("short_searches", "short_warm_up")
 
 CHECKED = {name: case for name, case in CASES.items() if name not in AS_THEY_COME}
+SPARSE = {"check_estimator_sparse_array", "check_estimator_sparse_matrix"}
+FORMATS = {"FeatureClassifier", "BudgetRegressor", "RandomFourier"}  # which sparse formats there are is one door's work
 
 
 def checks(name):
@@ -22,13 +24,13 @@ def checks(name):
 
 
 def repeats(name, words):
-    """Whether a check goes the ways of another one of the same case.
+    """Whether a check goes the ways of other tests: the slow ones take them all.
 
-    Rows in sparse matrices and in sparse arrays come in at one door, so each case takes one of the two kinds. Training
-    is checked on plain rows and on read-only rows of either type; read-only float32 is left of those.
+    Of a second case of a class, scikit-learn's interface is that of the first. Sparse rows, and rows of float32, are
+    compared with dense rows of float64 by test_kinds_of_rows.py.
     """
-    other = "matrix" if list(CHECKED).index(name) % 2 else "array"
-    return words in (f"check_estimator_sparse_{other}", "check_classifiers_train True", "check_regressors_train True")
+    trains = words.startswith(("check_classifiers_train True", "check_regressors_train True"))
+    return "," in name or trains or (words in SPARSE and name not in FORMATS)
 
 
 def sorted_out():

@@ -5,10 +5,9 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from kernelstream import AROWClassifier, NewtonClassifier, engine
-from kernelstream.features import RandomFourier, TaylorFeatures
+from kernelstream.features import TaylorFeatures
 from kernelstream.losses import Hinge, Logistic, Squared, SquaredHinge
 from kernelstream.second_order import LeastSquares, Margin, Newton, start
-from kernelstream.testing import check_streaming
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
 
@@ -118,23 +117,6 @@ def test_multiclass_is_one_against_the_rest():
             margins, w = arow(F, np.where(yc == c, 1.0, -1.0), 1.0)
             np.testing.assert_allclose(scores[:, c], margins, atol=1e-10)
             np.testing.assert_allclose(model.coef_[c], w, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        AROWClassifier(TaylorFeatures(), random_state=0),
-        AROWClassifier(RandomFourier(n_components=20), diagonal=True, random_state=0),
-        NewtonClassifier(TaylorFeatures(), random_state=0),
-        NewtonClassifier(TaylorFeatures(gamma=0.2), "squared_hinge", diagonal=True, random_state=0),
-    ],
-    ids=str,
-)
-@pytest.mark.usefixtures("short_warm_up")
-def test_streaming(model):
-    check_streaming(model, X[:40], labels[:40], rtol=1e-7, chunks=(7,))
-    X4, y4 = make_blobs(40, n_features=3, centers=4, cluster_std=2.0, random_state=1)
-    check_streaming(model, X4, y4, rtol=1e-7, chunks=(7,))
 
 
 def test_probabilities():

@@ -1,7 +1,6 @@
 """Learners on random binning features: closed forms, the streaming contract, search, warm starts, bad input."""
 
 import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -17,7 +16,6 @@ from kernelstream import (
     BinningRegressor,
     FeatureClassifier,
     OnlineBinningClassifier,
-    OnlineBinningRegressor,
     engine,
     kernels,
     losses,
@@ -29,7 +27,6 @@ from kernelstream import (
 from kernelstream.features import RandomBinning
 from kernelstream.features._base import FeatureMap, Mapping
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent, NewtonCG
-from kernelstream.testing import check_streaming
 
 X2, y2 = make_moons(400, noise=0.15, random_state=0)
 X4, y4 = make_blobs(300, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -161,51 +158,6 @@ def test_online_is_the_dense_learner(update, data):
     np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), atol=1e-9)
 
 
-# ---------------------------------------------------------------- the streaming contract
-SHORT = pytest.mark.usefixtures("short_warm_up")
-
-
-def online(update="auto", columns=600, **more):
-    return {"n_components": 12, "update": update, "n_columns": columns, "random_state": 0, **more}
-
-
-@pytest.mark.parametrize(
-    "update", ["auto", "ogd", "pegasos", "passive_aggressive", "norm_adagrad", "coin_betting", "perceptron"]
-)
-@SHORT
-def test_streaming_updates(update):
-    check_streaming(
-        OnlineBinningClassifier(**online(update)), X2[:40], y2[:40], chunks=(1,) if update == "auto" else (7,)
-    )
-
-
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge", "softmax", "crammer_singer"])
-@SHORT
-def test_streaming_multiclass(loss):
-    check_streaming(OnlineBinningClassifier(**online(loss=loss)), X4[:40], y4[:40], chunks=(7,))
-
-
-@pytest.mark.parametrize("loss", ["squared", "absolute", "quantile"])
-@SHORT
-def test_streaming_regression(loss):
-    check_streaming(OnlineBinningRegressor(**online(loss=loss)), X2[:40], target[:40], chunks=(7,))
-
-
-@SHORT
-def test_streaming_late_classes_and_given_bandwidth():
-    order = np.argsort(y4, kind="stable")[::-1][::8]
-    check_streaming(OnlineBinningClassifier(**online(gamma=0.5)), X4[order], y4[order], chunks=(7,))
-    check_streaming(
-        OnlineBinningClassifier(**online("ogd", gamma="scale", class_weight="balanced")), X4[order], y4[order]
-    )
-
-
-@SHORT
-def test_streaming_sparse_rows():
-    X = sp.csr_array(np.where(np.abs(X4) > 3, X4, 0.0))[:40]
-    check_streaming(OnlineBinningClassifier(**online()), X, y4[:40])
-
-
 def test_batch_models_do_not_stream():
     model = BinningClassifier(gamma=1.0, lam=1.0)
     assert not hasattr(model, "partial_fit") and not hasattr(model, "learn")
@@ -247,20 +199,6 @@ def test_weights_count_rows(solver):
     np.testing.assert_allclose(balanced.decision_function(X4), given.decision_function(X4), atol=1e-6)
     with pytest.raises(ValueError, match=r"(?i)weight"):
         BinningClassifier(**common).fit(X2, y2, sample_weight=np.zeros(len(X2)))
-
-
-def test_rows_in_any_container_and_order():
-    A = np.where(np.abs(X4) > 2, X4, 0.0)
-    common = {"n_components": 30, "gamma": 0.5, "lam": 0.1, "solver": TIGHT, "random_state": 0}
-    dense = BinningRegressor(**common).fit(A, y4.astype(float))
-    sparse = BinningRegressor(**common).fit(sp.csr_matrix(A), y4.astype(float))
-    order = np.random.default_rng(0).permutation(len(A))
-    shuffled = BinningRegressor(**common).fit(A[order], y4[order].astype(float))
-    for model in (sparse, shuffled, pickle.loads(pickle.dumps(dense))):
-        np.testing.assert_allclose(model.predict(A), dense.predict(A), atol=1e-7)
-    small = BinningRegressor(**common).set_params(solver="cg").fit(A.astype(np.float32), y4.astype(float))
-    assert small.state_["w"].dtype == np.float32
-    assert np.corrcoef(small.predict(A.astype(np.float32)), dense.predict(A))[0, 1] > 0.99
 
 
 def test_many_rows_are_reordered_without_effect(monkeypatch):
@@ -394,14 +332,3 @@ def test_bad_parameters_leave_no_trace(params, word):
     with pytest.raises(ValueError, match=word):
         model.fit(X2, y2)
     assert set(vars(model)) == before
-
-
-def test_bad_rows_leave_the_model_alone():
-    model = BinningRegressor(gamma=1.0, lam=1.0, n_components=10, random_state=0).fit(X2, target)
-    before = copy.deepcopy(model.state_)
-    hole = X2.copy()
-    hole[3, 1] = np.nan
-    for rows, y in ((hole, target), (X2, target[:-1]), (X2[:0], target[:0]), (X2, np.full(400, np.inf))):
-        with pytest.raises(ValueError):
-            model.fit(rows, y)
-        assert all(np.array_equal(model.state_[key], before[key]) for key in before)

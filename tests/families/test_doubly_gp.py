@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from kernelstream import DoublyStochasticGP, kernels
 from kernelstream.core import philox
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (400, 1))
@@ -144,24 +142,3 @@ def test_points_and_nothing_else():
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         DoublyStochasticGP(**params).fit(X, y)
-
-
-@pytest.mark.usefixtures("short_searches")
-@pytest.mark.parametrize("params", [{}, {"points": grid}, {"variance_features": 0}, {"normalize_y": True}])
-def test_streaming(params):
-    check_streaming(DoublyStochasticGP(**FIXED | params), X[:60], y[:60], bounded=False, exact_split=False, chunks=(7,))
-
-
-@pytest.mark.usefixtures("short_searches")
-def test_streaming_automatic():
-    model = DoublyStochasticGP(
-        schedule=DoublySchedule(batch_size=16, block_size=4), variance_features=4, random_state=0
-    )
-    check_streaming(model, X[:12], y[:12], bounded=False, exact_split=False, chunks=(7,))
-
-
-def test_sparse_rows():
-    wide = np.pad(X, ((0, 0), (0, 3)))
-    a, b = (DoublyStochasticGP(**FIXED).partial_fit(rows, y) for rows in (wide, sp.csr_array(wide)))
-    for one, two in zip(a.predict(wide, return_std=True), b.predict(sp.csr_array(wide), return_std=True)):
-        np.testing.assert_allclose(one, two, atol=1e-9)

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.svm import OneClassSVM
 
 from kernelstream import DensityRatioEstimator, DoublyStochasticOneClass, zoo
 from kernelstream.core import philox
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.passes.doubly.novelty import RatioLoss
-from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.normal(size=(200, 2)), 0.5 * rng.normal(size=(200, 2)) + [4, 0]])[rng.permutation(400)]
@@ -96,27 +94,6 @@ def test_bad_nu(nu):
         DoublyStochasticOneClass(nu=nu).fit(X)
 
 
-@pytest.mark.parametrize(
-    "params", [{}, {"schedule": DoublySchedule(16, 6, max_blocks=3)}, {"step": DoublyStep(0.5, 7.0, average=False)}]
-)
-def test_novelty_streaming(params):
-    model = DoublyStochasticOneClass(**FIXED | params)
-    check_streaming(model, X[:60], np.zeros(60), bounded=False, exact_split=False, chunks=(7,) if params else (1, 7))
-
-
-@pytest.mark.usefixtures("short_searches")
-def test_novelty_streaming_automatic():
-    model = DoublyStochasticOneClass(schedule=DoublySchedule(batch_size=16, block_size=4), random_state=0)
-    check_streaming(model, X[:12], np.zeros(12), bounded=False, exact_split=False, chunks=(7,))
-
-
-def test_sparse_rows():
-    wide = np.pad(X, ((0, 0), (0, 3)))
-    a, b = (DoublyStochasticOneClass(**FIXED).partial_fit(rows) for rows in (wide, sp.csr_array(wide)))
-    np.testing.assert_allclose(a.decision_function(wide), b.decision_function(sp.csr_array(wide)), atol=1e-10)
-    DoublyStochasticOneClass(schedule=DoublySchedule(block_size=8, passes=3)).fit(sp.csr_array(wide)).predict(wide)
-
-
 # -------------------------------------------------------------------- density ratio
 @pytest.mark.parametrize("y", [-1.0, 1.0])
 def test_ratio_loss(y):
@@ -190,13 +167,6 @@ def test_nothing_overflows():
     )
     assert np.isfinite(model.ratio(far)).all() and model.score(far, np.repeat([0, 1], 100)) == 1
     assert np.isfinite(RatioLoss().gradient(-1.0, 1e4)) and np.isfinite(RatioLoss().value(-1.0, 1e4))
-
-
-@pytest.mark.parametrize("params", [{}, {"schedule": DoublySchedule(16, 6, max_blocks=3)}])
-def test_ratio_streaming(params):
-    check_streaming(
-        DensityRatioEstimator(**FIXED | params), both[:60], label[:60], bounded=False, exact_split=False, chunks=(7,)
-    )
 
 
 # -------------------------------------------------------------------- both

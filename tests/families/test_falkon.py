@@ -119,18 +119,6 @@ def test_other_kernels(kernel):
     np.testing.assert_allclose(model.predict(NEW), f, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_sparse_rows_and_float32(name):
-    rows = np.where(np.abs(X) < 0.7, 0.0, X)
-    model = FalkonClassifier(gamma=0.4, n_centers=60, lam=0.1, random_state=0, engine=name, tol=1e-10)
-    truth = model.fit(rows, CODES).decision_function(NEW)
-    sparse = model.fit(sp.csr_array(rows), CODES)
-    np.testing.assert_allclose(sparse.decision_function(sp.csr_array(NEW)), truth, atol=1e-8)
-    np.testing.assert_allclose(sparse.decision_function(NEW), truth, atol=1e-8)
-    truth, short = model.decision_function(rows), rows.astype(np.float32)
-    np.testing.assert_allclose(model.set_params(tol=1e-4).fit(short, CODES).decision_function(short), truth, atol=0.02)
-
-
 def test_far_from_the_origin():
     """Distances of rows near 1e4: the cancelling formula must not be trusted there."""
     far = X + 1e4

@@ -2,25 +2,14 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
 from kernelstream import BudgetOneClass, budgets, zoo
-from kernelstream.testing import check_streaming
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.normal(size=(150, 3)), rng.normal(3.0, 0.5, size=(150, 3))])
 ENGINES = ["python", "native"]
-
-
-@pytest.mark.parametrize(
-    "budget, gamma, rows", [(None, 0.3, X[::5]), (20, "median", X[::6]), (20, 0.3, sp.csr_matrix(X[::6]))]
-)
-@pytest.mark.usefixtures("short_warm_up")
-def test_streaming(budget, gamma, rows):
-    est = BudgetOneClass(gamma=gamma, budget=budget, eta=0.2, random_state=0)
-    check_streaming(est, rows, np.zeros(rows.shape[0]), bounded=budget is not None)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

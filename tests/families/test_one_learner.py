@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import pickle
 
 import numpy as np
 import pytest
@@ -124,38 +123,18 @@ def test_last_labels_help_where_labels_persist(rng):
     assert mistakes[0] < 0.025 and mistakes[0] < 0.6 * mistakes[1]
 
 
-@pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("task", ["binary", "many", "numbers"])
-def test_any_split(name, task):
-    n = 260 if name == "python" else 700
+def test_any_split(task):
+    """To the bit in the python engine; test_few_rows.py cuts the native one's calls."""
+    n = 150  # past the warm-up, a full window and a look at the grids
     y = {"binary": LABELS, "many": THREE, "numbers": TARGET}[task][:n]
-    make = lambda: (KernelRegressor if task == "numbers" else KernelClassifier)(  # noqa: E731
-        size="small" if name == "python" else "medium", engine=name, random_state=0
-    )
-    whole, parts = make(), make()
+    cls = KernelRegressor if task == "numbers" else KernelClassifier
+    whole, parts = (cls(size="small", engine="python", random_state=0) for _ in range(2))
     a = whole.learn(X[:n], y)
-    cuts = [0, 1, 5, 63, 64, 130, 131, n]
+    cuts = [0, 1, 5, 63, 64, 129, 130, n]
     b = [parts.learn(X[i:j], y[i:j]) for i, j in itertools.pairwise(cuts)][-1]
-    if name == "python":
-        assert (a[-len(b) :] == b).all()
-        assert all(np.array_equal(value, parts.state_[key]) for key, value in whole.state_.items())
-    else:
-        assert np.abs(a[-len(b) :] - b).max() < 1e-9
-
-
-def test_saved_pickled_and_sparse():
-    model = KernelClassifier(random_state=0).partial_fit(X[:400], THREE[:400])
-    file = io.BytesIO()
-    ks.save(model, file)
-    loaded, thawed = ks.load(file), pickle.loads(pickle.dumps(model))
-    scores = model.learn(X[400:], THREE[400:])
-    assert (loaded.learn(X[400:], THREE[400:]) == scores).all() and (thawed.learn(X[400:], THREE[400:]) == scores).all()
-    dense, sparse = (
-        KernelClassifier(size="small", random_state=0).learn(rows, LABELS) for rows in (X, sp.csr_array(X))
-    )
-    assert (dense == sparse).all()
-    with pytest.raises(ValueError, match="2001 columns"):
-        KernelClassifier().partial_fit(sp.csr_array((3, 2001)), [0, 1, 0])
+    assert (a[-len(b) :] == b).all()
+    assert all(np.array_equal(value, parts.state_[key]) for key, value in whole.state_.items())
 
 
 @pytest.mark.parametrize("task", ["binary", "many", "numbers"])
@@ -267,7 +246,7 @@ def test_weights_over_time():
     assert {member["rows"] for member in model.members_} == {700 * 31}
 
 
-@pytest.mark.parametrize("numbers", [0, 1, 2])
+@pytest.mark.parametrize("numbers", [0, 2])
 def test_the_history_is_what_the_weights_were(numbers, monkeypatch):
     monkeypatch.setattr(base, "HISTORY", 8)  # places are taken soon
     monkeypatch.setattr(base, "STRIDE", 16)
@@ -345,6 +324,8 @@ def test_zoo_and_wrong_words():
     assert isinstance(zoo.make("auto", task="regression", size="small"), KernelRegressor)
     with pytest.raises(ValueError, match="medium"):
         KernelClassifier(size="huge").partial_fit(X, LABELS)
+    with pytest.raises(ValueError, match="2001 columns"):
+        KernelClassifier().partial_fit(sp.csr_array((3, 2001)), [0, 1, 0])
 
 
 def test_later_passes_count_no_weight_again():

@@ -4,15 +4,12 @@ import copy
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.datasets import load_diabetes, make_blobs, make_moons
+from sklearn.datasets import make_blobs
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from kernelstream import OnlineRidge, OnlineRidgeClassifier, engine, second_order
-from kernelstream.features import Nystroem, RandomFourier, TaylorFeatures
+from kernelstream.features import RandomFourier, TaylorFeatures
 from kernelstream.second_order.rules import LeastSquares
-from kernelstream.testing import check_streaming
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
 
@@ -46,7 +43,7 @@ def run(model, X, y, chunk, weight=None):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("chunk", [1, 7, 64, 100, 700])
+@pytest.mark.parametrize("chunk", [1, 64, 100])
 @pytest.mark.parametrize("forecaster", ["awv", "ridge"])
 def test_literal_recursion(name, chunk, forecaster):
     Z = taylor.fit_transform(X)
@@ -255,58 +252,6 @@ def test_no_drift_in_a_million_rows():
 
 
 # ---------------------------------------------------------------- the contract
-@pytest.mark.parametrize(
-    "model",
-    [
-        OnlineRidge(taylor, forecaster="awv", random_state=0),
-        OnlineRidge(TaylorFeatures(), forecaster="awv", standardize=True, random_state=0),
-        OnlineRidge(RandomFourier(n_components=40), lam="auto", random_state=0),
-        OnlineRidge(Nystroem(n_components=20), forgetting=0.98, random_state=0),
-        OnlineRidge("raw", intercept=True, random_state=0),
-        OnlineRidge(TaylorFeatures(gamma=0.5, degree="auto", max_features=40), random_state=0),
-    ],
-    ids=str,
-)
-@pytest.mark.usefixtures("short_warm_up")
-def test_streaming_regression(model):
-    check_streaming(model, X[:40], y[:40], chunks=(7,), bounded=model.get_params().get("features__degree") != "auto")
-
-
-@pytest.mark.parametrize("params", [{"forecaster": "awv"}, {"lam": [0.1, 10.0]}, {"class_weight": "balanced"}], ids=str)
-@pytest.mark.usefixtures("short_warm_up")
-def test_streaming_classification(params):
-    X2, y2 = make_moons(40, noise=0.2, random_state=0)
-    check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X2, y2)
-    X4, y4 = make_blobs(40, n_features=3, centers=4, cluster_std=2.0, random_state=1)
-    check_streaming(OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params), X4, y4, chunks=(7,))
-    order = np.argsort(y4, kind="stable")[::-1]
-    late = OnlineRidgeClassifier(TaylorFeatures(), random_state=0, **params)
-    check_streaming(late, X4[order], y4[order], rtol=1e-7, chunks=(7,))
-
-
-def test_sparse_rows_and_float32():
-    sparse = sp.random(300, 6, 0.4, format="csr", random_state=0)
-    target = np.asarray(sparse.sum(axis=1)).ravel()
-    dense = OnlineRidge(taylor).learn(sparse.toarray(), target)
-    np.testing.assert_allclose(OnlineRidge(taylor).learn(sparse, target), dense, atol=1e-12)
-    single = OnlineRidge(taylor).learn(sparse.toarray().astype(np.float32), target)
-    np.testing.assert_allclose(single, dense, atol=1e-4)
-
-
-def test_model_selection():
-    Xd, yd = load_diabetes(return_X_y=True)
-    Xd, yd = Xd * 10, (yd - 150) / 80
-    search = GridSearchCV(
-        OnlineRidge(TaylorFeatures(), random_state=0),
-        {"lam": [0.1, 10.0], "features__degree": [1, 2], "forecaster": ["awv", "ridge"]},
-        cv=3,
-    ).fit(Xd, yd)
-    assert search.best_score_ > 0.4
-    assert np.corrcoef(cross_val_predict(search.best_estimator_, Xd, yd, cv=3), yd)[0, 1] > 0.65
-    both = cross_val_predict(OnlineRidge(TaylorFeatures()), Xd, np.stack([yd, -yd], axis=1), cv=3)
-    np.testing.assert_allclose(both[:, 0], -both[:, 1], atol=1e-10)
-    labels = cross_val_predict(OnlineRidgeClassifier(TaylorFeatures()), Xd, yd > 0, cv=3)
-    assert np.mean(labels == (yd > 0)) > 0.7
 
 
 @pytest.mark.parametrize(

@@ -32,22 +32,12 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 X, y = make_moons(240, noise=0.2, random_state=0)
 target = np.sin(2 * X[:, 0]) + X[:, 1]
-CLASSES = sorted(
-    name
-    for name in kernelstream._NAMES
-    if isinstance(getattr(kernelstream, name), type) and hasattr(getattr(kernelstream, name), "fit")
-)
 
 
 def dumped(est, notes=None):
     file = io.BytesIO()
     kernelstream.save(est, file, notes)
     return file
-
-
-def seeded(cls):
-    est = cls()
-    return est.set_params(random_state=0) if "random_state" in est.get_params() else est
 
 
 def answers(est, rows):
@@ -60,11 +50,6 @@ def answers(est, rows):
 def learn(est, rows):
     args = (X[rows], y[rows]) if is_classifier(est) else (X[rows], target[rows]) if is_regressor(est) else (X[rows],)
     return est.partial_fit(*args)
-
-
-def same_answers(a, b):
-    """Up to the last digits: a matrix product may round differently for an array at another address."""
-    np.testing.assert_allclose(answers(a, X), answers(b, X), rtol=1e-11, atol=1e-12)
 
 
 def components():

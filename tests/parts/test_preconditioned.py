@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_moons
 
 import kernelstream
-from kernelstream import FeatureClassifier, FeatureRegressor, settings
+from kernelstream import FeatureClassifier, FeatureRegressor
 from kernelstream.features import Nystroem, Preconditioned, RandomBinning, RandomFourier
 from kernelstream.features.preconditioned import leading
 from kernelstream.updates import OGD, Averaged
@@ -93,18 +93,6 @@ def test_compiled_pass(update, sparse):
         models.append(model)
     np.testing.assert_allclose(scores[1], scores[0], atol=1e-9)
     np.testing.assert_allclose(models[1].state_["w"], models[0].state_["w"], atol=1e-9)
-
-
-def test_compiled_pass_with_two_threads():
-    """The same bits as with one; float32 rows too."""
-    rows = np.repeat(X.astype(np.float32), 40, axis=0)
-    target = np.repeat(y, 40)
-    found = []
-    for threads in (1, 2):
-        with settings.using(threads=threads):
-            model = FeatureClassifier(Preconditioned(WIDE, 5), random_state=3).fit(rows[:8000], target[:8000])
-        found.append(model.state_["w"])
-    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_rank_by_the_price_of_a_row():

@@ -1,16 +1,13 @@
 """Stochastic updates of many kernels (algorithm 18 of the thesis): who pays for a mistake, and who can still learn."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.datasets import make_moons
 
 from kernelstream import MultiKernelClassifier, engine, zoo
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators import StochasticUpdates
-from kernelstream.kernels import Gaussian, Laplacian
+from kernelstream.kernels import Gaussian
 from kernelstream.random import Stream, uniforms
 
 X, y = make_moons(150, noise=0.25, random_state=0)
@@ -91,47 +88,6 @@ def test_equals_the_naive_program(backend, counted, rule, budget, step):
     np.testing.assert_allclose(scores, expected, atol=1e-9)
     np.testing.assert_allclose(est.weights_, theta, rtol=1e-9)
     assert [member.n_support_ for member in est.learners_] == sizes
-
-
-@pytest.mark.parametrize("name", SD)
-@pytest.mark.parametrize("task", ["binary", "regression"])
-@pytest.mark.parametrize("backend", ENGINES)
-def test_any_split_gives_the_same(name, task, backend):
-    rows, labels = X[:50], y[:50]
-    target = labels if task == "binary" else np.sin(rows[:, 0]) + rows[:, 1]
-    classes = {"classes": [0, 1]} if task == "binary" else {}
-    bounded = {"budget": 9} if name.count("_") == 2 else {}
-    rng = np.random.default_rng(3)
-    weight = rng.choice([0.0, 1.0, 2.5], len(rows))
-    cuts = [0, *sorted(rng.choice(np.arange(1, len(rows)), 9, replace=False)), len(rows)]
-
-    def build():
-        common = {"engine": backend, "random_state": 0, "share": 0.01, **bounded}
-        return zoo.make(name, task=task, kernels=[Gaussian(g) for g in GAMMAS[1:4]], **common)
-
-    whole, parts = build(), build()
-    expected = whole.learn(rows, target, sample_weight=weight, **classes)
-    calls = [np.arange(a, b) for a, b in pairwise(cuts) if weight[a:b].any()]
-    got = [parts.learn(rows[r], target[r], sample_weight=weight[r], **classes) for r in calls]
-    same = np.testing.assert_array_equal if backend == "python" else np.testing.assert_allclose
-    close = {} if backend == "python" else {"rtol": 1e-12, "atol": 1e-12}
-    same(np.concatenate(got), expected[np.concatenate(calls)], **close)
-    same(parts.weights_, whole.weights_, **close)
-
-
-@pytest.mark.parametrize("name", SD)
-def test_engines_agree_with_and_without_a_pool(name):
-    """A Laplacian has no part in the pool of vectors, so that rows go another way through the native engine."""
-    bounded = {"budget": 12} if name.count("_") == 2 else {}
-    for kernels in ([Gaussian(g) for g in GAMMAS[1:4]], [Gaussian(0.1), Gaussian(1.0), Laplacian(1.0)]):
-        found = []
-        for backend, rows in [("python", X), ("native", X), ("native", sp.csr_matrix(X))]:
-            if backend in ENGINES:
-                est = zoo.make(name, kernels=kernels, engine=backend, random_state=1, **bounded)
-                found.append((est.learn(rows[:60], y[:60]), est.weights_))
-        for scores, weights in found[1:]:
-            np.testing.assert_allclose(scores, found[0][0], rtol=1e-8, atol=1e-9)
-            np.testing.assert_allclose(weights, found[0][1], rtol=1e-8)
 
 
 @pytest.mark.parametrize("backend", ENGINES)

@@ -83,17 +83,6 @@ def test_prefetch_passes_errors_on():
         list(threads.prefetch(work, range(6), True))
 
 
-def test_two_threads_learn_the_same_model():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 5))
-    y = X[:, 0] * X[:, 1] > 0
-    states = []
-    for count in (1, 2):
-        threads.set_num_threads(count)
-        states.append(FeatureClassifier(random_state=0).fit(X, y).state_)
-    np.testing.assert_array_equal(states[0]["w"], states[1]["w"])
-
-
 @pytest.mark.parametrize("count", [0, -1, 1.5, True])
 def test_bad_counts(count):
     with pytest.raises(ValueError, match="threads must be an integer"):

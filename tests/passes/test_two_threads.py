@@ -8,30 +8,20 @@ import pytest
 from kernelstream import (
     CellsClassifier,
     CellsRegressor,
-    FeatureClassifier,
-    FeatureRegressor,
     KernelClassifier,
     KernelRegressor,
     engine,
     settings,
     zoo,
 )
-from kernelstream.features import RandomFourier
-from kernelstream.updates import OGD, Averaged
 
 pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
 
 LEARNERS = {
-    "fogd": lambda: FeatureClassifier(RandomFourier(n_components=300, gamma=0.1, random_state=0), random_state=0),
-    "fogd, float32": lambda: zoo.make("fogd", n_components=515, gamma=0.1, random_state=0),
-    "mean of the iterates": lambda: FeatureClassifier(
-        RandomFourier(n_components=300, gamma=0.1, random_state=0), update=Averaged(OGD(0.1)), random_state=0
-    ),
-    "numbers": lambda: FeatureRegressor(RandomFourier(n_components=256, gamma=0.1, random_state=0), random_state=0),
+    "fogd": lambda: zoo.make("fogd", n_components=300, gamma=0.1, random_state=0),
     "nogd": lambda: zoo.make("nogd", budget=100, gamma=0.1, random_state=0),
-    "rrf": lambda: zoo.make("rrf", n_components=300, random_state=0),
-    "one learner": lambda: KernelClassifier(size="small", random_state=0),
-    "one learner, numbers": lambda: KernelRegressor(size="small", random_state=0),
+    "default learner": lambda: KernelClassifier(size="small", random_state=0),
+    "default learner, numbers": lambda: KernelRegressor(size="small", random_state=0),
     "cells": lambda: CellsClassifier(random_state=0),
     "cells, hashed": lambda: CellsClassifier(grids="hashed", standardize=True, random_state=0),
     "cells, numbers": lambda: CellsRegressor(random_state=0),
@@ -90,7 +80,7 @@ def test_callers_on_many_threads_learn_what_one_does():
     def learn(name):
         return LEARNERS[name]().learn(X, y)
 
-    names = ["fogd", "rrf", "nogd", "cells"] * 2
+    names = ["fogd", "cells, hashed", "nogd", "cells"] * 2
     truth = [learn(name) for name in names]
     with settings.using(threads=2), ThreadPoolExecutor(4) as pool:
         for found, expected in zip(pool.map(learn, names), truth, strict=True):

@@ -6,14 +6,11 @@ import contextlib
 import datetime
 import io
 import math
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from mixed_rows import naive_mean, naive_scaled, rows_and_targets
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 import kernelstream
 from kernelstream import engine
@@ -176,15 +173,6 @@ def test_any_split_gives_the_same_numbers_and_state(engine, task):
         assert_same_state(whole.state_, enc.state_, 0.0, "state")
 
 
-@pytest.mark.skipif(len(ENGINES) < 2, reason="needs the compiled core")
-def test_engines_agree():
-    rows, y = rows_and_targets(300, seed=5, towns=40)
-    encoders = [Columns(engine=engine) for engine in ENGINES]
-    a, b = (enc.learn_transform(rows, y) for enc in encoders)
-    np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
-    assert_same_state(encoders[0].state_, encoders[1].state_, 1e-12, "engines")
-
-
 def test_a_row_is_encoded_as_transform_would_have():
     enc = Columns()
     enc.learn_transform(ROWS[:100], Y[:100])
@@ -264,18 +252,6 @@ def test_columns_go_by_name_and_what_is_amiss_is_said_once():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         enc.transform(frame[["a"]].assign(c=1))
-
-
-def test_files_pickles_and_clones():
-    enc = Columns(kinds={"hour": "category"}, one_hot=5).fit(ROWS, Y)
-    file = io.BytesIO()
-    kernelstream.save(enc, file)
-    for made in (kernelstream.load(file), pickle.loads(pickle.dumps(enc))):
-        assert_same_state(made.state_, enc.state_, 0.0, "state")
-        np.testing.assert_array_equal(made.transform(ROWS), enc.transform(ROWS))
-        assert made.kinds_ == enc.kinds_
-    with pytest.raises(NotFittedError):
-        clone(enc).transform(ROWS)
 
 
 def test_words_of_any_script_survive_a_file():

@@ -196,42 +196,6 @@ def test_mixed_rows_have_one_number_for_each_column():
 
 
 # -------------------------------------------------------------------- state
-TRUST = ("intervals/", "reasons/", "watch/")
-
-
-@pytest.mark.parametrize("engine", ["python", "auto"])
-@pytest.mark.parametrize("make", [labels, numbers], ids=["labels", "numbers"])
-def test_any_split_gives_the_same(make, engine):
-    n = 270
-    X = stream(n)
-    y = three(X) if make is labels else X[:, 0] + X[:, 1] ** 2
-    whole, parts = make(engine=engine), make(engine=engine)
-    whole.learn(X, y)
-    start = 0
-    for step in (1, 1, 5, 120, 1, 1, 7, 3, 60, 8, 50, 13):
-        parts.learn(X[start : start + step], y[start : start + step])
-        start += step
-    assert start == n
-    a, b = whole.state_, parts.state_
-    for name in [name for name in a if any(part in name for part in TRUST)]:
-        np.testing.assert_allclose(a[name], b[name], rtol=1e-7, atol=1e-9, err_msg=name)
-    np.testing.assert_allclose(whole.relevance_, parts.relevance_, rtol=1e-6)
-
-
-@pytest.mark.parametrize("make", [labels, numbers], ids=["labels", "numbers"])
-def test_saved_and_loaded(make, tmp_path):
-    X = stream(700)
-    y = three(X) if make is labels else X[:, 0]
-    model = make()
-    model.learn(X[:500], y[:500])
-    ks.save(model, tmp_path / "m.npz")
-    again = ks.load(tmp_path / "m.npz")
-    for one in (model, again):
-        one.learn(X[500:], y[500:])
-    np.testing.assert_array_equal(model.relevance_, again.relevance_)
-    ask = "predict_set" if make is labels else "predict_interval"
-    np.testing.assert_array_equal(getattr(model, ask)(X), getattr(again, ask)(X))
-    assert model.changes_ == again.changes_
 
 
 def test_a_refused_call_changes_nothing():

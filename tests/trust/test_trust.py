@@ -1,6 +1,5 @@
 """Probabilities and intervals against what is known: simulated streams, naive formulas, guarantees."""
 
-import io
 import itertools
 import math
 import pickle
@@ -10,7 +9,6 @@ import pytest
 from scipy.special import expit, ndtri, softmax
 from sklearn.base import clone
 
-import kernelstream
 from kernelstream import BudgetClassifier, FeatureClassifier, MultiKernelClassifier, OnlineRidge
 from kernelstream.engine import has_native
 from kernelstream.evaluate import prequential
@@ -264,19 +262,6 @@ def test_sets_of_labels_hold_the_truth():
         assert sets.shape == (5000, 3)
         assert sets[np.arange(5000), y[15_000:]].mean() == pytest.approx(coverage, abs=0.035)
     assert 1 < sets.sum(axis=1).mean() < 2.2  # and is no more than it must be
-
-
-def test_saved_and_loaded_and_pickled():
-    X, y = blobs(600, 3)
-    for model in (Calibrated(FeatureClassifier(random_state=0)), WithIntervals(OnlineRidge(random_state=0))):
-        model.learn(X[:400], y[:400])
-        file = io.BytesIO()
-        kernelstream.save(model, file)
-        others = [kernelstream.load(file), pickle.loads(pickle.dumps(model))]
-        answers = model.learn(X[400:], y[400:])
-        for other in others:
-            assert np.array_equal(other.learn(X[400:], y[400:]), answers)
-            assert all(np.array_equal(other.state_[name], value) for name, value in model.state_.items())
 
 
 def put(model, state):

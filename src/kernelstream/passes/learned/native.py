@@ -8,13 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import _core
-from ...core import threads
 from ...features.spectra import GUARD, Spectrum
 from ...rows import Rows
 from ..spec import Spec
 from . import python as _rrf_python
-
-SHARED = 1e7  # products in a call from which a second thread takes half of the frequencies
 
 
 def rrf_pass(
@@ -34,8 +31,6 @@ def rrf_pass(
         return _rrf_python.rrf_pass(X, y, weight, state, spec.parts, spectrum, E, eta_g, batch_size)
     scores = np.empty((X.shape[0], len(state["w"])))
     rows = (X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else X
-    work = E.shape[1] * (2 * (X.nnz if sp.issparse(X) else X.size) + 64 * X.shape[0])
-    shared = work >= SHARED and threads.second()
-    kernel = (*shape, E, float(eta_g), float(GUARD), batch_size, shared)
+    kernel = (*shape, E, float(eta_g), float(GUARD), batch_size)
     _core.rrf_pass(state, rows, y, weight, spec.core, kernel, scores)
     return scores

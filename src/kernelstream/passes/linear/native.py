@@ -119,11 +119,10 @@ class FeaturePass(host.FeaturePass):
         return super().learn(X, y, weight)
 
     def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """A second thread takes half of the frequencies."""
-        scores, W = np.empty((X.shape[0], self.outputs)), np.asarray(self.W)
-        with self._products(X) as shared:
-            map_ = W, BLAS, shared, None, None
-            _core.fourier_pass(self.state, self._rows(X), map_, y, weight, self.spec.core, scores)
+        scores = np.empty((X.shape[0], self.outputs))
+        frequencies = np.asarray(self.W), BLAS, None, None
+        with self._products(X):
+            _core.fourier_pass(self.state, self._rows(X), frequencies, y, weight, self.spec.core, scores)
         return scores
 
     def _learn_damped(self, damped: Damped, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -131,9 +130,11 @@ class FeaturePass(host.FeaturePass):
         scores = np.empty((X.shape[0], self.outputs))
         for rows in threads.cuts(X.shape[0], CALL):
             part, factors = X[rows], None if weight is None else weight[rows]
-            with self._products(part) as shared:
-                map_ = damped.W, BLAS, shared, damped.along(part, self.ops), damped.strips
-                _core.fourier_pass(self.state, self._rows(part), map_, y[rows], factors, self.spec.core, scores[rows])
+            frequencies = damped.W, BLAS, damped.along(part, self.ops), damped.strips
+            with self._products(part):
+                _core.fourier_pass(
+                    self.state, self._rows(part), frequencies, y[rows], factors, self.spec.core, scores[rows]
+                )
         return scores
 
     def _learn_nystroem(
