@@ -11,7 +11,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,6 +60,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     random_state: Any
     standardize: Any = False  # True, False or "auto"
 
+    _family: ClassVar[type[Learner]] = Learner  # of what learns, where it takes nothing but the estimator
     on_device: bool = False  # whether the family has a torch engine
     _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
@@ -69,10 +70,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _linkless: bool = False  # True while known rows are learned again: the link must not see their scores
     _several_targets: bool = False  # whether a regressor may have more than one output
 
-    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
-    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
-    _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
-    _held: str = ""  # entry of the cache that holds a part of the state; on a device it has a method `mark`
+    _replaced: frozenset[str] = frozenset()
+    _by_row: frozenset[str] = frozenset()
     columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
     _encoder: Any = None  # of a model of mixed rows
 
@@ -303,7 +302,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             undo = self._undo = Undo(self._owners)
         undo.begin()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
-        held: Any = self._cache.get(self._held)
+        held: Any = self._cache.get("held")
         undo.put_back = held.mark() if hasattr(held, "mark") else None
         return undo
 
@@ -318,7 +317,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if at_door:
                 return
             members = self._cache.get("learners")
-            self._cache = {} if undo.put_back is None else {self._held: undo.put_back()}
+            self._cache = {} if undo.put_back is None else {"held": undo.put_back()}
             self._remake(self._state)
             if members is not None:
                 self._learner.taken_back(members)
@@ -436,7 +435,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._reset(state)
 
     def _seed_source(self) -> Any:
-        return self.random_state
+        return self._learner.seed_source()
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any) -> np.ndarray:
@@ -618,15 +617,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         drop("warm_X", self._state)
         for name in ("warm_y", "warm_weight"):
             self._state.pop(name, None)
+        self.__dict__.pop("_draws", None)
         self._state |= {"warm_rows": 0, "warm_count": 0}
 
     def _remake(self, state: State) -> None:
-        """After an undo: recompute entries that were not copied because they follow from the others."""
+        self._learner.remake(state)
 
     # ---------------------------------------------------------------- the family: a learner, or methods in its place
     def _new_learner(self) -> Learner:
         """What learns; families that override the methods below need none."""
-        return Learner(self)
+        return self._family(self)
 
     @property
     def _learner(self) -> Learner:
@@ -634,7 +634,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return self._cached("learner", self._new_learner) if found is None else found
 
     def _sync(self) -> None:
-        """Bring ``_state`` up to date with whatever a device holds of it."""
+        """Bring ``_state`` up to date with whatever the engine holds of it."""
+        held = self._cache.get("held")
+        if held is not None:
+            held.sync()
+
+    def _leave_device(self) -> None:
+        """The same, and drop what the engine holds, because the state will be changed elsewhere."""
+        self._sync()
+        self._cache.pop("held", None)
 
     def _begin(self, state: State) -> None:
         self._learner.begin(state)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Learner:
     """What a shell asks of its learner, which ``_new_learner`` of the shell makes.
 
-    A learner keeps nothing: what it learns is in the state, what can be derived from that in the cache of the shell.
+    A learner keeps nothing that it learns: that is in the state, and what can be derived from it in the cache of the
+    shell. What follows from the parameters alone (a map, an update) it may keep: other parameters make another learner.
 
     Parameters
     ----------
@@ -26,8 +27,21 @@ class Learner:
         The shell, which has the parameters, the engine and the cache.
     """
 
-    def __init__(self, est: StreamEstimator):
+    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
+    _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
+
+    def __init__(self, est: Any):
         self.est = est
+
+    @property
+    def ops(self) -> Any:
+        """The engine."""
+        return self.est._ops
+
+    def seed_source(self) -> Any:
+        """Where the seed of a model comes from."""
+        return self.est.random_state
 
     # ---------------------------------------------------------------- a state
     def begin(self, state: State) -> None:
@@ -73,8 +87,9 @@ class Learner:
         """Raise ValueError for entries that keep to the schema and yet do not fit each other."""
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
-        """Estimators and the states they learn into."""
-        return [(self.est, part) for part in parts(state)]
+        """Learners and the states they learn into."""
+        owner = self.est if type(self) is Learner else self  # families that have not moved yet
+        return [(owner, part) for part in parts(state)]
 
     # ---------------------------------------------------------------- rows
     def check_rows(self, X: Rows) -> None:
@@ -146,6 +161,9 @@ class Learner:
             f"{type(self.est).__name__} cannot take more columns once it has learned: say how many there will be "
             f"beforehand"
         )
+
+    def remake(self, state: State) -> None:
+        """After an undo: recompute entries that were not copied because they follow from the others."""
 
     def taken_back(self, members: list[Any]) -> None:
         """The state is what it was before a call; ``members`` are the estimators that it had attached to it."""

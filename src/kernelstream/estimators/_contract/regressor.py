@@ -107,8 +107,11 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             weight = np.where(odd, 0.0, weight)
         return weight
 
+    def _loss_for(self, n_classes: int) -> losses.Loss:
+        return losses.get(self.loss, task="regression")
+
     def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+        return self._cached("loss", lambda: self._loss_for(0))
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         return y

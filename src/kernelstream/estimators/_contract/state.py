@@ -49,6 +49,11 @@ def centres(est: Any, outputs: int = 1) -> Schema:
     return {"center": Array((2,) if outputs == 1 else (2, outputs))} if getattr(est, "center", False) else {}
 
 
+def no_centres(est: Any, outputs: int = 1) -> State:
+    """The same before the first row."""
+    return {name: np.zeros(entry.shape) for name, entry in centres(est, outputs).items()}
+
+
 def _targets(est: Any, state: State) -> Schema:
     """The range of a regressor's targets so far, unless all rows come at once."""
     if not is_regressor(est) or est._at_once:
