@@ -330,15 +330,15 @@ def test_a_member_that_fails(monkeypatch):
     model = MultiKernelClassifier(learners, random_state=0)
     model.learn(X[:40], TARGETS["binary"][:40])
     before, member = copy.deepcopy(model.state_), model.learners_[1]
-    healthy = type(member)._learn
+    healthy = type(member._learner).learn
 
     def fails(self, state, *rest):
         healthy(self, state, *rest)
-        if self is member:
+        if self.est is member:
             raise MemoryError
         return None
 
-    monkeypatch.setattr(type(member), "_learn", lambda self, *args: fails(self, *args) or healthy(self, *args))
+    monkeypatch.setattr(type(member._learner), "learn", lambda self, *args: fails(self, *args) or healthy(self, *args))
     with pytest.raises(MemoryError):
         model.learn(X[40:80], TARGETS["binary"][40:80])
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import numpy as np
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.falkon.models import FalkonEstimator
-from ..estimators.second_order.ridge import RidgeEstimator
+from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ._client import connect
 from ._data import BLOCK_ROWS, partitions
@@ -92,7 +92,7 @@ def fit(
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, (KernelClassifier, KernelRegressor)):
         return fit_one_learner
-    if isinstance(est, RidgeEstimator):
+    if isinstance(est._learner, Ridge):
         return fit_ridge
     if isinstance(est, FalkonEstimator):
         return fit_falkon

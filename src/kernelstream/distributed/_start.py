@@ -30,7 +30,7 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
         made = begin(est, data, client, known_labels(data, client))
         made._state["classes_fixed"] = 0
         return made
-    features = getattr(est, "_map", None)
+    features = getattr(est._learner, "map", None)
     wanted = 1 if features is None else max(1, est._warm_up_rows())
     seed, map_entries = None, None
     if isinstance(features, Nystroem) and isinstance(features.landmarks, str):
@@ -120,5 +120,6 @@ def refuse(est: Any) -> None:
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
-    if getattr(getattr(est, "_map", None), "grows", False):
-        raise ValueError(f"{est._map!r} grows with the rows it has seen: give it a fixed size")
+    features = getattr(est._learner, "map", None)
+    if getattr(features, "grows", False):
+        raise ValueError(f"{features!r} grows with the rows it has seen: give it a fixed size")

@@ -23,7 +23,7 @@ from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
-from ._contract.base import State
+from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -73,12 +73,17 @@ class LearnedFeatures(Learner):
     Parameters
     ----------
     est : RRFClassifier or RRFRegressor
+    n_components, gamma, spectrum : see there
     """
+
+    def __init__(self, est: StreamEstimator, n_components: int, gamma: float | str, spectrum: Spectrum | str):
+        super().__init__(est)
+        self.n_components, self.gamma, self.given_spectrum = n_components, gamma, spectrum
 
     @cached_property
     def spectrum(self) -> Spectrum:
         """What is learned of the kernel."""
-        return spectra.get(self.est.spectrum)
+        return spectra.get(self.given_spectrum)
 
     @cached_property
     def step(self) -> RRFStep:
@@ -92,12 +97,12 @@ class LearnedFeatures(Learner):
 
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""
-        shape = state["n_features"], self.est.n_components, state["dtype"]
+        shape = state["n_features"], self.n_components, state["dtype"]
         return self.est._cached("E", lambda: self.spectrum.draw(state["seed"], *shape))
 
     def check_parameters(self) -> None:
-        n_components = whole("n_components", self.est.n_components)
-        kernels.get("gaussian", self.est.gamma)
+        n_components = whole("n_components", self.n_components)
+        kernels.get("gaussian", self.gamma)
         self.spectrum.check(n_components)
         self.step.check()
         self.update.check(self.est._loss_for(2))
@@ -111,16 +116,16 @@ class LearnedFeatures(Learner):
         return WARM_UP if self.one_width() else 0
 
     def one_width(self) -> bool:
-        return isinstance(self.est.gamma, str)
+        return isinstance(self.gamma, str)
 
     def estimate(self, state: State, X: Rows) -> None:
-        kernel = kernels.get("gaussian", self.est.gamma)
+        kernel = kernels.get("gaussian", self.gamma)
         gamma = kernel.gamma if X is None else kernel.resolve(X).gamma
         state["inverse_length"] = math.sqrt(2.0 * gamma)
 
     def reset(self, state: State) -> None:
         theta = self.spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
-        weights = np.zeros((state["n_outputs"], 2 * self.est.n_components), state["dtype"])
+        weights = np.zeros((state["n_outputs"], 2 * self.n_components), state["dtype"])
         state |= {"theta": theta, "theta0": theta.copy(), "H": np.zeros_like(theta)}
         state |= {"w": weights, "G": weights.copy(), "memory": self.update.memory(*weights.shape)}
         if self.step.batch_size > 1:
@@ -132,7 +137,7 @@ class LearnedFeatures(Learner):
         if not trained:
             return {} if self.warm_up_rows() else length
         theta = self.spectrum.shape(state["n_features"])
-        weights, dtype = (state["n_outputs"], 2 * self.est.n_components), state["dtype"]
+        weights, dtype = (state["n_outputs"], 2 * self.n_components), state["dtype"]
         squares: Schema = {"G": Array(weights, dtype, low=0.0), "H": Array(theta, dtype, low=0.0)}
         batch: Schema = {}
         if self.step.batch_size > 1:
@@ -266,7 +271,6 @@ class RRFClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = {"step": {"auto": RRFStep}}
-    _family = LearnedFeatures
     relevance_ = property(relevance)
 
     def __init__(
@@ -291,6 +295,9 @@ class RRFClassifier(StreamClassifier):
         self.class_weight = class_weight
         self.engine = engine
         self.random_state = random_state
+
+    def _new_learner(self) -> LearnedFeatures:
+        return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)
 
 
 @described(like=RRFClassifier)
@@ -332,7 +339,6 @@ class RRFRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = {"step": {"auto": RRFStep}}
-    _family = LearnedFeatures
     relevance_ = property(relevance)
 
     def __init__(
@@ -357,3 +363,6 @@ class RRFRegressor(StreamRegressor):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
+
+    def _new_learner(self) -> LearnedFeatures:
+        return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)

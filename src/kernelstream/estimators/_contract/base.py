@@ -11,7 +11,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,7 +60,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     random_state: Any
     standardize: Any = False  # True, False or "auto"
 
-    _family: ClassVar[type[Learner]] = Learner  # of what learns, where it takes nothing but the estimator
     on_device: bool = False  # whether the family has a torch engine
     _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
@@ -626,7 +625,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- the family: a learner, or methods in its place
     def _new_learner(self) -> Learner:
         """What learns; families that override the methods below need none."""
-        return self._family(self)
+        return Learner(self)
 
     @property
     def _learner(self) -> Learner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ... import solvers
 from ...losses import Loss
 from ...rows import Rows
 from .base import State, StreamEstimator
+from .learner import Learner
 
 CALLER = 7  # frames between ``_solve`` and the caller of ``fit``, for warnings
 
@@ -29,6 +31,38 @@ def _never(est: Any) -> bool:
     return False  # all rows must be there at once
 
 
+class Solved(Learner):
+    """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
+
+    finders: Any = solvers  # where names are looked up
+    solved_by: tuple[str, ...]  # names of the solvers that can do it
+    given_solver: Any
+
+    @cached_property
+    def solver(self) -> solvers.Solver:
+        """The solver."""
+        return self.finders.get(self.given_solver)
+
+    def check_solver(self) -> None:
+        """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
+        solver = self.solver
+        if solver.name not in self.solved_by:
+            known = ", ".join(map(repr, self.solved_by))
+            raise ValueError(f"{type(self.est).__name__} is solved by {known}; got {solver.name!r}")
+        solver.check()
+        solver.serves(self.est._loss_for(2))
+
+
+def n_iter(est: StreamEstimator) -> int:
+    """Iterations of the solver: passes over the rows, or Newton steps."""
+    return est.state_["n_iter"]
+
+
+def history(est: StreamEstimator) -> np.ndarray:
+    """Course of the solver, one number per iteration: residuals or objectives."""
+    return est.state_["history"]
+
+
 class BatchEstimator(StreamEstimator):
     """A learner of all rows at once: a family supplies ``_solve`` instead of a recursion, and there is no ``learn``.
 
@@ -38,8 +72,7 @@ class BatchEstimator(StreamEstimator):
     _at_once = True
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Fit the model to rows X (n, d) with targets Y (n, outputs), and enter it in the state."""
-        raise NotImplementedError
+        self._learner.solve(state, X, Y, weight)
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         self._link_from(*self._solved(X, y, weight))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from ...kernels import Kernel
@@ -9,7 +10,68 @@ from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import Schema, check, prefixed
 from .base import State, StreamEstimator
+from .learner import Learner
 from .warm_up import WARM_UP
+
+
+class WithKernel(Learner):
+    """A learner whose kernel may take its bandwidth from the first rows, which is then in the state.
+
+    Parameters
+    ----------
+    est : StreamEstimator
+    kernel, gamma
+        The kernel, and the bandwidth of one given by name.
+    """
+
+    prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
+
+    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any):
+        super().__init__(est)
+        self.given = KernelParameters(kernel, gamma)
+
+    def kernel(self, state: State) -> Kernel:
+        """The kernel with its bandwidth."""
+        return self.est._cached("kernel", lambda: self.given.resolved(self._numbers(state)))
+
+    def _numbers(self, state: State) -> State:
+        """The numbers that the kernel has taken from rows, by the names of its parameters."""
+        return {name.removeprefix(self.prefix): value for name, value in state.items() if name.startswith(self.prefix)}
+
+    def begin(self, state: State) -> None:
+        if not self.given.kernel_needs_data:
+            self.estimate(state, None)
+
+    def warm_up_rows(self) -> int:
+        return WARM_UP if self.given.kernel_needs_data else 0
+
+    def one_width(self) -> bool:
+        return self.given.takes_width
+
+    def estimate(self, state: State, X: Rows) -> None:
+        found = self.given.kernel_entries(X)
+        for name in self._numbers(state):
+            del state[self.prefix + name]
+        state |= {self.prefix + name: value for name, value in found.items()}
+
+    def kernel_schema(self, state: State, trained: bool) -> Schema:
+        """Schema of the numbers that the kernel has taken from rows; they are checked here."""
+        if not trained and self.given.kernel_needs_data:
+            return {}
+        schema = self.given.kernel_schema()
+        check(self._numbers(state), schema)
+        return prefixed(self.prefix, schema)
+
+    def check_rows(self, X: Rows) -> None:
+        if self.restricts_rows():
+            self.given.check(host(X))
+
+    def restricts_rows(self) -> bool:
+        return self._restricts
+
+    @cached_property
+    def _restricts(self) -> bool:
+        return self.given.restricted
 
 
 class KernelEstimator(StreamEstimator):

@@ -31,7 +31,7 @@ class Learner:
     _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
     _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
 
-    def __init__(self, est: Any):
+    def __init__(self, est: StreamEstimator):
         self.est = est
 
     @property
@@ -120,6 +120,10 @@ class Learner:
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         """Scores of rows, (n, n_outputs); changes nothing."""
+        raise NotImplementedError
+
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Instead of :meth:`learn`: fit all rows with targets Y (n, outputs) at once."""
         raise NotImplementedError
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:

@@ -11,7 +11,7 @@ from ...random import Stream, generator
 from ...state.nested import WARM, State
 from .._contract.base import StreamEstimator
 from .._contract.scaling import AUTO
-from ..feature import FeatureEstimator
+from ..feature import Linear
 
 
 def start(member: StreamEstimator, i: int, state: State) -> State:
@@ -27,7 +27,7 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
 
 def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
-    if type(member)._learn is FeatureEstimator._learn:
+    if type(member._learner) is Linear:
         return seed
     return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
 

@@ -28,7 +28,7 @@ from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
 from ..cells.models import Cells
 from ..ensemble import members as _members
-from ..feature import FeatureEstimator
+from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch, weights
 from .shell import StackShell
@@ -38,7 +38,7 @@ WORK = 4_000_000  # rows in all of them together
 HELD = 0.1  # part of the rows that is held out: at least
 LEAST, LARGEST = 20, 5000  # rows, and at most
 FEW = 60  # rows for which nothing is held out
-REPEATED = (Cells, FeatureEstimator, LearnedFeatures)  # families that gain by a second pass
+REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
 
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
