@@ -13,7 +13,7 @@ from .._checks import positive
 from .._progress import SolverBar
 from ..estimators._contract.base import State, StreamEstimator
 from ..estimators._contract.batch import CALLER, BatchEstimator, Solved, history, n_iter
-from ..estimators._contract.classifier import StreamClassifier
+from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
 from ..estimators.feature import Linear
@@ -168,7 +168,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         default = "squared_hinge" if self._learner.solver.name == "rbcd" else "hinge"
         loss = losses.get(default if self.loss == "auto" else self.loss)
-        return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
+        return one_against_rest(loss, n_classes)
 
 
 @described(like=FixedFeatureClassifier)

@@ -415,6 +415,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state["class_counts"][:] = 0
 
 
+def one_against_rest(loss: Loss, n_classes: int) -> Loss:
+    """A loss of one output for so many classes, each of which has one."""
+    return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
+
+
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which labels are among the sorted classes, at least one."""
     return classes[np.minimum(np.searchsorted(classes, y), len(classes) - 1)] == y

@@ -10,7 +10,7 @@ import numpy as np
 from ... import budgets
 from ...features import RandomFourier
 from .._contract.base import State
-from ..budget.base import SLOTS, BudgetEstimator
+from ..budget.base import SLOTS, KernelExpansion
 from ..feature import Linear
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
@@ -20,7 +20,7 @@ TURN = {budgets.Forgetron: 2, budgets.RemoveSmallest: 0}  # where a memory has t
 
 def is_budget(member: Any) -> bool:
     """Whether the member is a support set whose budget can change."""
-    return isinstance(member, BudgetEstimator) and type(member._strategy) in RESIZABLE
+    return isinstance(member._learner, KernelExpansion) and type(member._learner.strategy) in RESIZABLE
 
 
 def is_fourier(member: Any) -> bool:
@@ -36,7 +36,7 @@ def size(member: Any) -> int:
 
 def least(member: Any) -> int:
     """The smallest size that makes sense."""
-    return member._strategy.least if is_budget(member) else 1
+    return member._learner.strategy.least if is_budget(member) else 1
 
 
 def set_size(member: Any, n: int) -> None:
@@ -52,7 +52,7 @@ def resize(member: Any, n: int) -> None:
     if n == size(member):
         return
     if is_budget(member):
-        _resize_support(member._state, n, type(member._strategy))
+        _resize_support(member._state, n, type(member._learner.strategy))
     else:
         _resize_features(member._state, size(member), n)
     set_size(member, n)

@@ -10,14 +10,14 @@ import numpy as np
 
 from ... import losses
 from ...features import FeatureMap
-from ...losses import Loss, OneVsRest
+from ...losses import Loss
 from ...rows import Rows
 from ...second_order import Margin, Newton, Rule
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
-from .._contract.classifier import StreamClassifier
+from .._contract.classifier import StreamClassifier, one_against_rest
 from .._described import described
 from .base import SecondOrder, mix_matrices, targets
 
@@ -95,12 +95,6 @@ class Confidence(SecondOrder):
             return super()._statistics(state, r)
         shape = (state["n_outputs"], r)
         return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
-
-
-def one_against_rest(loss: Any, n_classes: int) -> Loss:
-    """A binary loss for so many classes."""
-    found = losses.get(loss, task="binary")
-    return OneVsRest(found) if n_classes > 2 else found
 
 
 @in_turn
@@ -186,7 +180,7 @@ class AROWClassifier(StreamClassifier):
         self.random_state = random_state
 
     def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(self.loss, n_classes)
+        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
     def _new_learner(self) -> Confidence:
         return Confidence(self, self.features, self.lam, self.diagonal, Margin, self.intercept)
@@ -261,7 +255,7 @@ class NewtonClassifier(StreamClassifier):
         self.random_state = random_state
 
     def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(self.loss, n_classes)
+        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
     def _new_learner(self) -> Confidence:
         return Confidence(self, self.features, self.lam, self.diagonal, self._rule)
