@@ -9,7 +9,7 @@ import numpy as np
 
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
-from ..estimators.falkon.models import FalkonEstimator
+from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ._client import connect
@@ -94,9 +94,9 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
         return fit_one_learner
     if isinstance(est._learner, Ridge):
         return fit_ridge
-    if isinstance(est, FalkonEstimator):
+    if isinstance(est._learner, Falkon):
         return fit_falkon
-    if isinstance(est, BatchBinning):
+    if isinstance(est._learner, BatchBinning):
         return fit_binning
     if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
         return fit_doubly

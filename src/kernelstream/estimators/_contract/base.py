@@ -426,8 +426,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if self._scaling():
             state |= no_moments(X.shape[1])
         self._forget()
-        if not self._at_once:
-            self._begin(state)
+        self._begin(state)
         self._declare(state, declared)
         self._state = state
         if not (self._at_once or state["warm_rows"]):
@@ -733,8 +732,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Learn the link of a model that learned all rows at once, without predicting any of them before."""
 
     def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        """Parameters that this fit chose, for a similar model of a share of the rows; divisors of the columns, (d,)."""
-        return {}, None
+        return self._learner.found(state, share)
 
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Sample weights times all other weights of a row."""

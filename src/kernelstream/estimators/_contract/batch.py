@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ... import solvers
 from ...losses import Loss
-from ...rows import Rows
+from ...rows import Rows, host
 from .base import State, StreamEstimator
 from .learner import Learner
 
@@ -53,6 +53,22 @@ class Solved(Learner):
         solver.serves(self.est._loss_for(2))
 
 
+# -------------------------------------------------------------------- what the estimators say of the solution
+def lam(est: StreamEstimator) -> float:
+    """The penalty in use."""
+    return est.state_["lam"]
+
+
+def dual_coef(est: StreamEstimator) -> np.ndarray:
+    """Coefficients of the kernel functions at the centres, (outputs, m)."""
+    return est.state_["alpha"].T
+
+
+def intercept(est: StreamEstimator) -> np.ndarray:
+    """The constant score, (outputs,)."""
+    return est.state_["offset"]
+
+
 def n_iter(est: StreamEstimator) -> int:
     """Iterations of the solver: passes over the rows, or Newton steps."""
     return est.state_["n_iter"]
@@ -73,6 +89,9 @@ class BatchEstimator(StreamEstimator):
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         self._learner.solve(state, X, Y, weight)
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
+        return host(super()._check_X(X, reset, least))
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         self._link_from(*self._solved(X, y, weight))

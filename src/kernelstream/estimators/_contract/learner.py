@@ -126,6 +126,10 @@ class Learner:
         """Instead of :meth:`learn`: fit all rows with targets Y (n, outputs) at once."""
         raise NotImplementedError
 
+    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Parameters that :meth:`solve` chose, for a model of a share of the rows; divisors of the columns, (d,)."""
+        return {}, None
+
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
         """Learn a few rows in the units of the user, in one step of compiled code; None where there is no such way."""
         return None
