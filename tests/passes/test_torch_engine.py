@@ -301,7 +301,7 @@ def test_doubly_stochastic_far_from_zero():
     args = {"gamma": 0.5, "schedule": DoublySchedule(40, 24, passes=3), "step": DoublyStep(0.5), "random_state": 3}
     got = DoublyStochasticRegressor(**args, engine=CPU).fit(X, y)
     # the same weights on features in float64, of the same frequencies
-    blocks, A = got._descent(got._state).blocks, got._state["mean"]
+    blocks, A = got._learner.descent(got._state).blocks, got._state["mean"]
     want = np.full((len(X), 1), got._state["offset"])
     for i, weights in enumerate(A):
         P = X.astype(np.float64) @ blocks.random_part(i).astype(np.float64)

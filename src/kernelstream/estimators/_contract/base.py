@@ -241,7 +241,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Scale and learn rows whose targets are encoded and whose weights are final."""
         if "x_count" in self._state:  # scales_columns, without a call
             X = warm_up.standardized(self, self._state, X, weight)
-        scores = self._learn(self._state, X, y, weight)
+        learner: Any = self._cache.get("learner") or self._learner
+        scores = learner.learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
         if ready is not None and ready[0] is link:  # the short path, for calls of one row
@@ -379,7 +380,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if is_tensor(X) and self._ops.on_device:
             check_tensor(self, X, reset, least)
             self._check_rows(X)
-            return X
+            return host(X) if self._learner.keeps_rows else X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
         if reset or not self._is_plain(X, dtype, least):
             check_names(X)
@@ -576,7 +577,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
         if self.columns is not None:
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return tags
+        return self._learner.tags(tags)
 
     # ---------------------------------------------------------------- the first rows, see `.warm_up`
     _renewing: bool = False  # whether the first rows are learned again
@@ -585,18 +586,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Whether columns are scaled; None where the first rows decide."""
         return self._auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
 
-    def _renew(self) -> None:
-        """Estimate from the kept rows, then learn them again from the start."""
-        warm_up.renew(self)
-
     def _end_warm_up(self) -> None:
         """The data have ended (``fit``): estimate from what there is."""
         warm_up.end(self)
-
-    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Standardise and learn rows; y is the public target."""
-        weight = self._final_weights(self._state, y, weight)
-        return self._learn_encoded(X, self._encode(self._state, y), weight)
 
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them."""
@@ -659,9 +651,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _reset(self, state: State) -> None:
         self._learner.reset(state)
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        return self._learner.learn(state, X, y, weight)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
         return self._learner.score(state, X)

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ... import solvers
 from ...losses import Loss
-from ...rows import Rows, host
+from ...rows import Rows
 from .base import State, StreamEstimator
 from .learner import Learner
 
@@ -89,9 +89,6 @@ class BatchEstimator(StreamEstimator):
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         self._learner.solve(state, X, Y, weight)
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         self._link_from(*self._solved(X, y, weight))

@@ -10,6 +10,7 @@ from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
+from . import warm_up
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -26,6 +27,8 @@ class Learner:
     est : StreamEstimator
         The shell, which has the parameters, the engine and the cache.
     """
+
+    keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
 
     # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
     _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
@@ -102,6 +105,19 @@ class Learner:
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense."""
         raise NotImplementedError
+
+    def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Standardise and learn rows; y is the public target."""
+        est, state = self.est, self.est._state
+        return est._learn_encoded(X, est._encode(state, y), est._final_weights(state, y, weight))
+
+    def renew(self) -> None:
+        """Estimate from the kept rows, then learn them again from the start."""
+        warm_up.renew(self.est)
+
+    def tags(self, tags: Any) -> Any:
+        """The estimator's tags for scikit-learn."""
+        return tags
 
     def weighs(self, state: State) -> bool:
         """Whether :meth:`weighed` changes the weights of rows."""

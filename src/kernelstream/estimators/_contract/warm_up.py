@@ -55,14 +55,14 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
             if not est._warm_up_rows():  # nothing is estimated: as without a warm-up
                 est._follow(parts[0], est._encode(state, ys), est._final_weights(state, ys, ws))
         else:
-            parts.append(est._learn_scaled(Xs, ys, ws))
+            parts.append(est._learner.learn_scaled(Xs, ys, ws))
         kept = _keep(est, Xs, ys, ws)
         if kept == state["warm_rows"]:
-            est._renew()
+            est._learner.renew()
             warn_about_units(est, unpack("warm_X", state))
             est._drop_kept()
         elif kept > before and kept & (kept - 1) == 0:
-            est._renew()
+            est._learner.renew()
         start = stop
     return np.concatenate(parts)
 
@@ -70,10 +70,10 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
 def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Rows after the warm-up; sparse ones that are made dense, some at a time."""
     if not (scales_columns(est._state) and sp.issparse(X)):
-        return est._learn_scaled(X, y, weight)
+        return est._learner.learn_scaled(X, y, weight)
     cuts = threads.cuts(X.shape[0], DENSE_ROWS)
     return np.concatenate(
-        [est._learn_scaled(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
+        [est._learner.learn_scaled(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
     )
 
 
@@ -133,7 +133,7 @@ def renew(est: StreamEstimator) -> None:
     est._reset(state)
     est._renewing = True
     try:
-        est._learn(state, X, est._encode(state, y), weight)
+        est._learner.learn(state, X, est._encode(state, y), weight)
     finally:
         del est._renewing
 
@@ -161,7 +161,7 @@ def end(est: StreamEstimator) -> None:
     """The data have ended (``fit``): estimate from what there is."""
     state = est._state
     if state["warm_rows"] and state["warm_count"]:
-        est._renew()
+        est._learner.renew()
         warn_about_units(est, unpack("warm_X", state))
         est._drop_kept()
     est._learner.end_warm_up()

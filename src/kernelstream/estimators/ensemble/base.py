@@ -303,7 +303,7 @@ class Ensemble(Composite):
                 own = None if weights is None else weights[i]
                 if grows and not self._has_room(state, i):
                     own = np.zeros(n)
-                part = member._learn(member._state, block, _members.target(member, state, y), own)
+                part = member._learner.learn(member._state, block, _members.target(member, state, y), own)
             F[i] = _members.scores(part, outputs)
 
         if self.est._ops.THREADED and n >= SIDE_BY_SIDE:

@@ -53,6 +53,8 @@ class Falkon(WithKernel):
     kernel, gamma, n_centers, lam, tol, max_iter : see there
     """
 
+    keeps_rows = True
+
     def __init__(
         self,
         est: StreamEstimator,

@@ -339,7 +339,7 @@ class Stack(Composite):
     ) -> np.ndarray:
         """Scores of a member before each row; one that leaves the range of floats starts again, and is counted."""
         try:
-            part = member._learn(member._state, X, _members.target(member, state, y), weight)
+            part = member._learner.learn(member._state, X, _members.target(member, state, y), weight)
         except ValueError as error:
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
