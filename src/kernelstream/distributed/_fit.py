@@ -79,7 +79,7 @@ def fit(
         A ValueError that names the file (or partition) and the row that cannot be learned.
     """
     solve = _solver(est)
-    est._check_parameters()
+    est._learner.check_parameters()
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
         state = solve(est, data, client, classes)

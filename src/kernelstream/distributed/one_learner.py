@@ -59,7 +59,7 @@ def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = Non
     labels = classes
     if is_classifier(est) and classes is None:
         labels = known_labels(data, client)
-    est = clone(est).set_params(random_state=seed_from(est._seed_source()))
+    est = clone(est).set_params(random_state=seed_from(est._learner.seed_source()))
     n = rows.n
     rng = generator(est.random_state, Stream.REMOTE_ROWS)
     some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
@@ -160,7 +160,7 @@ def _everywhere(
     """A member that has learned the rows of all partitions so many times, and nothing else."""
     start = copy.copy(member)
     start.state_ = dict(member.state_) | {"t": 0}
-    start._reset(start.state_)
+    start._learner.reset(start.state_)
     return accumulated(client, data, start, _absorbed, merged, factor, passes)
 
 

@@ -37,7 +37,7 @@ def absorb(est: RidgeShell, piece: Piece) -> RidgeShell:
     """A copy of the model that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
     est = copied(est)
     if "gram" not in est.state_:
-        est._reset(est.state_)
+        est._learner.reset(est.state_)
     for _ in piece.blocks(lambda X, y: _add(est, X, y)):
         pass
     second_order.flush(est._state, 1.0)

@@ -275,7 +275,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
         link.grow(state, kept, len(new))
         if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
-            self._mix_outputs(state, change)
+            self._learner.mix_outputs(state, change)
         self._learner.class_added(state, label, place, trained)
 
     def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:

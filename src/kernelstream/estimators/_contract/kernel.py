@@ -1,4 +1,4 @@
-"""Base of learners that use a kernel directly: its parameters, and a bandwidth from the first rows."""
+"""Base of learners that use a kernel directly, with a bandwidth from the first rows."""
 
 from __future__ import annotations
 
@@ -72,57 +72,3 @@ class WithKernel(Learner):
     @cached_property
     def _restricts(self) -> bool:
         return self.given.restricted
-
-
-class KernelEstimator(StreamEstimator):
-    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth is in the state."""
-
-    kernel: Any
-    gamma: Any
-    _kernel_prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
-
-    @property
-    def _given(self) -> KernelParameters:
-        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
-
-    def _kernel(self, state: State) -> Kernel:
-        def resolve() -> Kernel:
-            return self._given.resolved(self._kernel_numbers(state))
-
-        return self._cached("kernel", resolve)
-
-    def _kernel_numbers(self, state: State) -> State:
-        """The numbers that the kernel has taken from rows, by the names of its parameters."""
-        prefix = self._kernel_prefix
-        return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
-
-    def _begin(self, state: State) -> None:
-        if not self._given.kernel_needs_data:
-            self._estimate(state, None)
-
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if self._given.kernel_needs_data else 0
-
-    def _one_width(self) -> bool:
-        return self._given.takes_width
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        found = self._given.kernel_entries(X)
-        for name in self._kernel_numbers(state):
-            del state[self._kernel_prefix + name]
-        state |= {self._kernel_prefix + name: value for name, value in found.items()}
-
-    def _kernel_schema(self, state: State, trained: bool) -> Schema:
-        """Schema of the numbers that the kernel has taken from rows; they are checked here."""
-        if not trained and self._given.kernel_needs_data:
-            return {}
-        schema = self._given.kernel_schema()
-        check(self._kernel_numbers(state), schema)
-        return prefixed(self._kernel_prefix, schema)
-
-    def _check_rows(self, X: Rows) -> None:
-        if self._choosy():
-            self._given.check(host(X))
-
-    def _choosy(self) -> bool:
-        return self._cached("domain", lambda: self._given.restricted)

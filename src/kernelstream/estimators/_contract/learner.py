@@ -63,7 +63,7 @@ class Learner:
 
     def auto_scaling(self) -> bool | None:
         """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
-        return None if self.est._one_width() else False
+        return None if self.one_width() else False
 
     def estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
@@ -91,8 +91,7 @@ class Learner:
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
         """Learners and the states they learn into."""
-        owner = self.est if type(self) is Learner else self  # families that have not moved yet
-        return [(owner, part) for part in parts(state)]
+        return [(self, part) for part in parts(state)]
 
     # ---------------------------------------------------------------- rows
     def check_rows(self, X: Rows) -> None:
@@ -169,7 +168,7 @@ class Learner:
     def restart(self, state: State) -> bool:
         """Set the weights to those of an untrained model."""
         state["t"] = 0
-        self.est._reset(state)
+        self.reset(state)
         return True
 
     def mix_outputs(self, state: State, change: Change) -> None:

@@ -135,21 +135,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return tags
 
 
-class FirstOrderRegressor(StreamRegressor):
-    """A regressor that learns by first-order steps; ``center``: the difference from the running mean of the targets."""
-
-    center: Any
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2 if state["n_outputs"] == 1 else (2, state["n_outputs"]))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))
-
-
 def _warn(seen: np.ndarray) -> None:
     """Warn once that a row was set aside."""
     o = int(seen[DOUBT].argmax())

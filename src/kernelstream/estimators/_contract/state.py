@@ -36,7 +36,7 @@ def check_state(est: Any, trained: bool | None) -> None:
     if trained is None:
         trained = not state["warm_rows"] or state["warm_count"] > 0
     schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
-    check(state, schema | est._schema(state, trained))
+    check(state, schema | est._learner.schema(state, trained))
 
 
 def scales(state: State) -> Array:

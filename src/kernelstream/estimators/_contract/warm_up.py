@@ -31,7 +31,7 @@ DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are 
 
 def first_rows(est: StreamEstimator) -> int:
     """Rows of the warm-up."""
-    return max(est._warm_up_rows(), WARM_UP if est._scaling() is None else 0)
+    return max(est._learner.warm_up_rows(), WARM_UP if est._scaling() is None else 0)
 
 
 def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -52,7 +52,7 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
         ws = est._set_aside(ys, None if weight is None else weight[start:stop])
         if before == 0:
             parts.append(np.zeros((stop - start, state["n_outputs"])))
-            if not est._warm_up_rows():  # nothing is estimated: as without a warm-up
+            if not est._learner.warm_up_rows():  # nothing is estimated: as without a warm-up
                 est._follow(parts[0], est._encode(state, ys), est._final_weights(state, ys, ws))
         else:
             parts.append(est._learner.learn_scaled(Xs, ys, ws))
@@ -128,9 +128,9 @@ def renew(est: StreamEstimator) -> None:
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
     X = standardized(est, state, X, weight)
-    est._estimate(state, X if trusted.all() else X[trusted])
+    est._learner.estimate(state, X if trusted.all() else X[trusted])
     est._forget()
-    est._reset(state)
+    est._learner.reset(state)
     est._renewing = True
     try:
         est._learner.learn(state, X, est._encode(state, y), weight)
@@ -142,7 +142,7 @@ def warn_about_units(est: StreamEstimator, X: Any) -> None:
     """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
     # decided by the rows, unless these are sparse and wide; or by the user
     done = not sp.issparse(X) if est.standardize == AUTO else "standardize" in est._get_param_names()
-    if done or scales_columns(est._state) or not est._one_width():
+    if done or scales_columns(est._state) or not est._learner.one_width():
         return
     X = X[~odd_cells(X)]
     if not units_differ(X):

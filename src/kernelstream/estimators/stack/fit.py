@@ -207,7 +207,7 @@ def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: An
     """Mean loss of a member on held-out rows."""
     member, state = est._learner.members[i], est._state
     C, N = est._learner.columns(state), len(est._learner.examples())
-    f = _members.scores(member._score(member._state, X), C)
+    f = _members.scores(member._learner.score(member._state, X), C)
     value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
     return value if np.isfinite(value) else np.inf
 
