@@ -90,7 +90,7 @@ def short_searches(monkeypatch):
     """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
     for name, value in {
         "doubly.base.WARM_STEPS": 2,
-        "doubly.base.DoublyEstimator._least_steps": 4,
+        "doubly.base.Doubly.least_steps": 4,
         "doubly.choice.TRIAL_STEPS": 2,
         "doubly.choice.FRACTIONS": (1.0, 0.25),
         "doubly.choice.LEAST_ROWS": 8,

@@ -179,7 +179,7 @@ class Bench:
 
     def parts_of(self, D: int, precision: str, X, y) -> list[list[object]]:
         est = self.model(D, precision).partial_fit(X, y)
-        held = est._pass(est._state).there
+        held = est._learner.held(est._state).there
         b, m, P = held.blocks, BLOCK, 2 * D
         F, ones = held.F[:m].clone(), self.torch.ones(m, device=self.device)
         Z = b.Z[0].element_size() * m * P
@@ -283,7 +283,7 @@ class Bench:
         times = []
         for _ in range(4):
             est = self.model(D, "tf32", "softmax", gamma=0.02).partial_fit(given[:1], y[:1], classes=np.unique(y))
-            est._ops.device_map(est._mapping(est._state))  # drawn, and there: as the others have them
+            est._ops.device_map(est._learner.mapping(est._state))  # drawn, and there: as the others have them
             self.wait()
             start = time.perf_counter()
             est.partial_fit(given[1:], y[1:])
@@ -292,7 +292,7 @@ class Bench:
         spent = statistics.median(times[1:])  # the first compiles
         goal = 100 * float(np.mean(est.predict(Xt) != yt))
         yield [2 * D, "kernelstream, one pass", spent, None, 1, goal]
-        W = torch.from_numpy(est._mapping(est._state).W).to(self.device)
+        W = torch.from_numpy(est._learner.mapping(est._state).W).to(self.device)
 
         def features(A):
             P = torch.from_numpy(A).to(self.device) @ W

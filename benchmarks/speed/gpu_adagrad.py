@@ -267,7 +267,7 @@ class Speeds:
                 try:
                     est = self.model(features, loss, "auto", TorchEngine(self.device, block=BLOCK))
                     took = self.seconds(est, y)
-                    held: Any = est._pass(est._state).there
+                    held: Any = est._learner.held(est._state).there
                     shape = held.walk.shape if hasattr(held, "walk") else None
                     yield self.row(width, classes, "AdaGrad", shape and shape.programs, took, self.n)
                     tried = {1024: (1, 2, 4), 16384: (1, 4, 16, 64, 128), 131072: (32, 128)}.get(width, ())
@@ -345,7 +345,7 @@ class forced:
 
 def walk_of(est: Any) -> Any:
     """The device's program of a model."""
-    return est._pass(est._state).there.walk
+    return est._learner.held(est._state).there.walk
 
 
 def relative(a: Any, b: Any) -> float:

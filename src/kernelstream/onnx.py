@@ -84,7 +84,8 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
 
 def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
     """The nodes of the feature map; returns the name of Z (n, n_out)."""
-    mapping = est._mapping(state)
+    learner = est._learner
+    mapping = learner.mapping(state)
     X = "X"
     if "x_count" in state:
         X = _standardized(graph, state)
@@ -96,14 +97,14 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
         # The projection magnifies rounding errors by up to 1 / sqrt(the least eigenvalue kept), so float32 would cost
         # digits here. |x - s|^2 = |x|^2 - 2 x's + |s|^2, never below 0.
         X = graph.widen(X)
-        mapping = est._map.build(map_entries(state), state["n_features"], np.float64)
+        mapping = learner.map.build(map_entries(state), state["n_features"], np.float64)
         norms = graph.node("ReduceSumSquare", X, axes=[1], keepdims=1)
         D = graph.node("Add", graph.node("MatMul", X, graph.constant(mapping.S2)), norms)
         D = graph.node("Add", D, graph.constant(mapping.norms[None, :]))
         D = graph.node("Max", D, graph.constant(np.array(0.0)))
         K = graph.node("Exp", graph.node("Mul", D, graph.constant(np.array(-mapping.gamma))))
         return graph.node("MatMul", K, graph.constant(mapping.P))
-    raise ValueError(f"{est._map!r} has no ONNX form: Fourier features and Gaussian Nyström features have one")
+    raise ValueError(f"{learner.map!r} has no ONNX form: Fourier features and Gaussian Nyström features have one")
 
 
 def _standardized(graph: _Graph, state: dict[str, Any]) -> str:

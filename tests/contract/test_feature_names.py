@@ -39,8 +39,8 @@ def test_a_call_refused_at_the_door_keeps_what_was_derived():
     y = targets(est)
     est.fit(FRAME[:60], y[:60])
     answers(est, FRAME)
-    held = est._cache["recursion"]
+    held = est._cache["held"]
     with pytest.raises(ValueError, match="feature names"):
         est.partial_fit(FRAME[["b", "a", "c"]], y)
-    assert est._cache["recursion"] is held
+    assert est._cache["held"] is held
     assert "_at_door" not in vars(est)

@@ -103,7 +103,7 @@ def test_every_kernel_with_features(name):
             fixed(kernel=kernel, gamma=None).fit(X, y4[:64])
         return
     model = fixed(kernel=kernel, gamma=None, loss="softmax").partial_fit(X, y4[:64], classes=range(4))
-    D = model._descent(model.state_).blocks.draws
+    D = model._learner.descent(model.state_).blocks.draws
     _, mean = naive(X, y4[:64].astype(float), losses.get("softmax"), 4, kernel, D, 16, 3.0, 7.0, 0.01)
     scores = sum(naive_features(X, i, kernel, D) @ m for i, m in enumerate(mean))
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9 * max(1, np.abs(scores).max()))
@@ -192,11 +192,11 @@ def test_largest_eigenvalue():
 # -------------------------------------------------------------------- blocks: the same bytes, whatever happens
 def test_features_are_the_same_bytes_everywhere(tmp_path):
     model = fixed(loss="logistic").partial_fit(X2, y2)
-    first = model._descent(model.state_).blocks.features(X2, 3).tobytes()
+    first = model._learner.descent(model.state_).blocks.features(X2, 3).tobytes()
     path = tmp_path / "model.ks"
     kernelstream.save(model, path)
     loaded = kernelstream.load(path)
-    assert loaded._descent(loaded.state_).blocks.features(X2, 3).tobytes() == first
+    assert loaded._learner.descent(loaded.state_).blocks.features(X2, 3).tobytes() == first
     np.testing.assert_array_equal(loaded.predict_proba(X2), model.predict_proba(X2))
 
 
@@ -208,7 +208,7 @@ def test_cache_changes_nothing(kernel):
         with settings.using(cache_bytes=cache_bytes):
             model = fixed(kernel=kernel, gamma=gamma).partial_fit(X2, y2)
             model.predict(X2)
-        blocks = model._descent(model.state_).blocks
+        blocks = model._learner.descent(model.state_).blocks
         kept = sum(a.nbytes if isinstance(a, np.ndarray) else sum(b.nbytes for b in a.values())
                    for a in blocks._kept.values())  # fmt: skip
         assert kept <= cache_bytes
@@ -336,7 +336,7 @@ def valley(tilt):
 
 @pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
 def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
-    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley(tilt))
+    monkeypatch.setattr(base.Doubly, "trial", valley(tilt))
     model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
     median = kernels.Gaussian("median").resolve(X2).gamma
     assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
@@ -345,7 +345,7 @@ def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
 
 def test_fit_has_more_rows_than_its_trials(monkeypatch):
     """On the valley whose bottom is at a wider kernel for the better step: no way back to it with more rows."""
-    monkeypatch.setattr(base.DoublyEstimator, "_trial", valley(0.5))
+    monkeypatch.setattr(base.Doubly, "trial", valley(0.5))
     widths = []
     for rows in (len(X2), 100):  # all rows in the trials, and some
         monkeypatch.setattr(base, "CHOICE_ROWS", rows)

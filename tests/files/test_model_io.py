@@ -480,7 +480,7 @@ def test_a_file_of_every_format_is_still_read(version):
     assert str(est.get_params()) == str(FIRST.get_params())
     np.testing.assert_allclose(est.decision_function(notes["X"]), notes["scores"], rtol=1e-10, atol=1e-12)
     # Fourier features by their definition, from the frequencies of the seed
-    W = est._mapping(est.state_).W
+    W = est._learner.mapping(est.state_).W
     Z = np.hstack([np.cos(notes["X"] @ W), np.sin(notes["X"] @ W)]) / np.sqrt(W.shape[1])
     np.testing.assert_allclose(Z @ est.state_["w"][0], notes["scores"], rtol=1e-9)
     est.partial_fit(notes["X"], est.classes_[[0, 1] * (len(notes["X"]) // 2)])

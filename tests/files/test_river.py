@@ -211,8 +211,8 @@ def test_a_new_feature_costs_a_column(monkeypatch):
     known = len(model.feature_names)
     assert known > 2_000
     assert sum(drawn) < 3 * known  # half again as many as there are, and those of the warm-up once more
-    W = model.estimator._mapping(model.estimator._state).W
-    kernel = model.estimator._map.resolved(map_entries(model.estimator._state))
+    W = model.estimator._learner.mapping(model.estimator._state).W
+    kernel = model.estimator._learner.map.resolved(map_entries(model.estimator._state))
     fresh = sampling.frequencies(kernel, 1, len(W), W.shape[1])
     np.testing.assert_array_equal(W, fresh)
 

@@ -58,7 +58,7 @@ def test_row_by_row_is_the_block(engine, dtype, update):
     one, all_at_once = made
     scores = []
     for i in range(20, 60):
-        z = one._mapping(one.state_)(X[i : i + 1])[0].astype(float)
+        z = one._learner.mapping(one.state_)(X[i : i + 1])[0].astype(float)
         expected = float(one.state_["w"][0].astype(float) @ z) * one.state_["scale"][0]
         scores.append(one.learn(X[i : i + 1], y[i : i + 1])[0])
         np.testing.assert_allclose(scores[-1], expected, rtol=1e-4 if dtype == np.float32 else 1e-10, atol=1e-6)

@@ -116,7 +116,7 @@ def test_row_after_row(loss, update, programs, monkeypatch):
     want.partial_fit(X, y, sample_weight=weight)
     for a, b in pairwise((0, 500, 1201, 1500)):
         got.partial_fit(X[a:b], y[a:b], sample_weight=weight[a:b])
-    assert got._pass(got._state).there.walk.shape.programs == programs
+    assert got._learner.held(got._state).there.walk.shape.programs == programs
     for name in ("w", "G", "w_mean", "memory"):
         if name in want.state_:
             # the last call is small: the processor learns it, and a decay is a factor beside its weights
@@ -130,7 +130,7 @@ def test_a_wait_in_vain_ends():
     """An error, and the model as it was."""
     X, y, _ = rows(1500)
     est = model("squared", "auto", GPU, 4000).partial_fit(X, y)
-    walk = est._pass(est._state).there.walk
+    walk = est._learner.held(est._state).there.walk
     assert walk.shape.programs > 1
     before, walk.waits = est.predict(X), 0
     with pytest.raises(RuntimeError, match="in vain"):

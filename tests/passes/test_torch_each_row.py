@@ -104,7 +104,7 @@ def test_the_default_is_one_learner():
     X, y, _ = rows(60)
     for make in (FeatureRegressor, NystroemRegressor):
         ours, theirs = (make(engine=engine, random_state=0) for engine in (CPU, "python"))
-        assert repr(ours._update) == repr(theirs._update) == "AdaGrad(forgetting=0.9997)"
+        assert repr(ours._learner.update) == repr(theirs._learner.update) == "AdaGrad(forgetting=0.9997)"
     got = model("regression", "squared", "auto", CPU)
     assert "G" in got.partial_fit(X, y).state_
 
@@ -203,9 +203,9 @@ def test_without_a_gpu_the_compiled_loops_do_it():
     est = model("regression", "squared", "auto", TorchEngine()).partial_fit(X, y)
     if ops.cuda:
         pytest.skip("there is a GPU")
-    assert est._pass(est._state).there is None
+    assert est._learner.held(est._state).there is None
     est = model("regression", "squared", "auto", CPU).partial_fit(X, y)
-    assert est._pass(est._state).there is not None
+    assert est._learner.held(est._state).there is not None
 
 
 @pytest.mark.parametrize("update", ["auto", Averaged(AdaGrad())], ids=str)
@@ -219,8 +219,10 @@ def test_few_rows_on_a_gpu(update):
     X, y, weight = rows(90)
     want = model("regression", "squared", update, "python").fit(X[:10], y[:10])
     got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
-    loss, update = got._loss_now(got._state), got._update
-    held = WalkPass(got._ops, got._mapping(got._state), loss, update, got._state, program(loss, unwrap(update)[0]))
+    loss, update = got._loss_now(got._state), got._learner.update
+    held = WalkPass(
+        got._ops, got._learner.mapping(got._state), loss, update, got._state, program(loss, unwrap(update)[0])
+    )
     scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
     expected = want.learn(X[10:], y[10:], weight[10:])
     np.testing.assert_allclose(np.concatenate(scores)[:, 0], expected, rtol=1e-9)

@@ -242,8 +242,8 @@ def test_few_rows_on_a_gpu():
     X, y, weight = rows(90)
     want = model("regression", "squared", NormAdaGrad(), "python").fit(X[:10], y[:10])
     got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
-    spec = got._loss_now(got._state), got._update
-    held = CudaPass(got._ops, got._mapping(got._state), *spec, got._state, program(*spec))
+    spec = got._loss_now(got._state), got._learner.update
+    held = CudaPass(got._ops, got._learner.mapping(got._state), *spec, got._state, program(*spec))
     scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
     np.testing.assert_allclose(np.concatenate(scores)[:, 0], want.learn(X[10:], y[10:], weight[10:]), rtol=1e-8)
     np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=1e-8)
@@ -301,7 +301,7 @@ def test_doubly_stochastic_far_from_zero():
     args = {"gamma": 0.5, "schedule": DoublySchedule(40, 24, passes=3), "step": DoublyStep(0.5), "random_state": 3}
     got = DoublyStochasticRegressor(**args, engine=CPU).fit(X, y)
     # the same weights on features in float64, of the same frequencies
-    blocks, A = got._descent(got._state).blocks, got._state["mean"]
+    blocks, A = got._learner.descent(got._state).blocks, got._state["mean"]
     want = np.full((len(X), 1), got._state["offset"])
     for i, weights in enumerate(A):
         P = X.astype(np.float64) @ blocks.random_part(i).astype(np.float64)

@@ -82,7 +82,7 @@ def test_a_linear_model_takes_back_a_call_that_fails(name, update):
     model = FeatureClassifier("raw", update=update, engine=name)
     model.learn(X[:200], y[:200], classes=[0, 1])
     before = {key: np.copy(value) for key, value in model.state_.items()}
-    held = model._pass(model._state)
+    held = model._learner.held(model._state)
     follow = model._follow
 
     def fails(*args):

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 import kernelstream
 from kernelstream import features
 from kernelstream.columns import Columns, StreamPipeline, make_stream
+from kernelstream.estimators.feature import Linear
 from kernelstream.evaluate import prequential
 from kernelstream.testing.streaming import assert_same_state
 
@@ -137,11 +138,15 @@ def test_refused_rows_leave_both_as_they_were(name):
 
 
 def test_a_model_that_fails_takes_the_encoder_back():
-    class Failing(kernelstream.FeatureRegressor):
-        def _learn(self, *args, **kwargs):
-            if getattr(self, "fails", False):
+    class FailingLinear(Linear):
+        def learn(self, *args, **kwargs):
+            if getattr(self.est, "fails", False):
                 raise RuntimeError("no")
-            return super()._learn(*args, **kwargs)
+            return super().learn(*args, **kwargs)
+
+    class Failing(kernelstream.FeatureRegressor):
+        def _new_learner(self):
+            return FailingLinear(self, self.features, self.update)
 
     model = make_stream(Columns(), Failing(features=MAP, random_state=0))
     model.learn(ROWS[:50], Y[:50])

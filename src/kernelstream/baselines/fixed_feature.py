@@ -11,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import losses
 from .._checks import positive
 from .._progress import SolverBar
-from ..estimators._contract.base import State
-from ..estimators._contract.batch import CALLER, SolvedEstimator
-from ..estimators._contract.classifier import StreamClassifier
+from ..estimators._contract.base import State, StreamEstimator
+from ..estimators._contract.batch import CALLER, BatchEstimator, Solved, history, n_iter
+from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
-from ..estimators.feature import FeatureEstimator
+from ..estimators.feature import Linear
 from ..features import FeatureMap
 from ..losses import Loss
 from ..passes.linear.host import feature_blocks
@@ -26,48 +26,53 @@ from ..state.schema import Array, Count, Schema, length
 from . import solvers
 
 
-class FixedFeatureEstimator(SolvedEstimator, FeatureEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class FixedFeatures(Solved, Linear):
+    """Weights of features that a solver finds.
 
-    features: Any
-    loss: Any
-    lam: float
+    Parameters
+    ----------
+    est : FixedFeatureClassifier or FixedFeatureRegressor
+    features, lam, solver : see there
+    """
 
-    _solvers = solvers
-    _solved_by = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
+    finders = solvers
+    solved_by = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
 
-    def _check_parameters(self) -> None:
-        self._check_solver()
+    def __init__(self, est: StreamEstimator, features: Any, lam: float, solver: Any):
+        super().__init__(est, features)
+        self.lam, self.given_solver = lam, solver
+
+    def check_parameters(self) -> None:
+        self.check_solver()
         positive("lam", self.lam)
 
-    # ---------------------------------------------------------------- hooks
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss = self._solver_loss()
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss = self.est._loss_for(2)
         state["offset"] = np.average(Y, axis=0, weights=weight) if loss.kind == "regression" else np.zeros(Y.shape[1])
-        self._estimate(state, X)
-        mapping = self._mapping(state)
+        self.estimate(state, X)
+        mapping = self.mapping(state)
         Z = np.empty((X.shape[0], mapping.n_out), mapping.dtype)
-        for rows, part in feature_blocks(mapping, X, self._ops):
+        for rows, part in feature_blocks(mapping, X, self.ops):
             Z[rows] = part
-        problem = Problem(DenseMatrix(Z), Y - state["offset"], loss, float(self.lam), self._ops, weight)
+        problem = Problem(DenseMatrix(Z), Y - state["offset"], loss, float(self.lam), self.ops, weight)
         problem.dtype, problem.seed = Z.dtype, state["seed"]
-        with SolverBar(type(self).__name__) as problem.report:
-            found = self._solver.solve(problem)
+        with SolverBar(type(self.est).__name__) as problem.report:
+            found = self.solver.solve(problem)
         if not found.converged:
-            passes = f"{self._solver.name} has not converged in {found.n_iter} passes"
+            passes = f"{self.solver.name} has not converged in {found.n_iter} passes"
             warnings.warn(
                 f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=CALLER
             )
         state |= {"w": np.ascontiguousarray(found.W.T), "history": np.array(found.history), "n_iter": found.n_iter}
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], len(state["w"])))
-        for rows, Z in feature_blocks(self._mapping(state), X, self._ops):
+        for rows, Z in feature_blocks(self.mapping(state), X, self.ops):
             scores[rows] = Z @ state["w"].T
         return scores + state["offset"]
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema, width = self._map_schema(state, True)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self.map_schema(state, True)
         outputs, history = state["n_outputs"], (length(state, "history"),)
         return (
             schema
@@ -75,15 +80,14 @@ class FixedFeatureEstimator(SolvedEstimator, FeatureEstimator):
             | {"history": Array(history, free=True), "n_iter": Count()}
         )
 
-    # ---------------------------------------------------------------- what was learned
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, (outputs, P)."""
-        return self.state_["w"]
+
+def coef(est: StreamEstimator) -> np.ndarray:
+    """Weights of the features, (outputs, P)."""
+    return est.state_["w"]
 
 
 @described()
-class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
+class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     r"""Linear classifier on a fixed number of features of a kernel, by a solver over all rows.
 
     .. math:: \min_w \sum_i l(y_i, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
@@ -136,6 +140,9 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
     True
     """
 
+    _learner: FixedFeatures
+    coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
+
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -155,17 +162,17 @@ class FixedFeatureClassifier(FixedFeatureEstimator, StreamClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _solver_loss(self) -> Loss:
-        default = "squared_hinge" if self._solver.name == "rbcd" else "hinge"
-        return losses.get(default if self.loss == "auto" else self.loss)
+    def _new_learner(self) -> FixedFeatures:
+        return FixedFeatures(self, self.features, self.lam, self.solver)
 
     def _loss_for(self, n_classes: int) -> Loss:
-        loss = self._solver_loss()
-        return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
+        default = "squared_hinge" if self._learner.solver.name == "rbcd" else "hinge"
+        loss = losses.get(default if self.loss == "auto" else self.loss)
+        return one_against_rest(loss, n_classes)
 
 
 @described(like=FixedFeatureClassifier)
-class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
+class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
     r"""Linear regression on a fixed number of features of a kernel, by a solver over all rows.
 
     .. math:: \min_w \sum_i l(y_i - \bar y, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
@@ -202,6 +209,9 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
     True
     """
 
+    _learner: FixedFeatures
+    coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
+
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -219,5 +229,5 @@ class FixedFeatureRegressor(FixedFeatureEstimator, StreamRegressor):
         self.engine = engine
         self.random_state = random_state
 
-    def _solver_loss(self) -> Loss:
-        return losses.get(self.loss, task="regression")
+    def _new_learner(self) -> FixedFeatures:
+        return FixedFeatures(self, self.features, self.lam, self.solver)

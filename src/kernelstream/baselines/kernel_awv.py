@@ -8,12 +8,12 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from ..core.overflow import quiet, require_finite
-from ..estimators._contract.base import State
+from ..estimators._contract.base import State, StreamEstimator
 from ..estimators._contract.classifier import StreamClassifier
-from ..estimators._contract.kernel import KernelEstimator
+from ..estimators._contract.kernel import WithKernel
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
-from ..estimators.second_order.base import one_against_rest
+from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import FORECASTERS
 from ..rows import Rows, dense
 from ..second_order import more_ridge
@@ -24,22 +24,25 @@ from ..state.schema import Array, Count, Schema, length
 FIRST = 64  # rows for which there is room at first; the room doubles
 
 
-class KernelRidgeEstimator(KernelEstimator):
+class GrowingFactor(WithKernel):
     r"""The growing Cholesky factor of ``K + lambda I``.
 
     With ``K + lambda I = L L'`` and ``e = L^-1 y``, a new row has ``l = L^-1 k(X, x)``, the kernel ridge forecast is
     ``l'e``, its variance (in units of the noise) ``v = k(x, x) - l'l``, and (l, sqrt(v + lambda)) is the next row of L.
-    """
 
-    lam: float
-    forecaster: str
+    Parameters
+    ----------
+    est : KernelAWV or KernelAWVClassifier
+    kernel, gamma, lam, forecaster : see there
+    """
 
     _by_row = frozenset({"rows", "L", "e", "targets"})
 
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y if y.ndim == 2 else y[:, None]
+    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, lam: float, forecaster: str):
+        super().__init__(est, kernel, gamma)
+        self.lam, self.forecaster = lam, forecaster
 
-    def _reset(self, state: State) -> None:
+    def reset(self, state: State) -> None:
         k = state["n_outputs"]
         state |= {
             "rows": np.zeros((FIRST, state["n_features"]), state["dtype"]),
@@ -60,16 +63,16 @@ class KernelRidgeEstimator(KernelEstimator):
 
     def _gram(self, state: State, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
         """Kernel values in float64 whatever the type of the rows: the factor magnifies their rounding."""
-        return self._kernel(state).pairwise(X.astype(np.float64, copy=False), Z.astype(np.float64, copy=False))
+        return self.kernel(state).pairwise(X.astype(np.float64, copy=False), Z.astype(np.float64, copy=False))
 
     def _shrunk(self, P: np.ndarray, v: np.ndarray) -> np.ndarray:
         """AWV adds the row with the target 0: ``f(x) lambda/(lambda + v)``."""
         return P if self.forecaster == "ridge" else P * (self.lam / (self.lam + v))[:, None]
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        y = self._targets(state, y)
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y = targets(state, y)
         weight = np.ones(len(y)) if weight is None else weight
-        block = self._ops.BLOCK
+        block = self.ops.BLOCK
         parts = [
             self._learn_block(state, dense(X[i : i + block]), y[i : i + block], weight[i : i + block])
             for i in range(0, len(y), block)
@@ -110,9 +113,9 @@ class KernelRidgeEstimator(KernelEstimator):
         state["L"][n:end, :n], state["L"][n:end, n:end] = W.T, L
         state["n_rows"] = end
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        kernel = self._kernel(state)
+        kernel = self.kernel(state)
         for start in range(0, X.shape[0], 256):
             rows = slice(start, start + 256)
             W, P = self._project(state, dense(X[rows]))
@@ -120,8 +123,8 @@ class KernelRidgeEstimator(KernelEstimator):
             scores[rows] = self._shrunk(P, v)
         return scores
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = self._kernel_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = self.kernel_schema(state, trained)
         if not trained:
             return schema
         room, k = max(1, length(state, "rows")), state["n_outputs"]
@@ -133,11 +136,19 @@ class KernelRidgeEstimator(KernelEstimator):
             "n_rows": Count(0, room),
         }
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if isinstance(self.lam, str) or not 0 < self.lam < np.inf:
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         if self.forecaster not in FORECASTERS:
             raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        """A class that appears had the target -1 on all rows before."""
+        n = state["n_rows"]
+        targets = np.where(change.fresh, -1.0, change.sign * state["targets"][:, change.source])
+        targets[n:] = 0.0
+        state["targets"], state["e"] = np.ascontiguousarray(targets), np.zeros(targets.shape)
+        state["e"][:n] = solve_triangular(state["L"][:n, :n], targets[:n], lower=True) if n else 0.0
 
 
 def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
@@ -151,7 +162,7 @@ def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
 
 
 @described()
-class KernelAWV(StreamRegressor, KernelRidgeEstimator):
+class KernelAWV(StreamRegressor):
     r"""Kernel-AWV: at every row the best function of the kernel's space, exactly.
 
     .. math:: \hat y_t = f_t(x_t), \qquad
@@ -219,9 +230,12 @@ class KernelAWV(StreamRegressor, KernelRidgeEstimator):
         self.engine = engine
         self.random_state = random_state
 
+    def _new_learner(self) -> GrowingFactor:
+        return GrowingFactor(self, self.kernel, self.gamma, self.lam, self.forecaster)
+
 
 @described(like=KernelAWV)
-class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
+class KernelAWVClassifier(StreamClassifier):
     r"""Kernel-AWV on targets -1 and +1, one output per class (two classes share one).
 
     .. math:: f_t = \arg\min_f \sum_{s<t} (y_s - f(x_s))^2 + \lambda \|f\|^2 + f(x_t)^2
@@ -268,13 +282,5 @@ class KernelAWVClassifier(StreamClassifier, KernelRidgeEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        return one_against_rest(state, y)
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        """A class that appears had the target -1 on all rows before."""
-        n = state["n_rows"]
-        targets = np.where(change.fresh, -1.0, change.sign * state["targets"][:, change.source])
-        targets[n:] = 0.0
-        state["targets"], state["e"] = np.ascontiguousarray(targets), np.zeros(targets.shape)
-        state["e"][:n] = solve_triangular(state["L"][:n, :n], targets[:n], lower=True) if n else 0.0
+    def _new_learner(self) -> GrowingFactor:
+        return GrowingFactor(self, self.kernel, self.gamma, self.lam, self.forecaster)

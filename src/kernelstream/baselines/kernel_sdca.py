@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import losses
 from .._checks import positive, whole
 from .._progress import SolverBar
-from ..estimators._contract.base import State
-from ..estimators._contract.batch import CALLER, BatchEstimator
-from ..estimators._contract.classifier import StreamClassifier
+from ..estimators._contract.base import State, StreamEstimator
+from ..estimators._contract.batch import CALLER, BatchEstimator, n_iter
+from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
 from ..estimators._described import described
-from ..estimators.budget.base import BudgetEstimator
+from ..estimators.budget.base import KernelExpansion, dual_coef, n_support, support_vectors
 from ..losses._base import dual_of
 from ..random import Stream, generator
 from ..rows import Rows
@@ -27,17 +27,22 @@ from .solvers.kernel_sdca import kernel_sdca
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of a larger one, rows are computed again in every pass
 
 
-class KernelSDCA(BatchEstimator, BudgetEstimator):
-    """What classifier and regressor share: everything but the target."""
+class DualAscent(KernelExpansion):
+    """The coefficients of all rows.
 
-    lam: float
-    loss: Any
-    tol: float
-    max_iter: int
+    Parameters
+    ----------
+    est : KernelSDCAClassifier or KernelSDCARegressor
+    kernel, gamma, lam, tol, max_iter : see there
+    """
 
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        self._estimate(state, X)
-        kernel, loss = self._kernel(state), self._row_loss()
+    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, lam: float, tol: float, max_iter: int):
+        super().__init__(est, kernel, gamma)
+        self.lam, self.tol, self.max_iter = lam, tol, max_iter
+
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        self.estimate(state, X)
+        kernel, loss = self.kernel(state), self.est._loss_for(2)
         n = X.shape[0]
         weight = np.ones(n) if weight is None else weight
         rows = X.astype(np.float64, copy=False)
@@ -84,42 +89,31 @@ class KernelSDCA(BatchEstimator, BudgetEstimator):
                 stacklevel=CALLER,
             )
 
-    # ---------------------------------------------------------------- results
-    @property
-    def n_iter_(self) -> int:
-        """Passes over the rows."""
-        return int(self.state_["n_iter"])
-
-    @property
-    def objective_(self) -> float:
-        """The objective reached, summed over the outputs."""
-        return float(self.state_["objective"])
-
-    @property
-    def dual_gap_(self) -> float:
-        """Bound of its distance from the minimum."""
-        return float(self.state_["dual_gap"])
-
-    # ---------------------------------------------------------------- hooks
-    def _row_loss(self) -> losses.Loss:
-        """The loss of one output."""
-        raise NotImplementedError
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        kernel, n = self._kernel_schema(state, True), length(state, "alpha", -1)
+    def schema(self, state: State, trained: bool) -> Schema:
+        kernel, n = self.kernel_schema(state, True), length(state, "alpha", -1)
         reached: Schema = {"n_iter": Count(), "objective": Number(free=True), "dual_gap": Number(free=True)}
-        support = self._support_schema(state, n, state["dtype"]) | {"n_support": Count(n, n)}
-        return kernel | support | reached | centres(self)
+        support = self.support_schema(state, n, state["dtype"]) | {"n_support": Count(n, n)}
+        return kernel | support | reached | centres(self.est)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         positive("lam", self.lam)
         positive("tol", self.tol)
         whole("max_iter", self.max_iter)
-        dual_of(self._row_loss())
+        dual_of(self.est._loss_for(2))
+
+
+def objective(est: StreamEstimator) -> float:
+    """The objective reached, summed over the outputs."""
+    return float(est.state_["objective"])
+
+
+def dual_gap(est: StreamEstimator) -> float:
+    """Bound of its distance from the minimum."""
+    return float(est.state_["dual_gap"])
 
 
 @described()
-class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
+class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
     r"""Kernel machine on all rows at once, by dual coordinate ascent.
 
     .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i, f(x_i))
@@ -180,6 +174,9 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
     True
     """
 
+    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_iter_, objective_, dual_gap_ = property(n_iter), property(objective), property(dual_gap)
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -203,16 +200,15 @@ class KernelSDCAClassifier(KernelSDCA, StreamClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _row_loss(self) -> losses.Loss:
-        return losses.get(self.loss, task="binary")
+    def _new_learner(self) -> DualAscent:
+        return DualAscent(self, self.kernel, self.gamma, self.lam, self.tol, self.max_iter)
 
     def _loss_for(self, n_classes: int) -> losses.Loss:
-        loss = self._row_loss()
-        return losses.OneVsRest(loss) if n_classes > 2 else loss
+        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
 
 @described(like=KernelSDCAClassifier)
-class KernelSDCARegressor(KernelSDCA, StreamRegressor):
+class KernelSDCARegressor(BatchEstimator, StreamRegressor):
     r"""Kernel regression on all rows at once, by dual coordinate ascent.
 
     .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i - \bar y, f(x_i))
@@ -242,6 +238,9 @@ class KernelSDCARegressor(KernelSDCA, StreamRegressor):
     True
     """
 
+    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_iter_, objective_, dual_gap_ = property(n_iter), property(objective), property(dual_gap)
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -265,8 +264,8 @@ class KernelSDCARegressor(KernelSDCA, StreamRegressor):
         self.engine = engine
         self.random_state = random_state
 
-    def _row_loss(self) -> losses.Loss:
-        return losses.get(self.loss, task="regression")
+    def _new_learner(self) -> DualAscent:
+        return DualAscent(self, self.kernel, self.gamma, self.lam, self.tol, self.max_iter)
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         mean = float(np.average(y, weights=weight)) if self.center else 0.0

@@ -2,6 +2,7 @@ r"""PROS-N-KONS: online Newton steps in a Nyström space that grows with the str
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,12 @@ from scipy.linalg import solve_triangular
 
 from .. import second_order
 from .._checks import whole
-from ..estimators._contract.base import State
+from ..estimators._contract.base import State, StreamEstimator
 from ..estimators._contract.classifier import StreamClassifier
-from ..estimators._contract.kernel import KernelEstimator
+from ..estimators._contract.kernel import WithKernel
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
-from ..estimators.second_order.base import mix_matrices, one_against_rest
+from ..estimators.second_order.base import mix_matrices, targets
 from ..features.nystroem import projection
 from ..losses import Squared
 from ..random import Stream, generator
@@ -27,27 +28,40 @@ from ..state.schema import POSITIVE, Array, Count, Schema, length
 COINS = 1024  # rows whose random numbers are made at once
 
 
-class ProsNKonsEstimator(KernelEstimator):
-    """Row sampling by leverage (KORS), and the Newton recursion between its restarts."""
+class LeverageSampling(WithKernel):
+    """Row sampling by leverage (KORS), and the Newton recursion between its restarts.
 
-    alpha: float
-    beta: float
-    epsilon: float
-    C: float
-    budget: int | None
+    Parameters
+    ----------
+    est : ProsNKons or ProsNKonsClassifier
+    kernel, gamma, alpha, beta, epsilon, C, budget : see there
+    """
 
     _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
 
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y if y.ndim == 2 else y[:, None]
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        alpha: float,
+        beta: float,
+        epsilon: float,
+        C: float,
+        budget: int | None,
+    ):
+        super().__init__(est, kernel, gamma)
+        self.alpha, self.beta, self.epsilon, self.C, self.budget = alpha, beta, epsilon, C, budget
 
-    def _rule(self) -> Rule:
+    @cached_property
+    def rule(self) -> Rule:
+        """What a row does to A and w."""
         # The paper's loss (y - f)² is twice ours, so its A is twice ours too: A_0 = alpha I becomes alpha/2 I, and
         # its sigma/2 = 1/(16 C²), for gradients 2(f - y), becomes 1/(8 C²).
-        return self._cached("rule", lambda: Newton(Squared(), 1 / (8 * self.C**2), float(self.C)))
+        return Newton(Squared(), 1 / (8 * self.C**2), float(self.C))
 
     # ---------------------------------------------------------------- state
-    def _reset(self, state: State) -> None:
+    def reset(self, state: State) -> None:
         state |= {
             "dictionary": np.zeros((0, state["n_features"]), state["dtype"]),
             "probability": np.zeros(0),
@@ -57,8 +71,8 @@ class ProsNKonsEstimator(KernelEstimator):
 
     def _restart(self, state: State) -> None:
         """Start a new embedding, and forget everything learned in the old one."""
-        for name in ("projection", "leverage", "recursion"):
-            self._cache.pop(name, None)
+        for name in ("projection", "leverage", "held"):
+            self.est._cache.pop(name, None)
         width = self._projection(state).shape[1]
         outputs = state["n_outputs"]
         second_order.start(state, width, outputs, outputs, np.array([self.alpha / 2]), 1.0)
@@ -70,14 +84,14 @@ class ProsNKonsEstimator(KernelEstimator):
             S = state["dictionary"]
             if not len(S):
                 return np.zeros((0, 0))
-            return projection(self._kernel(state), S, len(S), np.finfo(S.dtype).eps ** (2 / 3))
+            return projection(self.kernel(state), S, len(S), np.finfo(S.dtype).eps ** (2 / 3))
 
-        return self._cached("projection", make)
+        return self.est._cached("projection", make)
 
     def _recursion(self, state: State) -> RowRecursion:
-        held = self._cache.get("recursion")
+        held: Any = self.est._cache.get("held")
         if held is None or held.state is not state:
-            held = self._cache["recursion"] = self._ops.least_squares(state, self._rule())
+            held = self.est._cache["held"] = self.ops.least_squares(state, self.rule)
         return held
 
     def _leverage(self, state: State, K: np.ndarray, k_xx: np.ndarray) -> np.ndarray:
@@ -89,19 +103,19 @@ class ProsNKonsEstimator(KernelEstimator):
 
         def make() -> tuple[np.ndarray, np.ndarray]:
             S, scale = state["dictionary"].astype(np.float64), 1 / np.sqrt(state["probability"])
-            gram = np.asarray(self._kernel(state).pairwise(S, S)) * np.outer(scale, scale)
+            gram = np.asarray(self.kernel(state).pairwise(S, S)) * np.outer(scale, scale)
             return upper_factor(gram, self.alpha), scale
 
         v = k_xx
         if K.shape[1]:
-            T, scale = self._cached("leverage", make)
+            T, scale = self.est._cached("leverage", make)
             W = solve_triangular(T, (K * scale).T, trans=1, check_finite=False)
             v = np.maximum(k_xx - (W**2).sum(axis=0), 0.0)
         return (1 + self.epsilon) * v / (self.alpha + v)
 
     def _coins(self, state: State, t: int, m: int) -> np.ndarray:
         """Uniform numbers of rows t, t + 1, … (m,): the same for a row however the stream is cut."""
-        runs = self._cached("coins", dict)
+        runs = self.est._cached("coins", dict)
         wanted = range(t // COINS, (t + m) // COINS + 1)
         for run in wanted:
             if run not in runs:
@@ -112,13 +126,13 @@ class ProsNKonsEstimator(KernelEstimator):
         return np.concatenate([runs[run] for run in wanted])[first : first + m]
 
     # ---------------------------------------------------------------- learning
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        y = np.ascontiguousarray(self._targets(state, y))
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y = np.ascontiguousarray(targets(state, y))
         weight = np.ones(len(y)) if weight is None else weight
         scores = np.empty((len(y), state["n_outputs"]))
         start, n, size = 0, len(y), 4
         while start < n:
-            rows = slice(start, min(n, start + min(size, self._ops.BLOCK)))
+            rows = slice(start, min(n, start + min(size, self.ops.BLOCK)))
             learned = self._learn_block(state, dense(X[rows]), y[rows], weight[rows], scores[rows])
             # rows after a new member of the dictionary must be processed again: short blocks while members are frequent
             size = 4 if learned < rows.stop - start else 2 * size
@@ -127,7 +141,7 @@ class ProsNKonsEstimator(KernelEstimator):
 
     def _learn_block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray, scores: np.ndarray) -> int:
         """Learn rows up to the first one that joins the dictionary; returns how many."""
-        kernel = self._kernel(state)
+        kernel = self.kernel(state)
         K = (
             np.asarray(kernel.pairwise(X, state["dictionary"]), dtype=np.float64)
             if len(state["dictionary"])
@@ -141,7 +155,7 @@ class ProsNKonsEstimator(KernelEstimator):
             F, _ = self._recursion(state).learn(
                 np.ascontiguousarray(K[:m] @ self._projection(state)), y[:m], weight[:m]
             )
-            scores[:m] = self._rule().show(F[:, 0])
+            scores[:m] = self.rule.show(F[:, 0])
         state["t"] += int(np.count_nonzero(weight[:m]))
         if joins is not None:
             state["dictionary"] = np.concatenate([state["dictionary"], X[joins : joins + 1]])
@@ -162,20 +176,20 @@ class ProsNKonsEstimator(KernelEstimator):
         row = int(counted[accepted[0]])
         return row, float(p[row])
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.zeros((X.shape[0], state["n_outputs"]))
         if not len(state["dictionary"]):
             return scores
-        recursion, kernel = self._recursion(state), self._kernel(state)
+        recursion, kernel = self._recursion(state), self.kernel(state)
         for start in range(0, X.shape[0], 256):
             rows = slice(start, start + 256)
             K = np.asarray(kernel.pairwise(dense(X[rows]), state["dictionary"]), dtype=np.float64)
             F, _ = recursion.score(K @ self._projection(state), uncertainty=False)
-            scores[rows] = self._rule().show(F[:, 0])
+            scores[rows] = self.rule.show(F[:, 0])
         return scores
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = self._kernel_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = self.kernel_schema(state, trained)
         if not trained:
             return schema
         j, outputs = min(length(state, "dictionary"), state["t"]), state["n_outputs"]
@@ -187,17 +201,7 @@ class ProsNKonsEstimator(KernelEstimator):
             "n_restarts": Count(j, j),
         }
 
-    @property
-    def n_restarts_(self) -> int:
-        """How often the dictionary has changed, which is also its size."""
-        return int(self.state_["n_restarts"])
-
-    @property
-    def dictionary_(self) -> np.ndarray:
-        """Rows that span the embedding, (j, d)."""
-        return self.state_["dictionary"]
-
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         for name in ("alpha", "beta", "C"):
             value = getattr(self, name)
             if isinstance(value, str) or not 0 < value < np.inf:
@@ -206,9 +210,23 @@ class ProsNKonsEstimator(KernelEstimator):
             raise ValueError(f"epsilon must be >= 0, got {self.epsilon!r}")
         whole("budget", self.budget, optional=True)
 
+    def mix_outputs(self, state: State, change: Change) -> None:
+        mix_matrices(state, change)
+        self.est._cache.pop("held", None)
+
+
+def n_restarts(est: StreamEstimator) -> int:
+    """How often the dictionary has changed, which is also its size."""
+    return int(est.state_["n_restarts"])
+
+
+def dictionary(est: StreamEstimator) -> np.ndarray:
+    """Rows that span the embedding, (j, d)."""
+    return est.state_["dictionary"]
+
 
 @described()
-class ProsNKons(StreamRegressor, ProsNKonsEstimator):
+class ProsNKons(StreamRegressor):
     r"""PROS-N-KONS: second-order learning in a space spanned by a sample of the rows.
 
     A dictionary S of rows grows by online leverage sampling: row t joins with probability
@@ -269,6 +287,7 @@ class ProsNKons(StreamRegressor, ProsNKonsEstimator):
     True
     """
 
+    n_restarts_, dictionary_ = property(n_restarts), property(dictionary)
     _several_targets = True
 
     def __init__(
@@ -294,6 +313,10 @@ class ProsNKons(StreamRegressor, ProsNKonsEstimator):
         self.engine = engine
         self.random_state = random_state
 
+    def _new_learner(self) -> LeverageSampling:
+        sampling = self.alpha, self.beta, self.epsilon, self.C, self.budget
+        return LeverageSampling(self, self.kernel, self.gamma, *sampling)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on a few hundred rows: each restart forgets them
@@ -301,7 +324,7 @@ class ProsNKons(StreamRegressor, ProsNKonsEstimator):
 
 
 @described(like=ProsNKons)
-class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
+class ProsNKonsClassifier(StreamClassifier):
     r"""PROS-N-KONS on targets -1 and +1, one output per class (two classes share one); C is 1.
 
     .. math:: A_t = A_{t-1} + \frac{1}{16} g_t g_t', \quad w_{t+1} = w_t - A_t^{-1} g_t, \quad
@@ -324,6 +347,7 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
     True
     """
 
+    n_restarts_, dictionary_ = property(n_restarts), property(dictionary)
     loss = "hinge"  # how labels are coded
     C = 1.0
 
@@ -348,12 +372,9 @@ class ProsNKonsClassifier(StreamClassifier, ProsNKonsEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        return one_against_rest(state, y)
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        mix_matrices(state, change)
-        self._cache.pop("recursion", None)
+    def _new_learner(self) -> LeverageSampling:
+        sampling = self.alpha, self.beta, self.epsilon, self.C, self.budget
+        return LeverageSampling(self, self.kernel, self.gamma, *sampling)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -160,11 +160,11 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
 def rows_learned(est: Any, notes: dict[str, Any]) -> int:
     """Rows that a model has learned so far; 0 for none, or where the model counts something else."""
-    from ..estimators.doubly.base import DoublyEstimator
+    from ..estimators.doubly.base import Doubly
 
     if est is None or "rows" in notes:
         return notes.get("rows", 0)
-    return 0 if isinstance(est, DoublyEstimator) else int(getattr(est, "state_", {}).get("t", 0))
+    return 0 if isinstance(getattr(est, "_learner", None), Doubly) else int(getattr(est, "state_", {}).get("t", 0))
 
 
 def _check_target(path: str | None) -> None:

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.batch import BatchBinning
+from ..estimators.binning.batch import BatchBinningShell
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
 from ..random import Stream, generator
@@ -87,7 +87,7 @@ class Targets:
 
 def targets(est: Any, found: Summary) -> tuple[Targets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
-    state, loss = est._state, est._solver_loss()
+    state, loss = est._state, est._loss_for(2)
     if not is_classifier(est):
         return Targets(None, None, None), best_constant(np.array([[found.total / found.n]]), None, loss)
     table, weight = est._batch_target(state, found.labels, found.counts)
@@ -117,7 +117,7 @@ class CellRows:
         return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
 
 
-def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> CellRows:
+def block(pieces: list[Piece], est: BatchBinningShell, wanted: Targets) -> CellRows:
     """The rows of some partitions in their cells."""
     rows, ys = [], []
     for piece in pieces:
@@ -126,7 +126,7 @@ def block(pieces: list[Piece], est: BatchBinning, wanted: Targets) -> CellRows:
             ys.append(y)
     X = concat(rows)
     rows.clear()
-    features = make_features(X, est._grids(est._state), est._ops, 1)
+    features = make_features(X, est._learner.grids(est._state), est._ops, 1)
     Y, weight = wanted(np.concatenate(ys))
     if features.order is not None:
         Y, weight = Y[features.order], None if weight is None else weight[features.order]
@@ -174,7 +174,7 @@ class Pinned:
     n, columns : int
     """
 
-    est: BatchBinning
+    est: BatchBinningShell
     blocks: list[Any]
     names: Any
     offset: np.ndarray
@@ -187,7 +187,7 @@ class Pinned:
             future.release()
 
 
-def pin(est: BatchBinning, data: Data, client: Any, classes: Any) -> Pinned:
+def pin(est: BatchBinningShell, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
@@ -231,14 +231,14 @@ def _starts(all_cells: Names) -> np.ndarray:
     return all_cells[1]
 
 
-def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
+def _settle(est: BatchBinningShell, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
-    if est._free:
+    if est._learner.free:
         state["width"] = column_ranges(np.stack([found.low, found.high]))
-    elif est._given.kernel_needs_data:
+    elif est._learner.given.kernel_needs_data:
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
-    if est._free or est.lam is None:
+    if est._learner.free or est.lam is None:
         rows = AllRows(data, client)
         sample = np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(found.n)[:MORE_ROWS])
         work = need("dask").delayed(_searched, pure=False)
@@ -246,13 +246,13 @@ def _settle(est: BatchBinning, data: Data, client: Any, found: Summary, wanted: 
         state |= compute(client, work(est, X, y, wanted))
 
 
-def _searched(est: BatchBinning, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
-    state = dict(est._state)
+def _searched(est: BatchBinningShell, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
+    state, learner = dict(est._state), est._learner
     Y, weight = wanted(y)
-    if est._free:
+    if learner.free:
         width = state["width"]
-        est._choose_bandwidth(state, X, Y, weight, width)
+        learner.choose_bandwidth(state, X, Y, weight, width)
     if est.lam is None:
-        search = est._search(state, X, Y, weight)
-        state["searched_lam"] = search.penalty(state.get("gamma"), est._kernel(state), est._solver.name == "cd")
+        search = learner.search(state, X, Y, weight)
+        state["searched_lam"] = search.penalty(state.get("gamma"), learner.kernel(state), learner.solver.name == "cd")
     return {name: state[name] for name in ("gamma", "searched_lam") if name in state}

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..estimators.binning.batch import BatchBinning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
-from ..estimators.falkon.models import FalkonEstimator
-from ..estimators.second_order.ridge import RidgeEstimator
+from ..estimators.falkon.models import Falkon
+from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ._client import connect
 from ._data import BLOCK_ROWS, partitions
@@ -79,7 +79,7 @@ def fit(
         A ValueError that names the file (or partition) and the row that cannot be learned.
     """
     solve = _solver(est)
-    est._check_parameters()
+    est._learner.check_parameters()
     with connect(client) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
         state = solve(est, data, client, classes)
@@ -92,11 +92,11 @@ def fit(
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, (KernelClassifier, KernelRegressor)):
         return fit_one_learner
-    if isinstance(est, RidgeEstimator):
+    if isinstance(est._learner, Ridge):
         return fit_ridge
-    if isinstance(est, FalkonEstimator):
+    if isinstance(est._learner, Falkon):
         return fit_falkon
-    if isinstance(est, BatchBinning):
+    if isinstance(est._learner, BatchBinning):
         return fit_binning
     if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
         return fit_doubly

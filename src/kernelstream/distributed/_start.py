@@ -30,11 +30,11 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
         made = begin(est, data, client, known_labels(data, client))
         made._state["classes_fixed"] = 0
         return made
-    features = getattr(est, "_map", None)
-    wanted = 1 if features is None else max(1, est._warm_up_rows())
+    features = getattr(est._learner, "map", None)
+    wanted = 1 if features is None else max(1, est._learner.warm_up_rows())
     seed, map_entries = None, None
     if isinstance(features, Nystroem) and isinstance(features.landmarks, str):
-        seed, map_entries = chosen(features, data, client, est._seed_source())
+        seed, map_entries = chosen(features, data, client, est._learner.seed_source())
         wanted = 1
     heads: list[Any] = []
     work = need("dask").delayed(_settled, pure=False)
@@ -93,25 +93,17 @@ def _settled(
         raise ValueError("the rows have no target: give y, or target= for files")
     X = concat([X for X, _ in blocks])[:wanted]
     y = np.concatenate([y for _, y in blocks])[:wanted]
-    est._reset = _nothing  # memory is checked before the weights are made
-    try:
-        X, y, _ = est._admit(X, y, classes, None, fresh=True)
-    finally:
-        del est._reset
+    X, y, _ = est._admit(X, y, classes, None, fresh=True, empty=True)  # memory is checked before weights are made
     state = est._state
     if seed is not None:
         state["seed"] = seed
     if entries is not None:
         state |= {MAP + key: value for key, value in entries.items()}
     elif state["warm_rows"]:
-        est._estimate(state, X)
+        est._learner.estimate(state, X)
     state |= {"warm_rows": 0, "warm_count": 0}
     est._forget()
     return est, X.shape[0], units_warning(est, X)
-
-
-def _nothing(state: Any) -> None:
-    pass
 
 
 def refuse(est: Any) -> None:
@@ -120,5 +112,6 @@ def refuse(est: Any) -> None:
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
-    if getattr(getattr(est, "_map", None), "grows", False):
-        raise ValueError(f"{est._map!r} grows with the rows it has seen: give it a fixed size")
+    features = getattr(est._learner, "map", None)
+    if getattr(features, "grows", False):
+        raise ValueError(f"{features!r} grows with the rows it has seen: give it a fixed size")

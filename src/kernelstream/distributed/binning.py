@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.binning.batch import BatchBinning
+from ..estimators.binning.batch import BatchBinningShell
 from ..solvers import Problem
 from ..solvers.cg import descend
 from ._cells import CellRows, Names, Pinned, pin
@@ -27,13 +27,13 @@ ARITY = 8  # of the tree of sums
 LARGE = 1 << 20
 
 
-def fit_binning(est: BatchBinning, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_binning(est: BatchBinningShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
 
     Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in
     another order; two runs agree to about the solver's ``tol``, and to 1e-8 where it is set that low.
     """
-    if est._solver.name != "cg":
+    if est._learner.solver.name != "cg":
         raise ValueError(f"solver={est.solver!r} works on one machine only: use solver='cg' on several")
     if est.warm_start:
         raise ValueError("warm_start begins with the weights of one machine: set it to False")
@@ -46,12 +46,12 @@ def fit_binning(est: BatchBinning, data: Data, client: Any, classes: Any = None)
 
 def _solve(pinned: Pinned, client: Any) -> dict[str, Any]:
     est, state = pinned.est, pinned.est._state
-    solver, dtype = est._solver, np.dtype(state["dtype"])
+    solver, dtype = est._learner.solver, np.dtype(state["dtype"])
     lam = float(est.lam if est.lam is not None else state["searched_lam"])
     Z = RemoteMatrix(pinned, client, est.engine, dtype)
     B = Z.right_side()
     W, R = np.zeros_like(B), B.copy()
-    problem = Problem(Z, np.zeros((0, B.shape[1])), est._solver_loss(), lam, est._ops, dtype=dtype)
+    problem = Problem(Z, np.zeros((0, B.shape[1])), est._loss_for(2), lam, est._ops, dtype=dtype)
     history, converged = descend(problem, np.ones((1, 1)), W, R, B, solver.tol, solver.max_iter, problem.report)
     if not converged:
         warnings.warn(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.doubly.base import DoublyEstimator
+from ..estimators.doubly.base import DoublyShell
 from ..estimators.doubly.choice import CHOICE_ROWS
 from ..passes.doubly.descent import Descent, batches, gradients
 from ..random import Stream, generator
@@ -25,25 +25,25 @@ from .landmarks import AllRows
 _held: dict[str, dict[str, Any]] = {}  # on a worker: the coefficients of a job so far
 
 
-def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_doubly(est: DoublyShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
     refuse(est)
-    if est._step_part().damping():
+    if est._learner.step.damping():
         raise ValueError("preconditioned steps need all rows of a batch in one place: set precondition to 0")
     delayed = need("dask").delayed
     model = begin(est, data, client, classes, all_labels=True)
     state = model._state
     rows = AllRows(data, client)
     n = rows.n
-    if model._warm_up_rows():
+    if model._learner.warm_up_rows():
         some = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:CHOICE_ROWS]
         work = delayed(_settled, pure=False)
         state |= compute(client, work(model, rows.delayed(some), rows.delayed(some, target=True), n))
         warn(compute(client, delayed(units_warning, pure=False)(model, rows.delayed(some))))
     else:
-        state["lam"] = model._regulariser(state, n)
+        state["lam"] = model._learner.regulariser(state, n)
     model._forget()
-    model._reset(state)
+    model._learner.reset(state)
     share = -(-n // slots(client))
     check_memory(client, 2 * share * state["n_features"] * np.dtype(state["dtype"]).itemsize, "its share of rows")
     data = data.with_rows(np.diff(rows.starts))
@@ -61,16 +61,18 @@ def fit_doubly(est: DoublyEstimator, data: Data, client: Any, classes: Any = Non
     return state
 
 
-def _settled(est: DoublyEstimator, X: Any, y: Any, n: int) -> dict[str, Any]:
+def _settled(est: DoublyShell, X: Any, y: Any, n: int) -> dict[str, Any]:
     """What is chosen on a sample of rows."""
     state = dict(est._state)
     X = est._check_X(X, reset=False)
     weight = est._row_weights(state, y, np.ones(len(y)))
-    est._choose(state, X, est._encode(state, y), np.asarray(weight), n, est._plan(n, est._schedule.passes))
+    learner = est._learner
+    plan = learner.plan(n, learner.schedule.passes)
+    learner.choose(state, X, est._encode(state, y), np.asarray(weight), n, plan)
     return {key: value for key, value in state.items() if key not in est._state or est._state[key] is not value}
 
 
-def _kept(pieces: list[Piece], est: DoublyEstimator) -> tuple[DoublyEstimator, Any, np.ndarray, np.ndarray | None]:
+def _kept(pieces: list[Piece], est: DoublyShell) -> tuple[DoublyShell, Any, np.ndarray, np.ndarray | None]:
     """The model, and rows, encoded targets and weights of some partitions."""
     parts = [
         block for piece in pieces for block in piece.blocks(lambda X, y: est._admit(X, y, None, None, fresh=False))
@@ -79,10 +81,10 @@ def _kept(pieces: list[Piece], est: DoublyEstimator) -> tuple[DoublyEstimator, A
     return est, X, est._encode(est._state, y), est._row_weights(est._state, y, None)
 
 
-def _iterate(model: DoublyEstimator, shards: list[Any], starts: np.ndarray, job: str, client: Any) -> None:
+def _iterate(model: DoublyShell, shards: list[Any], starts: np.ndarray, job: str, client: Any) -> None:
     state, delayed = model._state, need("dask").delayed
-    descent, n = model._descent(state), int(starts[-1])
-    plan = model._plan(n, model._schedule.passes)
+    descent, n = model._learner.descent(state), int(starts[-1])
+    plan = model._learner.plan(n, model._learner.schedule.passes)
     batch = plan.batch
     work = delayed(gradient, pure=False)
     news: Any = None  # block and coefficients of the iteration before
@@ -113,7 +115,7 @@ def gradient(shard: Any, rows: np.ndarray, job: str, at: tuple[int, float], news
     """
     est, X, y, weight = shard
     t, shrink = at
-    descent: Descent = est._descent(est._state)
+    descent: Descent = est._learner.descent(est._state)
     held = _held.setdefault(job, {"t": 0, "alpha": est._state["alpha"]})
     if isinstance(news, np.ndarray):
         held |= {"t": t, "alpha": news}

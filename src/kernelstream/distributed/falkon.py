@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.falkon.models import FalkonEstimator, usual_centers
+from ..estimators.falkon.models import FalkonShell, usual_centers
 from ..kernels import Kernel
 from ..random import Stream, generator
 from ..rows import Rows, divided, pack
@@ -30,12 +30,12 @@ SAMPLE_ROWS = 50_000  # rows among which widths, bandwidth and penalty are found
 Sums = tuple[np.ndarray, np.ndarray]  # K'A K (m, m) and K'A (y - b) (m, C)
 
 
-def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to its tolerance.
 
     With more than 50,000 rows the choices left to the model are made on that many of them.
     """
-    if est._solver_loss().name != "squared":
+    if est._loss_for(2).name != "squared":
         raise ValueError(
             f"loss={est.loss!r} is learned on one machine only: on several 'squared', whose sums over rows add up"
         )
@@ -62,28 +62,26 @@ def fit_falkon(est: FalkonEstimator, data: Data, client: Any, classes: Any = Non
     lam = state.pop("lam")
     centers = np.arange(n) if n == m else np.sort(generator(seed, Stream.MAP).choice(n, m, replace=False))
     S = _wide(rows[centers], state)
-    kernel = start._kernel(state)
+    kernel = start._learner.kernel(state)
     given = delayed((kernel, S, wanted, offset), pure=False)
     sums = accumulated(client, data, None, absorb, added, start, given)
     state |= pack("centers", S.astype(state["dtype"])) | {"alpha": _solved(kernel, S, sums, lam), "offset": offset}
     return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
 
 
-def _chosen(est: FalkonEstimator, X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
+def _chosen(est: FalkonShell, X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
     """The entries that are left to the model, from a sample of the rows."""
     before = set(est._state)
     state = est._state
     X = est._check_X(X, reset=False)
     Y, weight = wanted(y)
-    _, state["lam"] = est._choose(state, X, Y, weight, count)
+    _, state["lam"] = est._learner.choose(state, X, Y, weight, count)
     est._forget()
     est._link_from(X, y, weight)
     return {name: value for name, value in state.items() if name not in before or name == "link"}
 
 
-def absorb(
-    sums: Sums | None, piece: Piece, est: FalkonEstimator, given: tuple[Kernel, Rows, Targets, np.ndarray]
-) -> Sums:
+def absorb(sums: Sums | None, piece: Piece, est: FalkonShell, given: tuple[Kernel, Rows, Targets, np.ndarray]) -> Sums:
     """The sums with those of a partition."""
     kernel, S, wanted, offset = given
     m, state = S.shape[0], est._state

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from .. import second_order
-from ..estimators.second_order.ridge import RidgeEstimator
+from ..estimators.second_order.ridge import Ridge, RidgeShell
 from ..estimators.stack import fit as _fit
 from ..estimators.stack.batch import FEWEST, Teacher, chosen
 from ..estimators.stack.fit import Part
@@ -59,7 +59,7 @@ def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = Non
     labels = classes
     if is_classifier(est) and classes is None:
         labels = known_labels(data, client)
-    est = clone(est).set_params(random_state=seed_from(est._seed_source()))
+    est = clone(est).set_params(random_state=seed_from(est._learner.seed_source()))
     n = rows.n
     rng = generator(est.random_state, Stream.REMOTE_ROWS)
     some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
@@ -105,10 +105,10 @@ def _learned(
 def _adds_up(member: Any) -> bool:
     """Whether what workers learn of a member is what one machine would."""
     return (
-        isinstance(member, RidgeEstimator)
-        and member.forgetting == 1
-        and len(member._ridges()) == 1
-        and not getattr(getattr(member, "_map", None), "grows", False)
+        isinstance(member._learner, Ridge)
+        and member._learner.forgetting == 1
+        and len(member._learner.ridges()) == 1
+        and not getattr(member._learner.map, "grows", False)
     )
 
 
@@ -155,16 +155,16 @@ def _factors(est: Any) -> dict[float, float] | None:
 
 
 def _everywhere(
-    client: Any, data: Data, member: RidgeEstimator, factor: dict[float, float] | None, passes: int
-) -> RidgeEstimator:
+    client: Any, data: Data, member: RidgeShell, factor: dict[float, float] | None, passes: int
+) -> RidgeShell:
     """A member that has learned the rows of all partitions so many times, and nothing else."""
     start = copy.copy(member)
     start.state_ = dict(member.state_) | {"t": 0}
-    start._reset(start.state_)
+    start._learner.reset(start.state_)
     return accumulated(client, data, start, _absorbed, merged, factor, passes)
 
 
-def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeEstimator:
+def _absorbed(member: RidgeShell, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeShell:
     """A copy of a member that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
     member = copied(member)
 
@@ -178,7 +178,7 @@ def _absorbed(member: RidgeEstimator, piece: Piece, factor: dict[float, float] |
     return member
 
 
-def _enter(est: StackShell, i: int, learned: RidgeEstimator) -> None:
+def _enter(est: StackShell, i: int, learned: RidgeShell) -> None:
     """Give member i what its likes have learned on the workers."""
     state = est._state["members"][i]
     shared = {name: state[name] for name in ("classes", "class_counts", "classes_fixed") if name in state}

@@ -13,37 +13,38 @@ from typing import Any
 import numpy as np
 
 from .. import second_order
-from ..estimators.second_order.ridge import RidgeEstimator
+from ..estimators.second_order.base import targets
+from ..estimators.second_order.ridge import RidgeShell
 from ._client import check_memory
 from ._data import Data, Piece, accumulated
 from ._start import begin, refuse
 
 
-def fit_ridge(est: RidgeEstimator, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_ridge(est: RidgeShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
     refuse(est)
-    if len(est._ridges()) > 1:
+    if len(est._learner.ridges()) > 1:
         raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
-    if est.forgetting != 1:
+    if est._learner.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
     start = begin(est, data, client, classes)
-    r = start._width(start._state)
+    r = start._learner.width(start._state)
     check_memory(client, 8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
     return accumulated(client, data, start, absorb, merged).state_
 
 
-def absorb(est: RidgeEstimator, piece: Piece) -> RidgeEstimator:
+def absorb(est: RidgeShell, piece: Piece) -> RidgeShell:
     """A copy of the model that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
     est = copied(est)
     if "gram" not in est.state_:
-        est._reset(est.state_)
+        est._learner.reset(est.state_)
     for _ in piece.blocks(lambda X, y: _add(est, X, y)):
         pass
     second_order.flush(est._state, 1.0)
     return est
 
 
-def _add(est: RidgeEstimator, X: Any, y: Any) -> None:
+def _add(est: RidgeShell, X: Any, y: Any) -> None:
     X, y, weight = est._admit(X, y, None, None, fresh=False)
     state = est._state
     if "classes" in state:
@@ -53,22 +54,22 @@ def _add(est: RidgeEstimator, X: Any, y: Any) -> None:
     add_rows(est, X, est._encode(state, y), np.ones(X.shape[0]) if weight is None else weight)
 
 
-def copied(est: RidgeEstimator) -> RidgeEstimator:
+def copied(est: RidgeShell) -> RidgeShell:
     """The model with arrays of its own: a task may not change what it was given."""
     est = copy.copy(est)
     est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
     return est
 
 
-def add_rows(est: RidgeEstimator, X: Any, y: np.ndarray, weight: np.ndarray, times: int = 1) -> None:
+def add_rows(est: RidgeShell, X: Any, y: np.ndarray, weight: np.ndarray, times: int = 1) -> None:
     """Enter rows X with encoded targets y (n,) and weights (n,) into the sums, so many times."""
     state = est._state
-    targets = est._targets(state, y)
-    for rows, Z in est._rows(state, X):
-        second_order.append(state, Z, times * weight[rows], targets[rows])
+    y = targets(state, y)
+    for rows, Z in est._learner.feature_rows(state, X):
+        second_order.append(state, Z, times * weight[rows], y[rows])
     state["t"] += times * int(np.count_nonzero(weight))
 
 
-def merged(a: RidgeEstimator, b: RidgeEstimator) -> RidgeEstimator:
+def merged(a: RidgeShell, b: RidgeShell) -> RidgeShell:
     """What both have learned."""
     return copy.copy(a).merge(b)

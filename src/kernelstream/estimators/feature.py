@@ -3,6 +3,7 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 from __future__ import annotations
 
 import functools
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, Update, unwrap
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import FirstOrderRegressor
-from ._contract.state import centres, pad_columns, scales
+from ._contract.learner import Learner
+from ._contract.regressor import StreamRegressor
+from ._contract.state import centres, no_centres, pad_columns, scales
 from ._contract.warm_up import WARM_UP
 from ._described import described
 
@@ -49,179 +51,190 @@ def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
 FORGETTING = 0.9997
 
 
-class FeatureEstimator(StreamEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class Linear(Learner):
+    """A linear function of features that learns by first-order steps.
 
-    features: Any
-    update: Any
+    Parameters
+    ----------
+    est : StreamEstimator
+    features, update : see :class:`FeatureClassifier`
+    """
 
-    _held = "pass"
+    def __init__(self, est: StreamEstimator, features: Any, update: Any = "auto"):
+        super().__init__(est)
+        self.features, self.given_update = features, update
 
     @property
     def _by_row(self) -> frozenset[str]:  # type: ignore[override]
         """A sparse row touches few weights; so few are copied before a call that it takes very many to notice."""
-        d = (self.__dict__.get("_state") or {}).get("n_features", 0)
-        return frozenset({"w", "G"} if d >= LARGE and self._wide(d) and not self._ops.on_device else ())
+        d = (self.est.__dict__.get("_state") or {}).get("n_features", 0)
+        return frozenset({"w", "G"} if d >= LARGE and self._wide(d) and not self.ops.on_device else ())
 
     def _wide(self, d: int) -> bool:
         """Whether the columns are the features, and so many that sparse rows of them stay sparse."""
-        return isinstance(self._map, RawFeatures) and d >= WIDE
+        return isinstance(self.map, RawFeatures) and d >= WIDE
 
-    # ---------------------------------------------------------------- components
-    @property
-    def _map(self) -> FeatureMap:
-        return self._cached("map", lambda: maps.get(self.features))
+    # ---------------------------------------------------------------- parts
+    @cached_property
+    def map(self) -> FeatureMap:
+        """The feature map."""
+        return maps.get(self.features)
 
-    @property
-    def _update(self) -> Update:
-        return self._cached("update", self._auto_update if self.update == "auto" else lambda: updates.get(self.update))
+    @cached_property
+    def update(self) -> Update:
+        """How a row changes the weights."""
+        return self.auto_update() if self.given_update == "auto" else updates.get(self.given_update)
 
-    def _auto_update(self) -> Update:
+    def auto_update(self) -> Update:
         """The update that needs no step size: a step for every weight."""
         return AdaGrad(forgetting=FORGETTING)
 
-    def _mapping(self, state: State) -> Mapping:
-        def build() -> Mapping:
-            shape = state["n_features"], np.dtype(state["dtype"])
-            made, known = self.__dict__.pop("_narrower", (None, None))
-            if made is not None and made == self._made_of(state):
-                fourier: Any = self._map
-                return checked(fourier.build(map_entries(state), *shape, None, known))
-            if state["warm_rows"] and type(self._map) is RandomFourier:  # the next bandwidth needs the same numbers
-                draws = self.__dict__.setdefault("_draws", Draws())
-                return checked(self._map.build(map_entries(state), *shape, draws))
-            return checked(self._map.build(map_entries(state), *shape))
+    def check_parameters(self) -> None:
+        self.update.check(self.est._loss_for(2))
 
-        return self._cached("mapping", build)
+    def mapping(self, state: State) -> Mapping:
+        """The map with its random numbers."""
+        return self.est._cached("mapping", lambda: checked(self._build(state)))
+
+    def _build(self, state: State) -> Mapping:
+        own, build = self.est.__dict__, self.map.build  # type: Any, Any
+        shape = map_entries(state), state["n_features"], np.dtype(state["dtype"])
+        made, known = own.pop("_narrower", (None, None))
+        if made is not None and made == self._made_of(state):
+            return build(*shape, None, known)
+        if state["warm_rows"] and type(self.map) is RandomFourier:  # the next bandwidth needs the same numbers
+            return build(*shape, own.setdefault("_draws", Draws()))
+        return build(*shape)
 
     def _made_of(self, state: State) -> Any:
         """What the frequencies of independent columns depend on, but for the number of columns."""
-        return repr(self._map), repr(map_entries(state)), state["dtype"]
+        return repr(self.map), repr(map_entries(state)), state["dtype"]
 
-    def _check_rows(self, X: Rows) -> None:
-        if self._choosy():
-            self._map.check(host(X))
+    def check_rows(self, X: Rows) -> None:
+        if self.restricts_rows():
+            self.map.check(host(X))
 
-    def _choosy(self) -> bool:
-        return self._cached("domain", lambda: self._map.restricted)
+    def restricts_rows(self) -> bool:
+        return self._restricts
 
-    def _seed_source(self) -> Any:
-        own = getattr(self._map, "random_state", None)
-        return own if self.random_state is None else self.random_state
+    @cached_property
+    def _restricts(self) -> bool:
+        return self.map.restricted
 
-    # ---------------------------------------------------------------- hooks
-    def _drop_kept(self) -> None:
-        super()._drop_kept()
-        self.__dict__.pop("_draws", None)
+    def seed_source(self) -> Any:
+        given = self.est.random_state
+        return getattr(self.map, "random_state", None) if given is None else given
 
-    def _begin(self, state: State) -> None:
-        if not self._map.needs_data:
-            self._estimate(state, None)
+    # ---------------------------------------------------------------- a state
+    def begin(self, state: State) -> None:
+        if not self.map.needs_data:
+            self.estimate(state, None)
 
-    def _warm_up_rows(self) -> int:
-        return max(WARM_UP, self._map.rows_wanted) if self._map.needs_data else 0
+    def warm_up_rows(self) -> int:
+        return max(WARM_UP, self.map.rows_wanted) if self.map.needs_data else 0
 
-    def _one_width(self) -> bool:
-        return self._map.takes_width
+    def one_width(self) -> bool:
+        return self.map.takes_width
 
-    def _estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self._map.prepare(X, state["seed"]))
+    def estimate(self, state: State, X: Rows) -> None:
+        renew_map_entries(state, self.map.prepare(X, state["seed"]))
 
-    def _reset(self, state: State) -> None:
-        outputs, width = state["n_outputs"], self._mapping(state).n_out
-        update, average = unwrap(self._update)
+    def reset(self, state: State) -> None:
+        outputs, width = state["n_outputs"], self.mapping(state).n_out
+        update, average = unwrap(self.update)
         weights = np.zeros((outputs, width), state["dtype"])
         state |= {"w": weights, "scale": np.ones(outputs), "memory": update.memory(outputs, width)}
+        if _several_targets(state):  # each has a scale of its own, which the first column holds
+            state["memory"] = np.repeat(update.memory(1, width), outputs, axis=1)
         if update.diagonal:
             state["G"] = weights.copy()
         if average:
             state["w_mean"] = weights.copy()
         self._keep_factor(state, state["n_features"])
+        state |= no_centres(self.est, outputs)
 
     def _keep_factor(self, state: State, d: int) -> None:
         """Sums of squares of many columns fade by one factor, where rows may be sparse."""
         if "G" in state and "G_scale" not in state and self._wide(d):
             state["G_scale"] = np.ones(state["n_outputs"])
 
-    def _pass(self, state: State) -> Any:
+    # ---------------------------------------------------------------- rows
+    def held(self, state: State) -> Any:
         """The engine's learner for a state, with ``learn``, ``score`` and ``sync``; as long as the outputs stay."""
-        held = self._cache.get("pass")
+        cache = self.est._cache
+        held = cache.get("held")
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
-            held = self._cache["pass"] = self._make_pass(state)
+            held = cache["held"] = self._make_pass(state)
         return held
 
     def _make_pass(self, state: State) -> Any:
-        return self._ops.feature_pass(self._mapping(state), self._loss_now(state), self._update, state)
+        parts = self.mapping(state), self.est._loss_now(state), self.update, state
+        if not _several_targets(state):
+            return self.ops.feature_pass(*parts)
+        ops = engines.get("auto") if self.ops.on_device else self.ops  # a device learns one target
+        return EachTarget(ops, *parts, self._by_row)
 
-    def _sync(self) -> None:
-        held = self._cache.get("pass")
-        if held is not None:
-            held.sync()
-
-    def _leave_device(self) -> None:
-        """Bring the state up to date and drop the copy on the device, because the state will be changed elsewhere."""
-        self._sync()
-        self._cache.pop("pass", None)
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        held = self._cache.get("pass")
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        held: Any = self.est._cache.get("held")
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
-            held = self._pass(state)
+            held = self.held(state)
         return held.learn(X, y, weight)
 
-    def _row_learner(self, state: State) -> Any:
-        ops, mapping, (update, average) = self._ops, self._mapping(state), unwrap(self._update)
+    def row_learner(self, state: State) -> Any:
+        mapping, (update, average) = self.mapping(state), unwrap(self.update)
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = W is not None or isinstance(mapping, RawMapping)
-        parts = twins(self._loss_now(state), update)
-        if not known or ops.on_device or parts is None:
+        parts = twins(self.est._loss_now(state), update)
+        if not known or self.ops.on_device or parts is None:
             return None
-        return ops.row_learner("linear", self, state, W, mapping.unit, average, (*parts[0], *parts[1]))
+        return self.ops.row_learner("linear", self.est, state, W, mapping.unit, average, (*parts[0], *parts[1]))
 
-    def _fade(self, state: State, keep: float) -> bool:
+    def fade(self, state: State, keep: float) -> bool:
         if "G" not in state:
             return False
         state["G"] = state["G"] * state["G"].dtype.type(keep)
         return True
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        return self._pass(state).score(X)
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        return self.held(state).score(X)
 
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        self._leave_device()
-        mix_outputs(state, change, unwrap(self._update)[0])
+    # ---------------------------------------------------------------- changes
+    def mix_outputs(self, state: State, change: Change) -> None:
+        self.est._leave_device()
+        mix_outputs(state, change, unwrap(self.update)[0])
 
-    def _widen(self, state: State, d: int) -> None:
-        if not self._map.extends:
+    def widen(self, state: State, d: int) -> None:
+        if not self.map.extends:
             raise ValueError(
-                f"{self._map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
+                f"{self.map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
             )
-        mapping = self._cache.get("mapping")
-        if type(self._map) is RandomFourier and not state["warm_rows"] and mapping is not None:
-            self._narrower = self._made_of(state), mapping.W
+        mapping: Any = self.est._cache.get("mapping")
+        if type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None:
+            self.est.__dict__["_narrower"] = self._made_of(state), mapping.W
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
         entries = map_entries(state)
-        if "w" in state and self._map.width(entries, d) > self._map.width(entries, state["n_features"]):
+        if "w" in state and self.map.width(entries, d) > self.map.width(entries, state["n_features"]):
             for name in ("w", "G", "w_mean"):  # there is a feature for every column, and new ones come last
                 if name in state:
-                    state[name] = pad_columns(state[name], self._map.width(entries, d))
+                    state[name] = pad_columns(state[name], self.map.width(entries, d))
             self._keep_factor(state, d)
 
-    def _map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
+    # ---------------------------------------------------------------- schema
+    def map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
         """Entries of the map, which are checked, and the number of its features; 0 as long as it waits for rows."""
-        if not trained and self._map.needs_data:
+        if not trained and self.map.needs_data:
             return {}, 0
         entries, d = map_entries(state), state["n_features"]
-        schema = self._map.schema(entries, d)
+        schema = self.map.schema(entries, d)
         check(entries, schema)
-        return prefixed(MAP, schema), self._map.width(entries, d)
+        return prefixed(MAP, schema), self.map.width(entries, d)
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema, width = self._map_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self.map_schema(state, trained)
         if not trained:
             return schema
-        update, average = unwrap(self._update)
+        update, average = unwrap(self.update)
         shape, dtype = (state["n_outputs"], width), state["dtype"]
         factors = Array(shape[:1], low=SAFE, high=1.0, optional=True)
         return (
@@ -230,8 +243,12 @@ class FeatureEstimator(StreamEstimator):
             | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
             | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
             | {"w_mean": Array(shape, dtype, optional=not average)}
-            | centres(self, 1 if isinstance(self, StreamClassifier) else shape[0])
+            | centres(self.est, shape[0])
         )
+
+
+def _several_targets(state: State) -> bool:
+    return state["n_outputs"] > 1 and "classes" not in state
 
 
 def mix_outputs(state: State, change: Change, update: Update) -> None:
@@ -250,7 +267,7 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
 
 
 @described()
-class FeatureClassifier(StreamClassifier, FeatureEstimator):
+class FeatureClassifier(StreamClassifier):
     r"""Online classifier on explicit features; one pass, bounded memory.
 
     .. math:: f(x) = w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
@@ -320,12 +337,12 @@ class FeatureClassifier(StreamClassifier, FeatureEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        self._update.check(self._loss_for(2))
+    def _new_learner(self) -> Linear:
+        return Linear(self, self.features, self.update)
 
 
 @described(like=FeatureClassifier)
-class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
+class FeatureRegressor(StreamRegressor):
     r"""Online regression on explicit features; one pass, bounded memory.
 
     .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
@@ -385,17 +402,8 @@ class FeatureRegressor(FirstOrderRegressor, FeatureEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if state["n_outputs"] > 1:  # each target has a scale of its own, which the first column holds
-            alone = unwrap(self._update)[0].memory(1, state["w"].shape[1])
-            state["memory"] = np.repeat(alone, state["n_outputs"], axis=1)
-
-    def _make_pass(self, state: State) -> Any:
-        if state["n_outputs"] == 1:
-            return super()._make_pass(state)
-        ops = engines.get("auto") if self._ops.on_device else self._ops  # a device learns one target
-        return EachTarget(ops, self._mapping(state), self._loss_now(state), self._update, state, self._by_row)
+    def _new_learner(self) -> Linear:
+        return Linear(self, self.features, self.update)
 
 
 class EachTarget:

@@ -6,6 +6,7 @@ Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature r
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,8 +25,9 @@ from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.regressor import FirstOrderRegressor
-from ._contract.state import centres
+from ._contract.learner import Learner
+from ._contract.regressor import StreamRegressor
+from ._contract.state import centres, no_centres
 from ._contract.warm_up import WARM_UP
 from ._described import described
 from .feature import mix_outputs
@@ -65,150 +67,147 @@ class RRFStep(WithParameters):
         whole("batch_size", self.batch_size)
 
 
-class RRFEstimator(StreamEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class LearnedFeatures(Learner):
+    """Weights of features and the parameters of the kernel whose features they are.
 
-    on_device = True
-    n_components: int
-    gamma: Any
-    spectrum: Any
-    step: Any
-    _named_parts: ClassVar = {"step": {"auto": RRFStep}}
+    Parameters
+    ----------
+    est : RRFClassifier or RRFRegressor
+    n_components, gamma, spectrum : see there
+    """
 
-    @property
-    @in_turn
-    def relevance_(self) -> np.ndarray:
-        """Width per input, (d,): how fast the model can vary along each column, 0 for one that it ignores.
+    def __init__(self, est: StreamEstimator, n_components: int, gamma: float | str, spectrum: Spectrum | str):
+        super().__init__(est)
+        self.n_components, self.gamma, self.given_spectrum = n_components, gamma, spectrum
 
-        The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. It has the unit of one over the
-        column, so compare columns of one scale.
-        """
-        state = self.state_
-        if "theta" not in state:
-            raise AttributeError(f"{type(self).__name__} has no relevance_ before it has learned a row")
-        return self._spectrum.relevance(state["theta"]) * state["inverse_length"]
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """What is learned of the kernel."""
+        return spectra.get(self.given_spectrum)
 
-    # ---------------------------------------------------------------- components
-    @property
-    def _spectrum(self) -> Spectrum:
-        return self._cached("spectrum", lambda: spectra.get(self.spectrum))
+    @cached_property
+    def step(self) -> RRFStep:
+        """The step sizes."""
+        return named_part(self.est, "step")
 
-    @property
-    def _step_sizes(self) -> RRFStep:
-        return self._cached("step", lambda: named_part(self, "step"))
-
-    @property
-    def _update(self) -> AdaGrad:
-        return self._cached("update", lambda: AdaGrad(self._step_sizes.eta))
+    @cached_property
+    def update(self) -> AdaGrad:
+        """How a row changes the weights."""
+        return AdaGrad(self.step.eta)
 
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""
-        make = self._spectrum.draw
-        return self._cached("E", lambda: make(state["seed"], state["n_features"], self.n_components, state["dtype"]))
+        shape = state["n_features"], self.n_components, state["dtype"]
+        return self.est._cached("E", lambda: self.spectrum.draw(state["seed"], *shape))
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         n_components = whole("n_components", self.n_components)
         kernels.get("gaussian", self.gamma)
-        self._spectrum.check(n_components)
-        named_part(self, "step").check()
+        self.spectrum.check(n_components)
+        self.step.check()
+        self.update.check(self.est._loss_for(2))
 
-    # ---------------------------------------------------------------- hooks
-    def _begin(self, state: State) -> None:
-        if not isinstance(self.gamma, str):
-            self._estimate(state, None)
+    # ---------------------------------------------------------------- a state
+    def begin(self, state: State) -> None:
+        if not self.warm_up_rows():
+            self.estimate(state, None)
 
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if isinstance(self.gamma, str) else 0
+    def warm_up_rows(self) -> int:
+        return WARM_UP if self.one_width() else 0
 
-    def _one_width(self) -> bool:
+    def one_width(self) -> bool:
         return isinstance(self.gamma, str)
 
-    def _estimate(self, state: State, X: Rows) -> None:
+    def estimate(self, state: State, X: Rows) -> None:
         kernel = kernels.get("gaussian", self.gamma)
         gamma = kernel.gamma if X is None else kernel.resolve(X).gamma
         state["inverse_length"] = math.sqrt(2.0 * gamma)
 
-    def _reset(self, state: State) -> None:
-        theta = self._spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
+    def reset(self, state: State) -> None:
+        theta = self.spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
         weights = np.zeros((state["n_outputs"], 2 * self.n_components), state["dtype"])
         state |= {"theta": theta, "theta0": theta.copy(), "H": np.zeros_like(theta)}
-        state |= {"w": weights, "G": weights.copy(), "memory": self._update.memory(*weights.shape)}
-        if self._step_sizes.batch_size > 1:
+        state |= {"w": weights, "G": weights.copy(), "memory": self.update.memory(*weights.shape)}
+        if self.step.batch_size > 1:
             state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
+        state |= no_centres(self.est)
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        parts = (
-            self._spec(state),
-            self._spectrum,
-            self._base(state),
-            self._step_sizes.eta_g,
-            self._step_sizes.batch_size,
-        )
-        return self._ops.rrf_pass(X, y, weight, state, *parts)
-
-    def _row_learner(self, state: State) -> Any:
-        ops, parts = self._ops, twins(self._loss_now(state), self._update)
-        if (
-            ops.on_device
-            or self._step_sizes.batch_size > 1
-            or self._spectrum.native() != ("diagonal", 1)
-            or parts is None
-        ):
-            return None
-        named = (*parts[0], *parts[1])
-        return ops.row_learner("learned_widths", self, state, self._base(state), self._step_sizes.eta_g, GUARD, named)
-
-    def _spec(self, state: State) -> Any:
-        # which loss is in use depends on the number of outputs
-        return self._cached(f"spec{state['n_outputs']}", lambda: self._ops.spec(self._loss_now(state), self._update))
-
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        W = self._spectrum.frequencies(state["theta"], self._base(state))
-        mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
-        weights = np.ascontiguousarray(state["w"].T)
-        scores = self._ops.map_times(mapping, X, weights)
-        return scores + state["center"][1] if "center" in state else scores
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        # waiting gradients belong to the old outputs, so a batch ends where the outputs change
-        self._finish_batch(state)
-        state["scale"] = np.ones(change.before)
-        mix_outputs(state, change, self._update)
-        del state["scale"]
-        if self._step_sizes.batch_size > 1:
-            state["sum_w"] = np.zeros_like(state["w"])
-
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
         length: Schema = {"inverse_length": Number(POSITIVE)}
         if not trained:
-            return {} if self._warm_up_rows() else length
-        theta = self._spectrum.shape(state["n_features"])
+            return {} if self.warm_up_rows() else length
+        theta = self.spectrum.shape(state["n_features"])
         weights, dtype = (state["n_outputs"], 2 * self.n_components), state["dtype"]
         squares: Schema = {"G": Array(weights, dtype, low=0.0), "H": Array(theta, dtype, low=0.0)}
         batch: Schema = {}
-        if self._step_sizes.batch_size > 1:
+        if self.step.batch_size > 1:
             batch = {"sum_w": Array(weights, dtype), "sum_theta": Array(theta, dtype)}
             batch |= {"pending": Array((2,), low=0.0)}
         return (
             length
             | {"theta": Array(theta, dtype), "theta0": Array(theta, dtype), "w": Array(weights, dtype)}
-            | {"memory": Array(self._update.memory(weights[0]).shape)}
+            | {"memory": Array(self.update.memory(weights[0]).shape)}
             | squares
             | batch
-            | centres(self)
+            | centres(self.est)
         )
 
-    def _finish_batch(self, state: State) -> None:
-        if self._step_sizes.batch_size > 1:
-            self._ops.rrf_finish(state, self._step_sizes.eta_g)
+    # ---------------------------------------------------------------- rows
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        step = self.step.eta_g, self.step.batch_size
+        return self.ops.rrf_pass(X, y, weight, state, self._spec(state), self.spectrum, self._base(state), *step)
 
-    def _end_warm_up(self) -> None:
-        super()._end_warm_up()
-        self._finish_batch(self._state)
+    def _spec(self, state: State) -> Any:
+        # which loss is in use depends on the number of outputs
+        make, loss = self.ops.spec, self.est._loss_now(state)
+        return self.est._cached(f"spec{state['n_outputs']}", lambda: make(loss, self.update))
+
+    def row_learner(self, state: State) -> Any:
+        parts = twins(self.est._loss_now(state), self.update)
+        plain = self.step.batch_size == 1 and self.spectrum.native() == ("diagonal", 1)
+        if self.ops.on_device or not plain or parts is None:
+            return None
+        named = (self._base(state), self.step.eta_g, GUARD, (*parts[0], *parts[1]))
+        return self.ops.row_learner("learned_widths", self.est, state, *named)
+
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        W = self.spectrum.frequencies(state["theta"], self._base(state))
+        mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
+        scores = self.ops.map_times(mapping, X, np.ascontiguousarray(state["w"].T))
+        return scores + state["center"][1] if "center" in state else scores
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        # waiting gradients belong to the old outputs, so a batch ends where the outputs change
+        self._finish_batch(state)
+        state["scale"] = np.ones(change.before)
+        mix_outputs(state, change, self.update)
+        del state["scale"]
+        if self.step.batch_size > 1:
+            state["sum_w"] = np.zeros_like(state["w"])
+
+    def _finish_batch(self, state: State) -> None:
+        if self.step.batch_size > 1:
+            self.ops.rrf_finish(state, self.step.eta_g)
+
+    def end_warm_up(self) -> None:
+        self._finish_batch(self.est._state)
+
+
+@in_turn
+def relevance(est: Any) -> np.ndarray:
+    """Width per input, (d,): how fast the model can vary along each column, 0 for one that it ignores.
+
+    The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. It has the unit of one over the column,
+    so compare columns of one scale.
+    """
+    state = est.state_
+    if "theta" not in state:
+        raise AttributeError(f"{type(est).__name__} has no relevance_ before it has learned a row")
+    return est._learner.spectrum.relevance(state["theta"]) * state["inverse_length"]
 
 
 @described()
-class RRFClassifier(StreamClassifier, RRFEstimator):
+class RRFClassifier(StreamClassifier):
     r"""Online classifier that learns its kernel: a width for every input, together with the weights.
 
     .. math:: f(x) = \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
@@ -270,6 +269,10 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
     [0, 1]
     """
 
+    on_device = True
+    _named_parts: ClassVar = {"step": {"auto": RRFStep}}
+    relevance_ = property(relevance)
+
     def __init__(
         self,
         n_components: int = 100,
@@ -293,13 +296,12 @@ class RRFClassifier(StreamClassifier, RRFEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(self._loss_for(2))
+    def _new_learner(self) -> LearnedFeatures:
+        return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)
 
 
 @described(like=RRFClassifier)
-class RRFRegressor(FirstOrderRegressor, RRFEstimator):
+class RRFRegressor(StreamRegressor):
     r"""Online regression that learns its kernel: a width for every input, together with the weights.
 
     .. math:: f(x) = \bar y + \frac{1}{\sqrt D} \sum_j a_j \cos(w_j'x) + b_j \sin(w_j'x), \qquad
@@ -335,6 +337,10 @@ class RRFRegressor(FirstOrderRegressor, RRFEstimator):
     0
     """
 
+    on_device = True
+    _named_parts: ClassVar = {"step": {"auto": RRFStep}}
+    relevance_ = property(relevance)
+
     def __init__(
         self,
         n_components: int = 100,
@@ -357,3 +363,6 @@ class RRFRegressor(FirstOrderRegressor, RRFEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
+
+    def _new_learner(self) -> LearnedFeatures:
+        return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)

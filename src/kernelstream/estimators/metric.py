@@ -21,6 +21,7 @@ from ._contract import link
 from ._contract.base import State
 from ._contract.batch import BatchEstimator
 from ._contract.classifier import StreamClassifier
+from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
@@ -31,6 +32,24 @@ FEW = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
 LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
 MOST_LEFT = 2000  # and how many at most
+
+
+class LearnedMetric(Learner):
+    """Kernel functions at all rows, in a metric that is learned from them; see :class:`MetricEstimator`."""
+
+    est: MetricEstimator
+
+    def check_parameters(self) -> None:
+        self.est._check_parameters()
+
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        self.est._solve(state, X, Y, weight)
+
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        return self.est._score(state, X)
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        return self.est._schema(state, trained)
 
 
 class MetricEstimator(BatchEstimator):
@@ -57,6 +76,9 @@ class MetricEstimator(BatchEstimator):
             positive("lam", self.lam)
 
     # ---------------------------------------------------------------- hooks
+    def _new_learner(self) -> LearnedMetric:
+        return LearnedMetric(self)
+
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         X, leave = _dense(X), self._leave
         if leave is None:  # equal rows are one, with the sum of their weights

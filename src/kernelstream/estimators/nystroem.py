@@ -5,6 +5,7 @@ Algorithm 2 of Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning, JML
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,85 +17,100 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
+from ..kernels.parameters import KernelParameters
 from ..random import Stream, generator
 from ..rows import Rows, dense, host
 from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Count, Schema, length
 from ..updates import NormAdaGrad, Update
-from ._contract.base import State
+from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
-from ._contract.kernel import KernelEstimator
-from ._contract.regressor import FirstOrderRegressor
+from ._contract.kernel import WithKernel
+from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
-from ._contract.state import centres, pad_columns
+from ._contract.state import centres, no_centres, pad_columns
 from ._described import described
-from .feature import MAP, FeatureEstimator, mix_outputs
+from .feature import MAP, Linear, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
 
 
-class NystroemEstimator(KernelEstimator, FeatureEstimator):
+class TwoPhases(WithKernel, Linear):
     r"""Both phases of NOGD.
 
     Phase 1, kernel expansion: ``f = sum_i alpha_i k(s_i, .)``, a row joins the support set whenever its update is not
     zero, until there are B members. Then, with the top eigenpairs ``K_SS = V D V'``, cut to rank k,
     ``z(x) = D^-1/2 V' k_S(x)`` and ``w = D^1/2 V' alpha`` (the same function, cut to rank k), and phase 2 is linear.
+
+    Parameters
+    ----------
+    est : NystroemClassifier or NystroemRegressor
+    kernel, gamma, budget, rank, update, refresh : see there
     """
 
-    kernel: Any
-    gamma: Any
-    budget: int
-    rank: int | None
-    refresh: int | None
-    on_device = True  # the expansion runs on the processor, the features on the device
-    standardize = AUTO  # no parameter: see `_one_width`
+    _by_row = frozenset({"support", "pool"})  # type: ignore[assignment]
 
-    _by_row = frozenset({"support", "pool"})
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        budget: int,
+        rank: int | None,
+        update: Any,
+        refresh: int | None,
+    ):
+        Linear.__init__(self, est, None, update)
+        self.given = KernelParameters(kernel, gamma)
+        self.budget, self.given_rank, self.refresh = budget, rank, refresh
 
-    # ---------------------------------------------------------------- components
+    # ---------------------------------------------------------------- parts
+    @cached_property
+    def map(self) -> Nystroem:
+        """The features of phase 2."""
+        return Nystroem(self.given.kernel, self.budget, self.given.gamma, rank=self.rank)
+
     @property
-    def _map(self) -> Nystroem:
-        return self._cached("map", lambda: Nystroem(self.kernel, self.budget, self.gamma, rank=self._rank()))
-
-    @property
-    def _early_update(self) -> Update:
+    def early_update(self) -> Update:
         """The update of phase 1, where there are no features yet."""
-        return self._cached("early", lambda: NormAdaGrad() if self.update == "auto" else self._update)
+        return NormAdaGrad() if self.given_update == "auto" else self.update
 
-    def _rank(self) -> int:
-        return max(1, round(0.2 * self.budget)) if self.rank is None else self.rank
+    @property
+    def rank(self) -> int:
+        """Eigenvectors kept."""
+        return max(1, round(0.2 * self.budget)) if self.given_rank is None else self.given_rank
 
-    def _one_width(self) -> bool:
+    def one_width(self) -> bool:
         # whoever leaves the width to the model leaves the units to it too
-        return isinstance(self.kernel, str) and self.gamma is None and super()._one_width()
+        return isinstance(self.given.kernel, str) and self.given.gamma is None and super().one_width()
 
-    def _seed_source(self) -> Any:
-        return self.random_state
-
-    def _check_parameters(self) -> None:
-        for name in ("budget", "rank", "refresh"):
-            whole(name, getattr(self, name), optional=name != "budget")
-        if self._rank() > self.budget:
+    def check_parameters(self) -> None:
+        for name, value in (("budget", self.budget), ("rank", self.given_rank), ("refresh", self.refresh)):
+            whole(name, value, optional=name != "budget")
+        if self.rank > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
-        if self._early_update.diagonal or isinstance(self._update, updates.Averaged):
+        if self.early_update.diagonal or isinstance(self.update, updates.Averaged):
             raise ValueError(
-                f"{type(self).__name__} starts in the kernel expansion and needs an update of the form (decay, tau), "
-                f"such as NormAdaGrad or OGD; {type(self._update).__name__} works on explicit features only"
+                f"{type(self.est).__name__} starts in the kernel expansion and needs an update of the form "
+                f"(decay, tau), such as NormAdaGrad or OGD; {type(self.update).__name__} works on explicit features "
+                f"only"
             )
+        super().check_parameters()
 
-    # ---------------------------------------------------------------- hooks
-    def _reset(self, state: State) -> None:
+    # ---------------------------------------------------------------- rows
+    def reset(self, state: State) -> None:
         for name in ("w", "scale", "G", LANDMARKS, PROJECTION, "pool", "pool_seen"):
             state.pop(name, None)
         state |= {
             "support": np.zeros((self.budget, state["n_features"]), state["dtype"]),
             "alpha": np.zeros((self.budget, state["n_outputs"])),
             "n_support": 0,
-            "memory": self._early_update.memory(state["n_outputs"]),
+            "memory": self.early_update.memory(state["n_outputs"]),
         }
+        state |= no_centres(self.est)
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n, start = X.shape[0], 0
         scores = np.empty((n, state["n_outputs"]))
         while start < n:
@@ -107,7 +123,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, scores: np.ndarray
     ) -> int:
         """Phase 1 on one block of ``rows``; returns how many were learned."""
-        ops, kernel = self._ops, self._kernel(state)
+        ops, kernel = self.ops, self.kernel(state)
         rows = slice(rows.start, min(rows.stop, rows.start + ops.BLOCK))
         block, part = dense(host(X[rows])), None if weight is None else weight[rows]
         q = state["n_support"]
@@ -128,8 +144,10 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         return consumed
 
     def _early_spec(self, state: State) -> Any:
-        loss = self._loss_now(state)
-        return self._cached(("rule", state["n_outputs"]), lambda: self._ops.ExpansionSpec.of(loss, self._early_update))
+        loss = self.est._loss_now(state)
+        return self.est._cached(
+            ("rule", state["n_outputs"]), lambda: self.ops.ExpansionSpec.of(loss, self.early_update)
+        )
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]
@@ -139,7 +157,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _switch(self, state: State) -> None:
         """From the expansion to features: ``w = D^1/2 V' alpha = (V D^-1/2)' K alpha``."""
-        kernel, S, alpha = self._kernel(state), state.pop("support"), state.pop("alpha")
+        kernel, S, alpha = self.kernel(state), state.pop("support"), state.pop("alpha")
         K = kernel.pairwise(S.astype(np.float64), S.astype(np.float64))
         self._set_landmarks(state, S, K @ alpha)
         if self.refresh is not None:
@@ -147,12 +165,12 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
-        self._leave_device()
-        kernel, update = self._kernel(state), self._update  # read before there are weights, which would decide it
-        P = projection(kernel, S, min(self._rank(), len(S)), np.finfo(S.dtype).eps)
+        self.est._leave_device()
+        kernel, update = self.kernel(state), self.update  # read before there are weights, which would decide it
+        P = projection(kernel, S, min(self.rank, len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
-        self._cache = {}  # the mapping follows the landmarks
+        self.est._cache = {}  # the mapping follows the landmarks
         if update.diagonal:
             self._spread_squares(state, kernel.pairwise(S, S) @ P, update)
 
@@ -172,7 +190,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
         if self.refresh is not None:
             rows = slice(rows.start, min(rows.stop, rows.start + self.refresh - state["t"] % self.refresh))
         part, before = None if weight is None else weight[rows], state["t"]
-        scores[rows] = super()._learn(state, X[rows], y[rows], part)
+        scores[rows] = super().learn(state, X[rows], y[rows], part)
         if self.refresh is not None:
             self._fill_pool(state, host(X[rows]), y[rows], scores[rows], part)
             if state["t"] > before and state["t"] % self.refresh == 0 and state["pool_seen"]:
@@ -182,7 +200,7 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
     # ---------------------------------------------------------------- moving landmarks
     def _fill_pool(self, state: State, X: Rows, y: np.ndarray, F: np.ndarray, weight: np.ndarray | None) -> None:
         """Remember the latest rows that had a loss, at most ``budget`` of them."""
-        loss = self._loss_now(state)
+        loss = self.est._loss_now(state)
         gradient = loss.gradient(y, F if loss.kind == "multiclass" else F[:, 0]).reshape(len(y), -1)
         hit = gradient.any(axis=1) if weight is None else gradient.any(axis=1) & (weight > 0)
         found = np.flatnonzero(hit)
@@ -194,61 +212,61 @@ class NystroemEstimator(KernelEstimator, FeatureEstimator):
 
     def _move_landmarks(self, state: State) -> None:
         """Choose new landmarks among the old ones and the pool, and carry the function over."""
-        kernel = self._kernel(state)
+        kernel = self.kernel(state)
         pool = state["pool"][: min(self.budget, state["pool_seen"])]
         candidates = np.concatenate([state[LANDMARKS], pool])
         picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], Stream.MAP, state["t"]))
         S = candidates[np.sort(picked)]
-        values = self._score(state, S)
+        values = self.score(state, S)
         if "center" in state:
             values = values - state["center"][1]
         self._set_landmarks(state, S, values)
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         if LANDMARKS in state:
-            return super()._score(state, X)
-        kernel = self._kernel(state)
+            return super().score(state, X)
+        kernel = self.kernel(state)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in threads.cuts(X.shape[0], 512):
             scores[rows] = self._expansion(state, kernel, dense(host(X[rows])))
         return scores + state["center"][1] if "center" in state else scores
 
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        self._leave_device()
+    def mix_outputs(self, state: State, change: Change) -> None:
+        self.est._leave_device()
         if "alpha" in state:
             state["alpha"] = np.ascontiguousarray(change.rows(state["alpha"].T).T)
             state |= {"scale": np.ones(change.before)}
-        mix_outputs(state, change, self._early_update if "alpha" in state else self._update)
+        mix_outputs(state, change, self.early_update if "alpha" in state else self.update)
         if "alpha" in state:
             del state["scale"]
 
-    def _widen(self, state: State, d: int) -> None:
+    def widen(self, state: State, d: int) -> None:
         for name in ("support", "pool", LANDMARKS):
             if name in state:
                 state[name] = pad_columns(state[name], d)
 
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
         d, dtype = state["n_features"], state["dtype"]
         rows = Array((self.budget, d), dtype)
         if LANDMARKS in state:
             m = min(self.budget, length(state, LANDMARKS))  # fewer where more would have added nothing
             moving: Schema = {} if self.refresh is None else {"pool": rows, "pool_seen": Count()}
             own: Schema = {LANDMARKS: Array((m, d), dtype), "n_support": Count(self.budget, self.budget)}
-            return super()._schema(state, True) | own | moving
-        kernel = self._kernel_schema(state, trained)
+            return super().schema(state, True) | own | moving
+        kernel = self.kernel_schema(state, trained)
         if not trained:
             return kernel
         outputs = state["n_outputs"]
         return (
             kernel
             | {"support": rows, "alpha": Array((self.budget, outputs)), "n_support": Count(0, self.budget - 1)}
-            | {"memory": Array(self._early_update.memory(outputs).shape)}
-            | centres(self)
+            | {"memory": Array(self.early_update.memory(outputs).shape)}
+            | centres(self.est)
         )
 
 
 @described()
-class NystroemClassifier(StreamClassifier, NystroemEstimator):
+class NystroemClassifier(StreamClassifier):
     r"""NOGD for labels: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
     .. math:: f(x) = \sum_i \alpha_i k(s_i, x) \;\longrightarrow\; f(x) = w'z(x), \quad z(x) = D^{-1/2} V' k_S(x)
@@ -295,6 +313,9 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
     True
     """
 
+    on_device = True  # the expansion runs on the processor, the features on the device
+    standardize = AUTO  # no parameter: see `TwoPhases.one_width`
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -320,13 +341,13 @@ class NystroemClassifier(StreamClassifier, NystroemEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(self._loss_for(2))
+    def _new_learner(self) -> TwoPhases:
+        phases = self.budget, self.rank, self.update, self.refresh
+        return TwoPhases(self, self.kernel, self.gamma, *phases)
 
 
 @described(like=NystroemClassifier)
-class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
+class NystroemRegressor(StreamRegressor):
     r"""NOGD for real targets: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
     .. math:: f(x) = \bar y + \sum_i \alpha_i k(s_i, x) \;\longrightarrow\;
@@ -354,6 +375,9 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
     True
     """
 
+    on_device = True  # the expansion runs on the processor, the features on the device
+    standardize = AUTO  # no parameter: see `TwoPhases.one_width`
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -378,6 +402,10 @@ class NystroemRegressor(FirstOrderRegressor, NystroemEstimator):
         self.center = center
         self.engine = engine
         self.random_state = random_state
+
+    def _new_learner(self) -> TwoPhases:
+        phases = self.budget, self.rank, self.update, self.refresh
+        return TwoPhases(self, self.kernel, self.gamma, *phases)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

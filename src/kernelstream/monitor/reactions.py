@@ -40,7 +40,7 @@ def forget(keep: float = 0.1) -> Reaction:
         raise ValueError(f"keep must be a number between 0 and 1, got {keep!r}")
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._fade(learner._state, float(keep)), "forget")
+        _change(model, lambda learner: learner._learner.fade(learner._state, float(keep)), "forget")
 
     return react
 
@@ -56,7 +56,7 @@ def restart() -> Reaction:
     """
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._anew(learner._state), "restart")
+        _change(model, lambda learner: learner._learner.restart(learner._state), "restart")
 
     return react
 

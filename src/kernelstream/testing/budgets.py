@@ -120,7 +120,7 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
     again.learn(X[len(X) // 2 + 1 :], y[len(X) // 2 + 1 :])
     for key, value in est.state_.items():
         assert np.array_equal(value, again.state_[key]), f"something is remembered outside of the state: {key} differs"
-    blocks._expansion(blocks._state).block = _BLOCK
+    blocks._learner.expansion(blocks._state).block = _BLOCK
     _close(blocks.learn(X[1:], y[1:]), np.concatenate(found), tolerance, "rows in blocks have other scores")
     n = est.n_support_
     assert blocks.n_support_ == n, f"rows in blocks leave {blocks.n_support_} support vectors, single rows {n}"
@@ -129,7 +129,7 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
 
 def _check_state(est: Any, tolerance: float) -> None:
     """The state after a row."""
-    state, kernel = est.state_, est._kernel(est._state)
+    state, kernel = est.state_, est._learner.kernel(est._state)
     n, vectors = est.n_support_, est.support_vectors_
     assert 0 <= n <= est.budget, f"{n} support vectors under a budget of {est.budget}"
     for name, value in state.items():

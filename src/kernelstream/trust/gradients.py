@@ -31,10 +31,11 @@ def is_exact(model: Any) -> bool:
     """Whether gradients have a formula: linear models of Fourier features."""
     model = innermost(model)
     state = model.state_
-    known = "w" in state or hasattr(model, "_recursion")
-    if not known or not hasattr(model, "_mapping") or (state["warm_rows"] and not state["warm_count"]):
+    learner = getattr(model, "_learner", None)
+    known = "w" in state or hasattr(learner, "recursion")
+    if not known or not hasattr(learner, "mapping") or (state["warm_rows"] and not state["warm_count"]):
         return False
-    return type(model._mapping(state)) is FourierMapping
+    return type(learner.mapping(state)) is FourierMapping
 
 
 def exact(model: Any, X: np.ndarray) -> np.ndarray:
@@ -51,7 +52,7 @@ def exact(model: Any, X: np.ndarray) -> np.ndarray:
         parts = [state[name] for name in ("x_count", "x_mean", "x_m2", "x_low", "x_high")]
         slope = slopes(X, *parts)[:, None]
         X = scaled(X, *parts)
-    W = np.asarray(model._mapping(state).W, np.float64)
+    W = np.asarray(model._learner.mapping(state).W, np.float64)
     D = W.shape[1]
     weights = _weights(model, state, 2 * D) / np.sqrt(D)
     angles = np.asarray(X, np.float64) @ W
@@ -62,7 +63,7 @@ def exact(model: Any, X: np.ndarray) -> np.ndarray:
 def _weights(model: Any, state: Any, width: int) -> np.ndarray:
     """Weights of the features, (outputs, width)."""
     if "w" not in state:  # a second-order recursion: its answer to one feature alone, less that to none
-        recursion = model._recursion(state)
+        recursion = model._learner.recursion(state)
         dtype = np.dtype(state["dtype"])
         alone = np.asarray(recursion.score(np.eye(width, dtype=dtype), False)[0])
         none = np.asarray(recursion.score(np.zeros((1, width), dtype), False)[0])

@@ -119,8 +119,8 @@ def _take_rows_as_they_come(made: Any) -> None:
         return
     if "standardize" in made.get_params(deep=False):
         made.set_params(standardize=False)
-    elif made._one_width():  # it scales where the width is left to it: the same rule, by its name
-        kernel = made._given.kernel_object
+    elif made._learner.one_width():  # it scales where the width is left to it: the same rule, by its name
+        kernel = made._learner.given.kernel_object
         made.set_params(gamma=kernel.get_params()[kernel.bandwidth])
 
 

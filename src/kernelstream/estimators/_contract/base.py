@@ -1,8 +1,7 @@
 """The contract every streaming estimator keeps: validation, weights, learn and predict.
 
-A family of learners supplies a few pure functions of its parameters and a state, as methods of its estimators (the
-hooks at the end of this file) or as a :class:`.learner.Learner`, which ``_new_learner`` makes. :mod:`.warm_up`
-estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
+What learns is a :class:`.learner.Learner`, a few functions of parameters and a state, which ``_new_learner`` makes.
+:mod:`.warm_up` estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
 """
 
 from __future__ import annotations
@@ -27,10 +26,8 @@ from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import WithParameters
 from ...rows import MODERATE, Rows, canonical, check_names, drop, host, is_canonical, is_tensor, native, unmasked
-from ...state.change import Change
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
-from ...state.schema import Schema
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
@@ -69,10 +66,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _linkless: bool = False  # True while known rows are learned again: the link must not see their scores
     _several_targets: bool = False  # whether a regressor may have more than one output
 
-    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
-    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
-    _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
-    _held: str = ""  # entry of the cache that holds a part of the state; on a device it has a method `mark`
     columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
     _encoder: Any = None  # of a model of mixed rows
 
@@ -123,7 +116,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if hot is None or target is None:
                 return self._learn_checked(X, y, classes, sample_weight)
             if hot[4]:
-                self._check_rows(X)
+                self._learner.check_rows(X)
             scores = self._learn_plain(X, target)
             return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -198,9 +191,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if n_features > d:
             if "feature_names_in_" in self.__dict__ and self._encoder is None:
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
-            self._check_parameters()
+            self._learner.check_parameters()
             state = thawed(before)
-            self._widen(state, int(n_features))
+            self._learner.widen(state, int(n_features))
             widen_rows(state, int(n_features))
             self._state = state
             self.n_features_in_ = int(n_features)
@@ -243,7 +236,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Scale and learn rows whose targets are encoded and whose weights are final."""
         if "x_count" in self._state:  # scales_columns, without a call
             X = warm_up.standardized(self, self._state, X, weight)
-        scores = self._learn(self._state, X, y, weight)
+        learner: Any = self._cache.get("learner") or self._learner
+        scores = learner.learn(self._state, X, y, weight)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
         if ready is not None and ready[0] is link:  # the short path, for calls of one row
@@ -303,7 +297,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             undo = self._undo = Undo(self._owners)
         undo.begin()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
-        held: Any = self._cache.get(self._held)
+        held: Any = self._cache.get("held")
         undo.put_back = held.mark() if hasattr(held, "mark") else None
         return undo
 
@@ -318,8 +312,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if at_door:
                 return
             members = self._cache.get("learners")
-            self._cache = {} if undo.put_back is None else {self._held: undo.put_back()}
-            self._remake(self._state)
+            self._cache = {} if undo.put_back is None else {"held": undo.put_back()}
+            self._learner.remake(self._state)
             if members is not None:
                 self._learner.taken_back(members)
 
@@ -336,17 +330,20 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise
 
     # ---------------------------------------------------------------- checks of what comes in
-    def _admit(self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
+    def _admit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool, empty: bool = False
+    ) -> tuple[Rows, Any, Any]:
         """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
 
-        A ``fresh`` model needs rows of positive weight. Later calls may bring no rows, or rows of weight 0 only.
+        A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights of its own. Later calls may
+        bring no rows, or rows of weight 0 only.
         """
         starts = fresh or self.__dict__.get("_state") is None
         if starts:
             self.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
             self._check_engine()
             check_standardize(self.standardize)
-            self._check_parameters()
+            self._learner.check_parameters()
         X = self._check_X(X, reset=starts, least=int(fresh))
         y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
         if "_at_door" in self.__dict__:
@@ -359,7 +356,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise ValueError("all sample weights are zero: there is nothing to learn from")
         y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
         if starts and (X.shape[0] or classes is not None):
-            self._start(X, declared)
+            self._start(X, declared, empty)
         elif starts:  # no rows, and nothing is known yet about those to come
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
@@ -380,8 +377,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
         if is_tensor(X) and self._ops.on_device:
             check_tensor(self, X, reset, least)
-            self._check_rows(X)
-            return X
+            self._learner.check_rows(X)
+            return host(X) if self._learner.keeps_rows else X
         dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
         if reset or not self._is_plain(X, dtype, least):
             check_names(X)
@@ -391,7 +388,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if sp.issparse(X):
             X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
         check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
-        self._check_rows(X)
+        self._learner.check_rows(X)
         if not (sp.issparse(X) and demanded(self.standardize)):
             return X
         if self._takes_sparse:
@@ -414,12 +411,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             and bool(np.isfinite(X).all())
         )
 
-    def _start(self, X: Rows, declared: Any) -> None:
+    def _start(self, X: Rows, declared: Any, empty: bool) -> None:
         """A fresh state for rows of the width and type of X."""
         state: State = {
             "n_features": int(X.shape[1]),
             "dtype": str(X.dtype).rpartition(".")[2],  # of an array or a tensor
-            "seed": seed_from(self._seed_source()),
+            "seed": seed_from(self._learner.seed_source()),
             "t": 0,
             "n_outputs": 1,
             "warm_rows": 0 if self._at_once else warm_up.first_rows(self),
@@ -428,15 +425,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if self._scaling():
             state |= no_moments(X.shape[1])
         self._forget()
-        if not self._at_once:
-            self._begin(state)
+        self._learner.begin(state)
         self._declare(state, declared)
         self._state = state
-        if not (self._at_once or state["warm_rows"]):
-            self._reset(state)
-
-    def _seed_source(self) -> Any:
-        return self.random_state
+        if not (empty or self._at_once or state["warm_rows"]):
+            self._learner.reset(state)
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any) -> np.ndarray:
@@ -465,11 +458,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if found is not None:
                 return found
         if not scales_columns(state):
-            return self._score(state, X)
+            return self._learner.score(state, X)
         if not sp.issparse(X):
-            return self._score(state, scaled_rows(X, state))
+            return self._learner.score(state, scaled_rows(X, state))
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
-        return np.concatenate([self._score(state, scaled_rows(X[rows], state)) for rows in cuts])
+        return np.concatenate([self._learner.score(state, scaled_rows(X[rows], state)) for rows in cuts])
 
     def _check_state(self, trained: bool | None = None) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
@@ -477,7 +470,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
         """
         check_standardize(self.standardize)
-        self._check_parameters()
+        self._learner.check_parameters()
         check_state(self, trained)
         self._learner.verify(self._state)
         engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
@@ -508,8 +501,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if hot is None and self.__dict__.get("_state") is not None and self._may_be_plain():
             state, ops = self._state, self._ops
             dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
-            rows = ops.plain_rows, dtype == np.float32
-            hot = self._cache["hot"] = (dtype, state["n_features"], ops.all_below, most, self._choosy(), *rows)
+            rows = self._learner.restricts_rows(), ops.plain_rows, dtype == np.float32
+            hot = self._cache["hot"] = (dtype, state["n_features"], ops.all_below, most, *rows)
         return hot
 
     def _may_be_plain(self) -> bool:
@@ -543,7 +536,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
                 target = self._hot_row(y)
                 if target is not None:
-                    self._check_rows(X)
+                    self._learner.check_rows(X)
                     self._learn_plain(X, target)
                     return
             self._learn_checked(X, np.array([y]), None, None)
@@ -579,27 +572,18 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
         if self.columns is not None:
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return tags
+        return self._learner.tags(tags)
 
     # ---------------------------------------------------------------- the first rows, see `.warm_up`
     _renewing: bool = False  # whether the first rows are learned again
 
     def _scaling(self) -> bool | None:
         """Whether columns are scaled; None where the first rows decide."""
-        return self._auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
-
-    def _renew(self) -> None:
-        """Estimate from the kept rows, then learn them again from the start."""
-        warm_up.renew(self)
+        return self._learner.auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
 
     def _end_warm_up(self) -> None:
         """The data have ended (``fit``): estimate from what there is."""
         warm_up.end(self)
-
-    def _learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Standardise and learn rows; y is the public target."""
-        weight = self._final_weights(self._state, y, weight)
-        return self._learn_encoded(X, self._encode(self._state, y), weight)
 
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them."""
@@ -618,15 +602,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         drop("warm_X", self._state)
         for name in ("warm_y", "warm_weight"):
             self._state.pop(name, None)
+        self.__dict__.pop("_draws", None)
         self._state |= {"warm_rows": 0, "warm_count": 0}
 
-    def _remake(self, state: State) -> None:
-        """After an undo: recompute entries that were not copied because they follow from the others."""
-
-    # ---------------------------------------------------------------- the family: a learner, or methods in its place
+    # ---------------------------------------------------------------- the learner
     def _new_learner(self) -> Learner:
-        """What learns; families that override the methods below need none."""
-        return Learner(self)
+        """What learns, with the parameters as they are."""
+        raise NotImplementedError
 
     @property
     def _learner(self) -> Learner:
@@ -634,60 +616,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return self._cached("learner", self._new_learner) if found is None else found
 
     def _sync(self) -> None:
-        """Bring ``_state`` up to date with whatever a device holds of it."""
+        """Bring ``_state`` up to date with whatever the engine holds of it."""
+        held = self._cache.get("held")
+        if held is not None:
+            held.sync()
 
-    def _begin(self, state: State) -> None:
-        self._learner.begin(state)
-
-    def _warm_up_rows(self) -> int:
-        return self._learner.warm_up_rows()
-
-    def _one_width(self) -> bool:
-        return self._learner.one_width()
-
-    def _auto_scaling(self) -> bool | None:
-        return self._learner.auto_scaling()
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        self._learner.estimate(state, X)
-
-    def _reset(self, state: State) -> None:
-        self._learner.reset(state)
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        return self._learner.learn(state, X, y, weight)
-
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        return self._learner.score(state, X)
-
-    def _fade(self, state: State, keep: float) -> bool:
-        return self._learner.fade(state, keep)
-
-    def _anew(self, state: State) -> bool:
-        return self._learner.restart(state)
-
-    def _row_learner(self, state: State) -> Any:
-        return self._learner.row_learner(state)
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        self._learner.mix_outputs(state, change)
-
-    def _widen(self, state: State, d: int) -> None:
-        self._learner.widen(state, d)
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        return self._learner.schema(state, trained)
-
-    def _check_parameters(self) -> None:
-        self._learner.check_parameters()
-
-    def _check_rows(self, X: Rows) -> None:
-        self._learner.check_rows(X)
-
-    def _choosy(self) -> bool:
-        """Whether there are finite rows that :meth:`_check_rows` may refuse."""
-        own = type(self)._check_rows is not StreamEstimator._check_rows
-        return own or self._learner.restricts_rows()
+    def _leave_device(self) -> None:
+        """The same, and drop what the engine holds, because the state will be changed elsewhere."""
+        self._sync()
+        self._cache.pop("held", None)
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
@@ -725,10 +662,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         """Learn the link of a model that learned all rows at once, without predicting any of them before."""
 
-    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        """Parameters that this fit chose, for a similar model of a share of the rows; divisors of the columns, (d,)."""
-        return {}, None
-
     def _row_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Sample weights times all other weights of a row."""
         return weight
@@ -748,8 +681,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
 def has_fixed_width(est: Any) -> bool:
     """Whether an estimator is one of ours that cannot take more columns once it has learned."""
-    fixed = getattr(type(est), "_widen", None) is StreamEstimator._widen
-    return fixed and type(est._learner).widen is Learner.widen
+    return isinstance(est, StreamEstimator) and type(est._learner).widen is Learner.widen
 
 
 # attributes that copies make again

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from ... import solvers
-from ...losses import Loss
 from ...rows import Rows
-from .base import State, StreamEstimator
+from .base import StreamEstimator
+from .learner import Learner
 
 CALLER = 7  # frames between ``_solve`` and the caller of ``fit``, for warnings
 
@@ -29,17 +30,61 @@ def _never(est: Any) -> bool:
     return False  # all rows must be there at once
 
 
+class Solved(Learner):
+    """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
+
+    finders: Any = solvers  # where names are looked up
+    solved_by: tuple[str, ...]  # names of the solvers that can do it
+    given_solver: Any
+
+    @cached_property
+    def solver(self) -> solvers.Solver:
+        """The solver."""
+        return self.finders.get(self.given_solver)
+
+    def check_solver(self) -> None:
+        """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
+        solver = self.solver
+        if solver.name not in self.solved_by:
+            known = ", ".join(map(repr, self.solved_by))
+            raise ValueError(f"{type(self.est).__name__} is solved by {known}; got {solver.name!r}")
+        solver.check()
+        solver.serves(self.est._loss_for(2))
+
+
+# -------------------------------------------------------------------- what the estimators say of the solution
+def lam(est: StreamEstimator) -> float:
+    """The penalty in use."""
+    return est.state_["lam"]
+
+
+def dual_coef(est: StreamEstimator) -> np.ndarray:
+    """Coefficients of the kernel functions at the centres, (outputs, m)."""
+    return est.state_["alpha"].T
+
+
+def intercept(est: StreamEstimator) -> np.ndarray:
+    """The constant score, (outputs,)."""
+    return est.state_["offset"]
+
+
+def n_iter(est: StreamEstimator) -> int:
+    """Iterations of the solver: passes over the rows, or Newton steps."""
+    return est.state_["n_iter"]
+
+
+def history(est: StreamEstimator) -> np.ndarray:
+    """Course of the solver, one number per iteration: residuals or objectives."""
+    return est.state_["history"]
+
+
 class BatchEstimator(StreamEstimator):
-    """A learner of all rows at once: a family supplies ``_solve`` instead of a recursion, and there is no ``learn``.
+    """An estimator of all rows at once: its learner has ``solve``, and it has no ``learn``.
 
     Among the bases it comes before the class of the target, so that it hides the methods of that class.
     """
 
     _at_once = True
-
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Fit the model to rows X (n, d) with targets Y (n, outputs), and enter it in the state."""
-        raise NotImplementedError
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         self._link_from(*self._solved(X, y, weight))
@@ -48,7 +93,7 @@ class BatchEstimator(StreamEstimator):
     def _solved(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
         """Fit the model to the rows of positive weight, which are returned."""
         X, y, weight = counted(X, y, weight)
-        self._solve(self._state, X, *self._batch_target(self._state, y, weight))
+        self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]
         return X, y, weight
 
@@ -61,42 +106,3 @@ class BatchEstimator(StreamEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Not there: all rows are needed at once."""
         raise NotImplementedError
-
-
-class IterativeEstimator(BatchEstimator):
-    """A learner of all rows at once that says how its solver went."""
-
-    @property
-    def n_iter_(self) -> int:
-        """Iterations of the solver: passes over the rows, or Newton steps."""
-        return self.state_["n_iter"]
-
-    @property
-    def history_(self) -> np.ndarray:
-        """Course of the solver, one number per iteration: residuals or objectives."""
-        return self.state_["history"]
-
-
-class SolvedEstimator(IterativeEstimator):
-    """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
-
-    solver: Any
-    _solvers: Any = solvers  # where names are looked up
-    _solved_by: tuple[str, ...]  # names of the solvers that can do it
-
-    @property
-    def _solver(self) -> solvers.Solver:
-        return self._cached("solver", lambda: self._solvers.get(self.solver))
-
-    def _solver_loss(self) -> Loss:
-        """The loss that the solver minimises for every output."""
-        raise NotImplementedError
-
-    def _check_solver(self) -> None:
-        """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
-        solver = self._solver
-        if solver.name not in self._solved_by:
-            known = ", ".join(map(repr, self._solved_by))
-            raise ValueError(f"{type(self).__name__} is solved by {known}; got {solver.name!r}")
-        solver.check()
-        solver.serves(self._solver_loss())

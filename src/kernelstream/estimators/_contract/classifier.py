@@ -275,7 +275,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
         link.grow(state, kept, len(new))
         if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
-            self._mix_outputs(state, change)
+            self._learner.mix_outputs(state, change)
         self._learner.class_added(state, label, place, trained)
 
     def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
@@ -413,6 +413,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _forget_rows(self, state: State) -> None:
         super()._forget_rows(state)
         state["class_counts"][:] = 0
+
+
+def one_against_rest(loss: Loss, n_classes: int) -> Loss:
+    """A loss of one output for so many classes, each of which has one."""
+    return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
 
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

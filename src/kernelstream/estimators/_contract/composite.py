@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ class Composite(Learner):
 
     def forget_examples(self) -> None:
         """Drop the copies: the parameters may have changed."""
-        for name in ("examples", "choosy"):
-            self.est.__dict__.get("_cache", {}).pop(name, None)
+        self.est.__dict__.get("_cache", {}).pop("examples", None)
+        self.__dict__.pop("_restricting", None)
 
     def size(self, i: int, member: Any) -> None:
         """Give a copy of member i the size that the member has now."""
@@ -62,7 +63,7 @@ class Composite(Learner):
         for i, member in enumerate(members):  # others may hold a reference to them
             self.size(i, member)
             member._cache = {}
-            member._remake(member._state)
+            member._learner.remake(member._state)
         self.est._cache["learners"] = members
 
     # ---------------------------------------------------------------- a state
@@ -90,16 +91,15 @@ class Composite(Learner):
         """A label has appeared."""
 
     def warm_up_rows(self) -> int:
-        return max(member._warm_up_rows() for member in self.examples())
+        return max(member._learner.warm_up_rows() for member in self.examples())
 
     def one_width(self) -> bool:
-        members = self.examples()
-        return any(member._one_width() for member in members) and not any(member._choosy() for member in members)
+        return any(member._learner.one_width() for member in self.examples()) and not self.restricts_rows()
 
     def estimate(self, state: State, X: Rows) -> None:
         for member in self.members:
-            if member._warm_up_rows():
-                member._estimate(member._state, X)
+            if member._learner.warm_up_rows():
+                member._learner.estimate(member._state, X)
 
     def end_warm_up(self) -> None:
         for member in self.members:
@@ -107,15 +107,21 @@ class Composite(Learner):
 
     def widen(self, state: State, d: int) -> None:
         for member, part in zip(self.members, state["members"], strict=True):
-            member._widen(part, d)
+            member._learner.widen(part, d)
             part["n_features"] = d
 
     def restricts_rows(self) -> bool:
-        return any(member._choosy() for member in self.examples())
+        return bool(self._restricting)
 
     def check_rows(self, X: Rows) -> None:
-        for member in self.est._cached("choosy", lambda: tuple(m for m in self.examples() if m._choosy())):
-            member._check_rows(X)
+        for learner in self._restricting:
+            learner.check_rows(X)
+
+    @cached_property
+    def _restricting(self) -> list[Learner]:
+        """Those of the members that may refuse rows."""
+        learners = [member._learner for member in self.examples()]
+        return [learner for learner in learners if learner.restricts_rows()]
 
     # ---------------------------------------------------------------- checks
     def count(self, state: State) -> int:

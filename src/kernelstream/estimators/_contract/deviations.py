@@ -7,42 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...core.ranges import FAR
-from ...rows import Rows
-from ...state.schema import POSITIVE, Number, Schema
-from .base import State, StreamEstimator
 from .first_rows import odd_ones
-from .warm_up import WARM_UP
 
 STANDARD = "standard"
 UNIT = "unit"  # the entry of a state
-
-
-class InDeviations(StreamEstimator):
-    """A regressor that may learn ``y / s``, s the deviation of the targets among the first rows."""
-
-    def _scales_target(self) -> bool:
-        """Whether targets are divided by their deviation."""
-        return self.center == STANDARD
-
-    def _warm_up_rows(self) -> int:
-        rows = super()._warm_up_rows()
-        return max(rows, WARM_UP) if self._scales_target() else rows
-
-    def _estimate(self, state: State, X: Rows) -> None:
-        super()._estimate(state, X)
-        if self._scales_target():  # a member keeps no first rows: the composite sets its unit
-            state[UNIT] = deviation(state["warm_y"]) if "warm_y" in state else 1.0
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        unit = state.get(UNIT, 1.0)
-        return super()._learn(state, X, y, weight) if unit == 1.0 else super()._learn(state, X, y / unit, weight) * unit
-
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        return super()._score(state, X) * state.get(UNIT, 1.0)
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = super()._schema(state, trained)
-        return schema | {UNIT: Number(POSITIVE)} if self._scales_target() and (trained or UNIT in state) else schema
 
 
 def deviation(y: np.ndarray) -> float:

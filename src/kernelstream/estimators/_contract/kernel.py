@@ -1,7 +1,8 @@
-"""Base of learners that use a kernel directly: its parameters, and a bandwidth from the first rows."""
+"""Base of learners that use a kernel directly, with a bandwidth from the first rows."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from ...kernels import Kernel
@@ -9,58 +10,65 @@ from ...kernels.parameters import KernelParameters
 from ...rows import Rows, host
 from ...state.schema import Schema, check, prefixed
 from .base import State, StreamEstimator
+from .learner import Learner
 from .warm_up import WARM_UP
 
 
-class KernelEstimator(StreamEstimator):
-    """``kernel`` and ``gamma`` as parameters; the estimated bandwidth is in the state."""
+class WithKernel(Learner):
+    """A learner whose kernel may take its bandwidth from the first rows, which is then in the state.
 
-    kernel: Any
-    gamma: Any
-    _kernel_prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
+    Parameters
+    ----------
+    est : StreamEstimator
+    kernel, gamma
+        The kernel, and the bandwidth of one given by name.
+    """
 
-    @property
-    def _given(self) -> KernelParameters:
-        return self._cached("given", lambda: KernelParameters(self.kernel, self.gamma))
+    prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
 
-    def _kernel(self, state: State) -> Kernel:
-        def resolve() -> Kernel:
-            return self._given.resolved(self._kernel_numbers(state))
+    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any):
+        super().__init__(est)
+        self.given = KernelParameters(kernel, gamma)
 
-        return self._cached("kernel", resolve)
+    def kernel(self, state: State) -> Kernel:
+        """The kernel with its bandwidth."""
+        return self.est._cached("kernel", lambda: self.given.resolved(self._numbers(state)))
 
-    def _kernel_numbers(self, state: State) -> State:
+    def _numbers(self, state: State) -> State:
         """The numbers that the kernel has taken from rows, by the names of its parameters."""
-        prefix = self._kernel_prefix
-        return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+        return {name.removeprefix(self.prefix): value for name, value in state.items() if name.startswith(self.prefix)}
 
-    def _begin(self, state: State) -> None:
-        if not self._given.kernel_needs_data:
-            self._estimate(state, None)
+    def begin(self, state: State) -> None:
+        if not self.given.kernel_needs_data:
+            self.estimate(state, None)
 
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if self._given.kernel_needs_data else 0
+    def warm_up_rows(self) -> int:
+        return WARM_UP if self.given.kernel_needs_data else 0
 
-    def _one_width(self) -> bool:
-        return self._given.takes_width
+    def one_width(self) -> bool:
+        return self.given.takes_width
 
-    def _estimate(self, state: State, X: Rows) -> None:
-        found = self._given.kernel_entries(X)
-        for name in self._kernel_numbers(state):
-            del state[self._kernel_prefix + name]
-        state |= {self._kernel_prefix + name: value for name, value in found.items()}
+    def estimate(self, state: State, X: Rows) -> None:
+        found = self.given.kernel_entries(X)
+        for name in self._numbers(state):
+            del state[self.prefix + name]
+        state |= {self.prefix + name: value for name, value in found.items()}
 
-    def _kernel_schema(self, state: State, trained: bool) -> Schema:
+    def kernel_schema(self, state: State, trained: bool) -> Schema:
         """Schema of the numbers that the kernel has taken from rows; they are checked here."""
-        if not trained and self._given.kernel_needs_data:
+        if not trained and self.given.kernel_needs_data:
             return {}
-        schema = self._given.kernel_schema()
-        check(self._kernel_numbers(state), schema)
-        return prefixed(self._kernel_prefix, schema)
+        schema = self.given.kernel_schema()
+        check(self._numbers(state), schema)
+        return prefixed(self.prefix, schema)
 
-    def _check_rows(self, X: Rows) -> None:
-        if self._choosy():
-            self._given.check(host(X))
+    def check_rows(self, X: Rows) -> None:
+        if self.restricts_rows():
+            self.given.check(host(X))
 
-    def _choosy(self) -> bool:
-        return self._cached("domain", lambda: self._given.restricted)
+    def restricts_rows(self) -> bool:
+        return self._restricts
+
+    @cached_property
+    def _restricts(self) -> bool:
+        return self.given.restricted

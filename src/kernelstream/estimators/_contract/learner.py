@@ -10,6 +10,7 @@ from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
+from . import warm_up
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class Learner:
     """What a shell asks of its learner, which ``_new_learner`` of the shell makes.
 
-    A learner keeps nothing: what it learns is in the state, what can be derived from that in the cache of the shell.
+    A learner keeps nothing that it learns: that is in the state, and what can be derived from it in the cache of the
+    shell. What follows from the parameters alone (a map, an update) it may keep: other parameters make another learner.
 
     Parameters
     ----------
@@ -26,8 +28,23 @@ class Learner:
         The shell, which has the parameters, the engine and the cache.
     """
 
+    keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
+
+    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
+    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
+    _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
+
     def __init__(self, est: StreamEstimator):
         self.est = est
+
+    @property
+    def ops(self) -> Any:
+        """The engine."""
+        return self.est._ops
+
+    def seed_source(self) -> Any:
+        """Where the seed of a model comes from."""
+        return self.est.random_state
 
     # ---------------------------------------------------------------- a state
     def begin(self, state: State) -> None:
@@ -46,7 +63,7 @@ class Learner:
 
     def auto_scaling(self) -> bool | None:
         """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
-        return None if self.est._one_width() else False
+        return None if self.one_width() else False
 
     def estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
@@ -73,8 +90,8 @@ class Learner:
         """Raise ValueError for entries that keep to the schema and yet do not fit each other."""
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
-        """Estimators and the states they learn into."""
-        return [(self.est, part) for part in parts(state)]
+        """Learners and the states they learn into."""
+        return [(self, part) for part in parts(state)]
 
     # ---------------------------------------------------------------- rows
     def check_rows(self, X: Rows) -> None:
@@ -87,6 +104,19 @@ class Learner:
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense."""
         raise NotImplementedError
+
+    def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Standardise and learn rows; y is the public target."""
+        est, state = self.est, self.est._state
+        return est._learn_encoded(X, est._encode(state, y), est._final_weights(state, y, weight))
+
+    def renew(self) -> None:
+        """Estimate from the kept rows, then learn them again from the start."""
+        warm_up.renew(self.est)
+
+    def tags(self, tags: Any) -> Any:
+        """The estimator's tags for scikit-learn."""
+        return tags
 
     def weighs(self, state: State) -> bool:
         """Whether :meth:`weighed` changes the weights of rows."""
@@ -106,6 +136,14 @@ class Learner:
     def score(self, state: State, X: Rows) -> np.ndarray:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
+
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Instead of :meth:`learn`: fit all rows with targets Y (n, outputs) at once."""
+        raise NotImplementedError
+
+    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Parameters that :meth:`solve` chose, for a model of a share of the rows; divisors of the columns, (d,)."""
+        return {}, None
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
         """Learn a few rows in the units of the user, in one step of compiled code; None where there is no such way."""
@@ -130,7 +168,7 @@ class Learner:
     def restart(self, state: State) -> bool:
         """Set the weights to those of an untrained model."""
         state["t"] = 0
-        self.est._reset(state)
+        self.reset(state)
         return True
 
     def mix_outputs(self, state: State, change: Change) -> None:
@@ -146,6 +184,9 @@ class Learner:
             f"{type(self.est).__name__} cannot take more columns once it has learned: say how many there will be "
             f"beforehand"
         )
+
+    def remake(self, state: State) -> None:
+        """After an undo: recompute entries that were not copied because they follow from the others."""
 
     def taken_back(self, members: list[Any]) -> None:
         """The state is what it was before a call; ``members`` are the estimators that it had attached to it."""

@@ -128,7 +128,7 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     X, y, weight = X[some], y[some], None if weight is None else weight[some]
     if n_classes < 2 or len(y) < FEWEST or len(np.unique(y[train])) < n_classes:
         return
-    found, width = est._found(state, share)  # no second search for parameters
+    found, width = est._learner.found(state, share)  # no second search for parameters
     X = X if width is None else divided(X, width)
     part = clone(est).set_params(**found)
     part.__dict__.pop("_skl_callbacks", None)  # the callbacks are for the main fit

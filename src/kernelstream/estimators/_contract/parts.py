@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from ... import budgets, features, kernels, losses, solvers, updates
 
 #: Parameters of estimators that take a part by name, and where the name is looked up.
@@ -20,7 +18,7 @@ FINDERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def unfolded(est: BaseEstimator, params: dict[str, Any]) -> dict[str, Any]:
+def unfolded(est: Any, params: dict[str, Any]) -> dict[str, Any]:
     """``params`` of ``set_params``, with an object for every part whose own parameters are among them.
 
     A name stands for the part with its defaults, so ``features__n_components=500`` on ``features="fourier"`` means
@@ -33,8 +31,8 @@ def unfolded(est: BaseEstimator, params: dict[str, Any]) -> dict[str, Any]:
         named: dict[str, Callable[[], Any]] = getattr(est, "_named_parts", {}).get(name, {})
         if not isinstance(part, str) or (name not in FINDERS and part not in named):
             continue
-        automatic = part == "auto" and name == "update" and hasattr(est, "_auto_update")
-        made = est._auto_update() if automatic else named[part]() if part in named else FINDERS[name](part)
+        automatic = part == "auto" and name == "update" and getattr(est._learner, "auto_update", None)
+        made = automatic() if automatic else named[part]() if part in named else FINDERS[name](part)
         inside = {key: found.pop(key) for key in params if key.startswith(f"{name}__")}
         found[name] = made.set_params(**{key.partition("__")[2]: value for key, value in inside.items()})
     return found

@@ -107,8 +107,11 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             weight = np.where(odd, 0.0, weight)
         return weight
 
+    def _loss_for(self, n_classes: int) -> losses.Loss:
+        return losses.get(self.loss, task="regression")
+
     def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
+        return self._cached("loss", lambda: self._loss_for(0))
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         return y
@@ -130,21 +133,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._several_targets
         return tags
-
-
-class FirstOrderRegressor(StreamRegressor):
-    """A regressor that learns by first-order steps; ``center``: the difference from the running mean of the targets."""
-
-    center: Any
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        if self.center:
-            state["center"] = np.zeros(2 if state["n_outputs"] == 1 else (2, state["n_outputs"]))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))
 
 
 def _warn(seen: np.ndarray) -> None:

@@ -36,7 +36,7 @@ def check_state(est: Any, trained: bool | None) -> None:
     if trained is None:
         trained = not state["warm_rows"] or state["warm_count"] > 0
     schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
-    check(state, schema | est._schema(state, trained))
+    check(state, schema | est._learner.schema(state, trained))
 
 
 def scales(state: State) -> Array:
@@ -47,6 +47,11 @@ def scales(state: State) -> Array:
 def centres(est: Any, outputs: int = 1) -> Schema:
     """Count and running mean of the targets, where a regressor learns the differences from it."""
     return {"center": Array((2,) if outputs == 1 else (2, outputs))} if getattr(est, "center", False) else {}
+
+
+def no_centres(est: Any, outputs: int = 1) -> State:
+    """The same before the first row."""
+    return {name: np.zeros(entry.shape) for name, entry in centres(est, outputs).items()}
 
 
 def _targets(est: Any, state: State) -> Schema:

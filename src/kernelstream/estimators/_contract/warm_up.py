@@ -31,7 +31,7 @@ DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are 
 
 def first_rows(est: StreamEstimator) -> int:
     """Rows of the warm-up."""
-    return max(est._warm_up_rows(), WARM_UP if est._scaling() is None else 0)
+    return max(est._learner.warm_up_rows(), WARM_UP if est._scaling() is None else 0)
 
 
 def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -52,17 +52,17 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
         ws = est._set_aside(ys, None if weight is None else weight[start:stop])
         if before == 0:
             parts.append(np.zeros((stop - start, state["n_outputs"])))
-            if not est._warm_up_rows():  # nothing is estimated: as without a warm-up
+            if not est._learner.warm_up_rows():  # nothing is estimated: as without a warm-up
                 est._follow(parts[0], est._encode(state, ys), est._final_weights(state, ys, ws))
         else:
-            parts.append(est._learn_scaled(Xs, ys, ws))
+            parts.append(est._learner.learn_scaled(Xs, ys, ws))
         kept = _keep(est, Xs, ys, ws)
         if kept == state["warm_rows"]:
-            est._renew()
+            est._learner.renew()
             warn_about_units(est, unpack("warm_X", state))
             est._drop_kept()
         elif kept > before and kept & (kept - 1) == 0:
-            est._renew()
+            est._learner.renew()
         start = stop
     return np.concatenate(parts)
 
@@ -70,10 +70,10 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
 def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Rows after the warm-up; sparse ones that are made dense, some at a time."""
     if not (scales_columns(est._state) and sp.issparse(X)):
-        return est._learn_scaled(X, y, weight)
+        return est._learner.learn_scaled(X, y, weight)
     cuts = threads.cuts(X.shape[0], DENSE_ROWS)
     return np.concatenate(
-        [est._learn_scaled(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
+        [est._learner.learn_scaled(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
     )
 
 
@@ -128,12 +128,12 @@ def renew(est: StreamEstimator) -> None:
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
     X = standardized(est, state, X, weight)
-    est._estimate(state, X if trusted.all() else X[trusted])
+    est._learner.estimate(state, X if trusted.all() else X[trusted])
     est._forget()
-    est._reset(state)
+    est._learner.reset(state)
     est._renewing = True
     try:
-        est._learn(state, X, est._encode(state, y), weight)
+        est._learner.learn(state, X, est._encode(state, y), weight)
     finally:
         del est._renewing
 
@@ -142,7 +142,7 @@ def warn_about_units(est: StreamEstimator, X: Any) -> None:
     """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
     # decided by the rows, unless these are sparse and wide; or by the user
     done = not sp.issparse(X) if est.standardize == AUTO else "standardize" in est._get_param_names()
-    if done or scales_columns(est._state) or not est._one_width():
+    if done or scales_columns(est._state) or not est._learner.one_width():
         return
     X = X[~odd_cells(X)]
     if not units_differ(X):
@@ -161,7 +161,7 @@ def end(est: StreamEstimator) -> None:
     """The data have ended (``fit``): estimate from what there is."""
     state = est._state
     if state["warm_rows"] and state["warm_count"]:
-        est._renew()
+        est._learner.renew()
         warn_about_units(est, unpack("warm_X", state))
         est._drop_kept()
     est._learner.end_warm_up()

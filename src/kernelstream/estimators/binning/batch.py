@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,41 +19,59 @@ from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
-from .._contract.base import State
-from .._contract.batch import CALLER, SolvedEstimator
-from .base import BinningEstimator
+from .._contract.base import State, StreamEstimator
+from .._contract.batch import CALLER, Solved
+from .base import Binning
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search
 
-#: Solvers that find the constant score themselves, which rows in cells never seen are left with.
+Error = Callable[[np.ndarray, np.ndarray, Any], float]  # of scores F and targets Y (n, C), with weights (n,) or None
 
 
-class BatchBinning(BinningEstimator, SolvedEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class BatchBinning(Binning, Solved):
+    """Weights of the cells of all rows, which a solver finds.
 
-    lam: float | None
-    warm_start: bool
+    Parameters
+    ----------
+    est : BinningClassifier or BinningRegressor
+    kernel, gamma, n_components, lam, solver, warm_start : see there
+    error : callable (F, Y, weight) -> float
+        What the search makes small.
+    """
 
-    # ---------------------------------------------------------------- components
-    _solved_by = tuple(cls.name for cls in (ConjugateGradient, NewtonCG, CoordinateDescent))
+    solved_by = tuple(cls.name for cls in (ConjugateGradient, NewtonCG, CoordinateDescent))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_solver()
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        n_components: int,
+        lam: float | None,
+        solver: Any,
+        warm_start: bool,
+        error: Error,
+    ):
+        super().__init__(est, kernel, gamma, n_components)
+        self.lam, self.given_solver, self.warm_start, self.error = lam, solver, warm_start, error
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        self.check_solver()
         if self.lam is not None:
             positive("lam", self.lam)
 
     # ---------------------------------------------------------------- scores
-    def _weights(self, state: State) -> tuple[np.ndarray, Any]:
+    def weights(self, state: State) -> tuple[np.ndarray, Any]:
         return state["w"], state["offset"]
 
-    def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
-        ops, grids, threads = self._ops.binning, self._grids(state), self._threads
-        table = self._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
+    def cell_matrix(self, state: State, X: Rows) -> CellMatrix:
+        ops, grids, threads = self.ops.binning, self.grids(state), self.threads
+        table = self.est._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
         return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = self._grid_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = self.grid_schema(state, trained)
         return schema | self._batch_schema(state) if trained else schema
 
     def _batch_schema(self, state: State) -> Schema:
@@ -72,42 +91,35 @@ class BatchBinning(BinningEstimator, SolvedEstimator):
         )
 
     # ---------------------------------------------------------------- fit
-    def _start(self, X: Rows, declared: Any) -> None:
-        old = self.__dict__.get("_state")
-        super()._start(X, declared)
-        if self.warm_start and old is not None and "cells" in old and old["n_features"] == X.shape[1]:
-            kept = {name: old[name] for name in ("seed", "gamma", "width", "searched_lam") if name in old}
-            self._state |= kept
-            self._cache["old"] = old
+    def begin(self, state: State) -> None:
+        old = self.est.__dict__.get("_state")
+        if self.warm_start and old is not None and "cells" in old and old["n_features"] == state["n_features"]:
+            state |= {name: old[name] for name in ("seed", "gamma", "width", "searched_lam") if name in old}
+            self.est._cache["old"] = old
 
-    @staticmethod
-    def _error(F: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
-        """What the search makes small, for scores F and targets Y (n, C)."""
-        raise NotImplementedError
-
-    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found: dict[str, Any] = {"lam": state["lam"] * share}
         return found | ({"gamma": float(state["gamma"])} if "gamma" in state else {}), state.get("width")
 
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        solver, loss, ops = self._solver, self._solver_loss(), self._ops
-        old = self._cache.pop("old", None)
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        solver, loss, ops = self.solver, self.est._loss_for(2), self.ops
+        old = self.est._cache.pop("old", None)
         outputs = Y.shape[1]
         offset = state["offset"] = best_constant(Y, weight, loss)
         if "gamma" not in state:
-            self._choose_bandwidth(state, X, Y, weight)
+            self.choose_bandwidth(state, X, Y, weight)
         lam = self.lam if self.lam is not None else state.get("searched_lam")
         relative = solver.name == "cd" and self.lam is None
         if lam is None:
-            search = self._search(state, X, Y, weight)
-            lam = state["searched_lam"] = search.penalty(state.get("gamma"), self._kernel(state), relative)
-        features = make_features(X, self._grids(state), ops, self._threads)
+            search = self.search(state, X, Y, weight)
+            lam = state["searched_lam"] = search.penalty(state.get("gamma"), self.kernel(state), relative)
+        features = make_features(X, self.grids(state), ops, self.threads)
         if relative:
             lam = max(lam * largest_penalty(features, Y, weight, loss, offset), 1e-12)
         start = None
         if old is not None and old["w"].shape[1] == outputs:
             start = carry_over(old, features.keys, features.Z.starts).astype(state["dtype"])
-        label = f"{type(self).__name__}, {features.Z.shape[1]:,} columns"
+        label = f"{type(self.est).__name__}, {features.Z.shape[1]:,} columns"
         with SolverBar(label) as report:
             found = solve(
                 features, Y, weight, loss, float(lam), solver, offset, start, state["dtype"], ops, state["seed"], report
@@ -125,34 +137,37 @@ class BatchBinning(BinningEstimator, SolvedEstimator):
             keys, starts, W = without_zeros(keys, starts, W)
         state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
 
-    def _search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
-        fixed = (self._solver_loss(), self._solver, self._error, np.dtype(state["dtype"]), state["seed"], self._ops)
-        return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self._threads)
+    def search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
+        fixed = (self.est._loss_for(2), self.solver, self.error, np.dtype(state["dtype"]), state["seed"], self.ops)
+        return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self.threads)
 
     def _kernel_of(self, gamma: float) -> Any:
-        return self._given.resolved({"gamma": gamma})
+        return self.given.resolved({"gamma": gamma})
 
-    def _choose_bandwidth(
+    def choose_bandwidth(
         self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
     ) -> None:
         """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
-        if self._free:
+        if self.free:
             state["width"] = column_ranges(X) if width is None else width
             some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
-            median = self._given.kernel_entries(divided(some, state["width"]))["gamma"]
-            state["gamma"] = self._search(state, X, Y, weight).bandwidth(median)
-        elif self._given.kernel_needs_data:
-            state |= self._given.kernel_entries(X)
+            median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
+            state["gamma"] = self.search(state, X, Y, weight).bandwidth(median)
+        elif self.given.kernel_needs_data:
+            state |= self.given.kernel_entries(X)
 
-    # ---------------------------------------------------------------- what was found
-    @property
-    @in_turn
-    def coef_(self) -> Any:
-        """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
-        W = self.state_["w"].T
-        return sp.csr_matrix(W) if self._solver.name == "cd" else W
 
-    @property
-    def lam_(self) -> float:
-        """The penalty in use."""
-        return self.state_["lam"]
+class BatchBinningShell(StreamEstimator):
+    """For type checkers: BinningClassifier and BinningRegressor are like this."""
+
+    n_components: int
+    lam: float | None
+    gamma: Any
+    _learner: BatchBinning
+
+
+@in_turn
+def coef(est: BatchBinningShell) -> Any:
+    """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
+    W = est.state_["w"].T
+    return sp.csr_matrix(W) if est._learner.solver.name == "cd" else W

@@ -9,15 +9,27 @@ import numpy as np
 from ... import losses
 from ...losses import Loss
 from ...solvers import Solver
-from .._contract.base import State
-from .._contract.classifier import StreamClassifier
+from .._contract.batch import BatchEstimator, history, lam, n_iter
+from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .batch import BatchBinning
+from .base import gamma
+from .batch import BatchBinning, coef
+
+
+def mistakes(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
+    """Share of wrong labels, and a little of the squared error, for scores F and targets ±1, (n, C)."""
+    wrong = (F >= 0) != (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) != Y.argmax(axis=1)
+    return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
+
+
+def squares(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
+    """Mean squared error."""
+    return float(np.average(np.square(F - Y).sum(axis=1), weights=weight))
 
 
 @described()
-class BinningClassifier(BatchBinning, StreamClassifier):
+class BinningClassifier(BatchEstimator, StreamClassifier):
     r"""Classifier on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
     .. math:: \min_w \sum_i l(y_i, b + w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
@@ -88,6 +100,10 @@ class BinningClassifier(BatchBinning, StreamClassifier):
     True
     """
 
+    _learner: BatchBinning
+    coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
+    n_iter_, history_ = property(n_iter), property(history)
+
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -113,22 +129,17 @@ class BinningClassifier(BatchBinning, StreamClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _solver_loss(self) -> Loss:
-        default = "squared" if self._solver.name == "cg" else "squared_hinge"
-        return losses.get(default if self.loss == "auto" else self.loss)
+    def _new_learner(self) -> BatchBinning:
+        grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
+        return BatchBinning(self, *grids, *solution, mistakes)
 
     def _loss_for(self, n_classes: int) -> Loss:
-        loss = self._solver_loss()
-        return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
-
-    @staticmethod
-    def _error(F: Any, Y: Any, weight: Any) -> Any:
-        wrong = (F >= 0) != (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) != Y.argmax(axis=1)
-        return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
+        default = "squared" if self._learner.solver.name == "cg" else "squared_hinge"
+        return one_against_rest(losses.get(default if self.loss == "auto" else self.loss), n_classes)
 
 
 @described(like=BinningClassifier)
-class BinningRegressor(BatchBinning, StreamRegressor):
+class BinningRegressor(BatchEstimator, StreamRegressor):
     r"""Regression on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
     .. math:: \min_w \tfrac12 \sum_i (y_i - \bar y - w'z(x_i))^2 + \frac{\lambda}{2} \|w\|^2
@@ -165,6 +176,10 @@ class BinningRegressor(BatchBinning, StreamRegressor):
     True
     """
 
+    _learner: BatchBinning
+    coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
+    n_iter_, history_ = property(n_iter), property(history)
+
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -188,12 +203,9 @@ class BinningRegressor(BatchBinning, StreamRegressor):
         self.engine = engine
         self.random_state = random_state
 
-    def _solver_loss(self) -> Loss:
+    def _new_learner(self) -> BatchBinning:
+        grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
+        return BatchBinning(self, *grids, *solution, squares)
+
+    def _loss_for(self, n_classes: int) -> Loss:
         return losses.get("squared" if self.loss == "auto" else self.loss, task="regression")
-
-    def _loss_now(self, state: State) -> Loss:
-        return self._cached("loss", self._solver_loss)
-
-    @staticmethod
-    def _error(F: Any, Y: Any, weight: Any) -> Any:
-        return float(np.average(np.square(F - Y).sum(axis=1), weights=weight))

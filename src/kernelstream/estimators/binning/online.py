@@ -2,11 +2,13 @@ r"""Random binning features learned row by row, on cells hashed into a bounded n
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
-from ... import losses, updates
+from ... import updates
 from ...core.cell_matrix import CellMatrix
 from ...core.threads import cuts
 from ...features.binning import columns_per_grid
@@ -17,14 +19,14 @@ from ...state.change import Change
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...updates import AdaGrad, Averaged, Update, unwrap
-from .._contract.base import State
+from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.state import scales
 from .._contract.warm_up import WARM_UP
 from .._described import described
 from ..feature import mix_outputs
-from .base import BinningEstimator
+from .base import Binning, gamma
 
 _BLOCK = 256  # rows of the pass
 # A row moves R weights; AdaGrad's automatic step, which asks for a number of weights, is then 14/sqrt(6 R),
@@ -35,65 +37,76 @@ _LIKE_DENSE = 6
 _SHARPER = 4.0
 
 
-class HashedBinning(BinningEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class HashedBinning(Binning):
+    """Weights of hashed cells that learn by first-order steps.
 
-    update: Any
-    n_columns: int
+    Parameters
+    ----------
+    est : OnlineBinningClassifier or OnlineBinningRegressor
+    kernel, gamma, n_components, update, n_columns : see there
+    """
 
-    # ---------------------------------------------------------------- components
-    @property
-    def _update(self) -> Update:
-        return self._cached("update", self._auto_update if self.update == "auto" else lambda: updates.get(self.update))
+    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, n_components: int, update: Any, n_columns: int):
+        super().__init__(est, kernel, gamma, n_components)
+        self.given_update, self.n_columns = update, n_columns
 
-    def _auto_update(self) -> Update:
+    @cached_property
+    def update(self) -> Update:
+        """How a row changes the weights."""
+        return self.auto_update() if self.given_update == "auto" else updates.get(self.given_update)
+
+    def auto_update(self) -> Update:
+        """The update that needs no step size."""
         return AdaGrad()
 
     @property
     def _by_row(self) -> frozenset[str]:  # type: ignore[override]
-        return frozenset({"w", "G"}) if unwrap(self._update)[0].diagonal else frozenset()
+        return frozenset({"w", "G"}) if unwrap(self.update)[0].diagonal else frozenset()
 
     @property
     def _columns(self) -> int:
         """Hashed columns per grid."""
         return columns_per_grid(self.n_columns, self.n_components)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         columns_per_grid(self.n_columns, self.n_components)
-        if isinstance(self._update, Averaged):
+        if isinstance(self.update, Averaged):
             raise ValueError("the mean of all iterates changes every column at every row: no averaging on hashed cells")
+        self.update.check(self.est._loss_for(2))
 
-    # ---------------------------------------------------------------- hooks
-    def _warm_up_rows(self) -> int:
-        return WARM_UP if self._given.kernel_needs_data else 0
+    # ---------------------------------------------------------------- rows
+    def warm_up_rows(self) -> int:
+        return WARM_UP if self.given.kernel_needs_data else 0
 
-    def _estimate(self, state: State, X: Rows) -> None:
+    def estimate(self, state: State, X: Rows) -> None:
         """Bandwidth by its rule, after the columns are divided by their range where both are left to us."""
         state.pop("width", None)
-        if self._free:
+        if self.free:
             state["width"] = column_ranges(X)
             X = divided(X, state["width"])
-        state |= self._given.kernel_entries(X)
-        if self._free:
+        state |= self.given.kernel_entries(X)
+        if self.free:
             state["gamma"] *= _SHARPER
 
-    def _reset(self, state: State) -> None:
+    def reset(self, state: State) -> None:
         outputs = state["n_outputs"]
         weights = np.zeros((self._columns * self.n_components, outputs), state["dtype"])
-        update, _ = unwrap(self._update)
+        update, _ = unwrap(self.update)
         memory = update.memory(outputs, _LIKE_DENSE * self.n_components)
         state |= {"w": weights, "scale": np.ones(outputs), "memory": memory}
         if update.diagonal:
             state["G"] = weights.copy()
+        if is_regressor(self.est):
+            state["center"] = np.zeros(2)
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        ops, grids, width = self._ops, self._grids(state), self._columns
-        first = self._cached("first", lambda: width * np.arange(self.n_components)[:, None])  # column of each grid
-        spec = self._cached(("spec", state["n_outputs"]), lambda: ops.spec(self._loss_now(state), self._update))
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        ops, grids, width = self.ops, self.grids(state), self._columns
+        first = self.est._cached("first", lambda: width * np.arange(self.n_components)[:, None])  # column of each grid
+        spec = self.est._cached(("spec", state["n_outputs"]), lambda: ops.spec(self.est._loss_now(state), self.update))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in cuts(X.shape[0], _BLOCK):
-            cells = ops.binning.bucket_cells(X[rows], grids, width, self._threads)
+            cells = ops.binning.bucket_cells(X[rows], grids, width, self.threads)
             if "G" in state:  # a row touches few weights, unless all shrink together
                 touched = (cells + first).ravel()
                 _undo.rows(state["w"], touched)
@@ -102,45 +115,46 @@ class HashedBinning(BinningEstimator):
             scores[rows] = ops.binning.cell_pass(cells, width, y[rows], part, state, spec)
         return scores
 
-    def _mix_outputs(self, state: State, change: Change) -> None:
+    def mix_outputs(self, state: State, change: Change) -> None:
         names = [name for name in ("w", "G") if name in state]
         for name in names:
             state[name] = state[name].T
-        mix_outputs(state, change, unwrap(self._update)[0])
+        mix_outputs(state, change, unwrap(self.update)[0])
         for name in names:
             state[name] = np.ascontiguousarray(state[name].T)
 
     # ---------------------------------------------------------------- scores
-    def _weights(self, state: State) -> tuple[np.ndarray, Any]:
+    def weights(self, state: State) -> tuple[np.ndarray, Any]:
         return state["w"] * state["scale"].astype(state["w"].dtype), state["center"][1] if "center" in state else 0.0
 
-    def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
-        ops, width = self._ops.binning, self._columns
+    def cell_matrix(self, state: State, X: Rows) -> CellMatrix:
+        ops, width = self.ops.binning, self._columns
         starts = width * np.arange(self.n_components + 1, dtype=np.int64)
-        return CellMatrix(ops.bucket_cells(X, self._grids(state), width, self._threads), starts, ops, self._threads)
+        return CellMatrix(ops.bucket_cells(X, self.grids(state), width, self.threads), starts, ops, self.threads)
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = self._grid_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = self.grid_schema(state, trained)
         if not trained:
             return schema
         outputs, dtype = state["n_outputs"], state["dtype"]
-        update, _ = unwrap(self._update)
+        update, _ = unwrap(self.update)
         weights = (self._columns * self.n_components, outputs)
         return (
             schema
             | {"w": Array(weights, dtype), "scale": scales(state), "memory": Array(update.memory(outputs).shape)}
             | {"G": Array(weights, dtype, low=0.0, optional=not update.diagonal)}
+            | ({"center": Array((2,))} if is_regressor(self.est) else {})
         )
 
-    @property
-    @in_turn
-    def coef_(self) -> np.ndarray:
-        """Weights (outputs, columns)."""
-        return (self.state_["w"] * self.state_["scale"]).T
+
+@in_turn
+def coef(est: StreamEstimator) -> np.ndarray:
+    """Weights (outputs, columns)."""
+    return (est.state_["w"] * est.state_["scale"]).T
 
 
 @described()
-class OnlineBinningClassifier(HashedBinning, StreamClassifier):
+class OnlineBinningClassifier(StreamClassifier):
     r"""Classifier of a stream on random binning features: the Laplacian kernel, a row changing few of many weights.
 
     .. math:: f(x) = \frac{1}{\sqrt R} \sum_{r=1}^R w_{c_r(x)}, \qquad
@@ -198,6 +212,8 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
     True
     """
 
+    coef_, gamma_ = property(coef), property(gamma)
+
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -221,13 +237,12 @@ class OnlineBinningClassifier(HashedBinning, StreamClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(self._loss_for(2))
+    def _new_learner(self) -> HashedBinning:
+        return HashedBinning(self, self.kernel, self.gamma, self.n_components, self.update, self.n_columns)
 
 
 @described(like=OnlineBinningClassifier)
-class OnlineBinningRegressor(HashedBinning, StreamRegressor):
+class OnlineBinningRegressor(StreamRegressor):
     r"""Regression of a stream on random binning features: the Laplacian kernel, a row changing few of many weights.
 
     .. math:: f(x) = \bar y + \frac{1}{\sqrt R} \sum_{r=1}^R w_{c_r(x)}, \qquad
@@ -260,6 +275,8 @@ class OnlineBinningRegressor(HashedBinning, StreamRegressor):
     True
     """
 
+    coef_, gamma_ = property(coef), property(gamma)
+
     def __init__(
         self,
         kernel: Any = "laplacian",
@@ -281,20 +298,8 @@ class OnlineBinningRegressor(HashedBinning, StreamRegressor):
         self.engine = engine
         self.random_state = random_state
 
-    def _loss_now(self, state: State) -> Loss:
-        return self._cached("loss", lambda: losses.get(self.loss, task="regression"))
-
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
-        state["center"] = np.zeros(2)
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = super()._schema(state, trained)
-        return schema | ({"center": Array((2,))} if trained else {})
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._update.check(losses.get(self.loss, task="regression"))
+    def _new_learner(self) -> HashedBinning:
+        return HashedBinning(self, self.kernel, self.gamma, self.n_components, self.update, self.n_columns)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ... import budgets, losses, updates
+from ... import budgets, updates
 from ...budgets import Budget
 from ...budgets.projection import some_basis
 from ...core import threads
@@ -17,12 +18,14 @@ from ...features import Mapping
 from ...random import Stream, uniforms
 from ...rows import Rows
 from ...state.change import Change
-from ...state.schema import Array, Count, Schema, anything, check, foreign, length
+from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, check, foreign, length
 from ...state.turns import in_turn
 from ...updates import NormAdaGrad, Update
-from .._contract.base import State
-from .._contract.kernel import KernelEstimator
-from .._contract.state import centres, scales
+from .._contract.base import State, StreamEstimator
+from .._contract.deviations import STANDARD, UNIT, check_center, deviation
+from .._contract.kernel import WithKernel
+from .._contract.state import centres, no_centres, scales
+from .._contract.warm_up import WARM_UP
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
@@ -45,30 +48,51 @@ SLOTS = {
 }
 
 
-class BudgetEstimator(KernelEstimator):
-    """What the learners in the kernel expansion share: everything but the target."""
+class BudgetShell(StreamEstimator):
+    """For type checkers: estimators with a kernel expansion are like this."""
 
-    budget: int | None
-    strategy: Any
-    update: Any
+    _learner: KernelExpansion
 
-    _kernel_prefix = KERNEL
+
+class KernelExpansion(WithKernel):
+    """A support set within its budget, and the pass over blocks of rows.
+
+    Parameters
+    ----------
+    est : StreamEstimator
+    kernel, gamma, budget, strategy, update : see :class:`BudgetClassifier`
+    """
+
+    prefix = KERNEL
     _by_row = frozenset({"support"})
+    auto_strategy: type[Budget] = budgets.Replace  # where there is a budget
+
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        budget: int | None = None,
+        strategy: Any = "auto",
+        update: Any = "auto",
+    ):
+        super().__init__(est, kernel, gamma)
+        self.budget, self.given_strategy, self.given_update = budget, strategy, update
 
     @property
     def _replaced(self) -> frozenset[str]:  # type: ignore[override]
         """Matrices that follow from the support vectors, where copying them would cost more than learning a row."""
-        state = self._state
-        if isinstance(self._strategy, budgets.Merge):  # kernel values of merged vectors have errors of their own
+        state = self.est._state
+        if isinstance(self.strategy, budgets.Merge):  # kernel values of merged vectors have errors of their own
             return frozenset()
         return frozenset(name for name in MATRICES if name in state and state[name].nbytes > COPIED)
 
-    def _remake(self, state: State) -> None:
+    def remake(self, state: State) -> None:
         n, names = state.get("n_support", 0), self._replaced
         if not names:
             return
         S = state["support"][:n]
-        gram = np.asarray(self._kernel(state).pairwise(S, S), np.float64)
+        gram = np.asarray(self.kernel(state).pairwise(S, S), np.float64)
         made: dict[str, np.ndarray] = {"budget_gram": gram}
         if "budget_basis" in names:
             made["budget_basis"] = some_basis(gram)
@@ -81,64 +105,62 @@ class BudgetEstimator(KernelEstimator):
             state[name] = np.zeros_like(state[name])
             state[name][:n, : value.shape[1]] = value
 
-    # ---------------------------------------------------------------- components
-    @property
-    def _strategy(self) -> Budget:
-        return self._cached("strategy", lambda: self._pick_strategy().sized(self.budget))
+    # ---------------------------------------------------------------- parts
+    @cached_property
+    def strategy(self) -> Budget:
+        """What happens when the set is full."""
+        if isinstance(self.given_strategy, str) and self.given_strategy == "auto":
+            found: Budget = budgets.Stop() if self.budget is None else self.auto_strategy()
+        else:
+            found = budgets.get(self.given_strategy)
+        return found.sized(self.budget)
 
-    def _pick_strategy(self) -> Budget:
-        if isinstance(self.strategy, str) and self.strategy == "auto":
-            return budgets.Stop() if self.budget is None else budgets.Replace()
-        return budgets.get(self.strategy)
+    @cached_property
+    def update(self) -> Update:
+        """The coefficients with which a row joins."""
+        return NormAdaGrad() if self.given_update == "auto" else updates.get(self.given_update)
 
-    @property
-    def _update(self) -> Update:
-        return self._cached("update", lambda: NormAdaGrad() if self.update == "auto" else updates.get(self.update))
-
-    def _expansion(self, state: State) -> Any:
-        return self._cached("expansion", lambda: self._ops.Expansion(self._kernel(state), state))
+    def expansion(self, state: State) -> Any:
+        return self.est._cached("expansion", lambda: self.ops.Expansion(self.kernel(state), state))
 
     def _features(self, state: State, X: Rows) -> np.ndarray:
         """Random features of rows, for the strategies that use them."""
 
         def build() -> Mapping:
-            strategy: Any = self._strategy
-            return strategy.mapping(self._kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
+            strategy: Any = self.strategy
+            return strategy.mapping(self.kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
 
-        return self._cached("mapping", build)(X, self._ops)
+        return self.est._cached("mapping", build)(X, self.ops)
 
-    def _check_together(self, loss: losses.Loss) -> None:
-        """Raise ValueError when kernel, loss, update, strategy and budget do not go together."""
-        update = self._update
+    def check_parameters(self) -> None:
+        if "center" in self.est.get_params(deep=False):
+            check_center(self.est.center)
+        update, loss = self.update, self.est._loss_for(2)
         if update.diagonal or isinstance(update, updates.Averaged):
             raise ValueError(
-                f"{type(self).__name__} keeps a kernel expansion and needs an update of the form (decay, tau), such as "
-                f"OGD, Perceptron or NormAdaGrad; {type(update).__name__} works on explicit features only"
+                f"{type(self.est).__name__} keeps a kernel expansion and needs an update of the form (decay, tau), "
+                f"such as OGD, Perceptron or NormAdaGrad; {type(update).__name__} works on explicit features only"
             )
         update.check(loss)
-        self._strategy.check(self.budget, self._given.kernel_object, loss, update)
+        self.strategy.check(self.budget, self.given.kernel_object, loss, update)
 
-    # ---------------------------------------------------------------- what is public besides scikit-learn's contract
+    # ---------------------------------------------------------------- rows
     @property
-    @in_turn
-    def support_vectors_(self) -> np.ndarray:
-        """Support vectors, (n_support, d)."""
-        return self.state_["support"][: self.n_support_].copy()
+    def _in_deviations(self) -> bool:
+        """Whether targets are divided by their deviation."""
+        return getattr(self.est, "center", None) == STANDARD
 
-    @property
-    @in_turn
-    def dual_coef_(self) -> np.ndarray:
-        """Coefficients in the decision function, (n_outputs, n_support)."""
-        return self._coefficients(self.state_)
+    def warm_up_rows(self) -> int:
+        rows = super().warm_up_rows()
+        return max(rows, WARM_UP) if self._in_deviations else rows
 
-    @property
-    def n_support_(self) -> int:
-        """Number of support vectors."""
-        return int(self.state_.get("n_support", 0))
+    def estimate(self, state: State, X: Rows) -> None:
+        super().estimate(state, X)
+        if self._in_deviations:  # a member keeps no first rows: the composite sets its unit
+            state[UNIT] = deviation(state["warm_y"]) if "warm_y" in state else 1.0
 
-    # ---------------------------------------------------------------- hooks
-    def _reset(self, state: State) -> None:
-        strategy, outputs = self._strategy, state["n_outputs"]
+    def reset(self, state: State) -> None:
+        strategy, outputs = self.strategy, state["n_outputs"]
         capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
         dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
         state |= {
@@ -147,18 +169,22 @@ class BudgetEstimator(KernelEstimator):
             "scale": np.ones(outputs),
             "diag": np.zeros(capacity, dtype),
             "n_support": 0,
-            "memory": self._update.memory(outputs),
+            "memory": self.update.memory(outputs),
         }
         if getattr(strategy, "average", False):
             state["born"] = np.zeros(capacity)
         if self.budget is None:
             state["warned"] = 0
-        state |= strategy.begin(state, capacity, self._kernel(state))
-        self._cache.pop("expansion", None)
+        state |= strategy.begin(state, capacity, self.kernel(state)) | no_centres(self.est)
+        self.est._cache.pop("expansion", None)
+
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        unit = state.get(UNIT, 1.0)
+        return self._learn(state, X, y, weight) if unit == 1.0 else self._learn(state, X, y / unit, weight) * unit
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = X.astype(state["support"].dtype, copy=False)
-        expansion, strategy = self._expansion(state), self._strategy
+        expansion, strategy = self.expansion(state), self.strategy
         n, first = X.shape[0], state["t"]
         chances = uniforms(state["seed"], first, n, Stream.BUDGET) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
@@ -170,7 +196,7 @@ class BudgetEstimator(KernelEstimator):
                 scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
             else:
                 Z = self._features(state, X[rows]) if "budget_w" in state else None
-                scores[rows] = self._ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._spec(state))
+                scores[rows] = self.ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._spec(state))
         return scores
 
     def _cuts(self, state: State, n: int, expansion: Any) -> Iterator[slice]:
@@ -179,25 +205,25 @@ class BudgetEstimator(KernelEstimator):
         while start < n:
             self._lengthen(state)  # the budget may have been raised
             size = expansion.block
-            if self._may_grow(state):
+            if self.may_grow(state):
                 size = min(size, state["alpha"].shape[1] - state["n_support"])
             rows = slice(start, min(n, start + size))
             yield rows
             self._lengthen(state)
             start = rows.stop
 
-    def _may_grow(self, state: State) -> bool:
+    def may_grow(self, state: State) -> bool:
         """Whether the arrays are shorter than the budget allows; sets that only grow look after themselves."""
-        return not self._strategy.grows and self.budget is not None and state["alpha"].shape[1] < self.budget
+        return not self.strategy.grows and self.budget is not None and state["alpha"].shape[1] < self.budget
 
     def _lengthen(self, state: State) -> None:
-        if self._may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
+        if self.may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
             self._make_room(state, state["n_support"] + 1)
 
     def _spec(self, state: State) -> Any:
-        make = self._ops.ExpansionSpec.of
-        return self._cached(
-            ("rule", state["n_outputs"]), lambda: make(self._loss_now(state), self._update, self._strategy)
+        make = self.ops.ExpansionSpec.of
+        return self.est._cached(
+            ("rule", state["n_outputs"]), lambda: make(self.est._loss_now(state), self.update, self.strategy)
         )
 
     # ---------------------------------------------------------------- support sets that only grow
@@ -214,7 +240,7 @@ class BudgetEstimator(KernelEstimator):
         else:
             F = expansion.scores(X, state, alpha) * state["scale"]
         room = len(y) if self.budget is None else self.budget - n
-        _, joined, coefficients, decay = self._ops.expansion_pass(
+        _, joined, coefficients, decay = self.ops.expansion_pass(
             F,
             expansion.among(X),
             y,
@@ -228,7 +254,7 @@ class BudgetEstimator(KernelEstimator):
         )
         counted = np.ones(len(y), bool) if weight is None else weight > 0
         state["t"] += int(np.count_nonzero(counted))
-        self._join(
+        self.join(
             state,
             lambda start: expansion.put(X, joined, state, start),
             coefficients,
@@ -237,7 +263,7 @@ class BudgetEstimator(KernelEstimator):
         )
         return F
 
-    def _join(
+    def join(
         self, state: State, put: Callable[[int], None], coefficients: np.ndarray, decay: np.ndarray, born: np.ndarray
     ) -> None:
         """Rows join the set with coefficients (q, C); ``put(n)`` writes their vectors from slot n on.
@@ -256,7 +282,7 @@ class BudgetEstimator(KernelEstimator):
         if "born" in state:
             state["born"][n:new] = born
         state["n_support"] = new
-        self._warn(state, self._strategy)
+        self._warn(state, self.strategy)
 
     def _make_room(self, state: State, n: int) -> None:
         """Double the support arrays until n vectors fit, up to the budget."""
@@ -276,7 +302,7 @@ class BudgetEstimator(KernelEstimator):
         if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
             if not state["warned"]:
                 warnings.warn(
-                    f"the support set of {type(self).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "  # noqa: E501
+                    f"the support set of {type(self.est).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "  # noqa: E501
                     "row costs more than the one before. Give a budget, or raise warn_at of the strategy.",
                     RuntimeWarning,
                     stacklevel=2,
@@ -284,7 +310,7 @@ class BudgetEstimator(KernelEstimator):
             state["warned"] = 1
 
     # ---------------------------------------------------------------- scoring
-    def _coefficients(self, state: State) -> np.ndarray:
+    def coefficients(self, state: State) -> np.ndarray:
         """Coefficients of the function that predicts, (C, n)."""
         n = state.get("n_support", 0)
         if n == 0:
@@ -294,26 +320,30 @@ class BudgetEstimator(KernelEstimator):
             alpha = alpha * (1.0 - state["born"][:n] / max(state["t"], 1)).astype(alpha.dtype)
         return alpha
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         X = X.astype(state["support"].dtype, copy=False)
-        expansion, alpha = self._expansion(state), self._coefficients(state)
+        expansion, alpha = self.expansion(state), self.coefficients(state)
         scores = np.empty((X.shape[0], len(alpha)))
         for rows in threads.cuts(X.shape[0], 512):
             part = expansion.cut(X, rows)
             scores[rows] = expansion.scores(part, state, alpha)
             if "budget_w" in state:
                 scores[rows] += (self._features(state, X[rows]) @ state["budget_w"].T) * state["scale"]
-        return scores + state["center"][1] if "center" in state else scores
+        if "center" in state:
+            scores += state["center"][1]
+        return scores * state[UNIT] if UNIT in state else scores
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = self._kernel_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = self.kernel_schema(state, trained)
+        if self._in_deviations and (trained or UNIT in state):
+            schema |= {UNIT: Number(POSITIVE)}
         if not trained:
             return schema
-        strategy = self._strategy
+        strategy = self.strategy
         capacity = self._capacity(state)
         dtype = "float64" if strategy.precise else state["dtype"]
-        schema |= self._support_schema(state, capacity, dtype)
-        schema["memory"] = Array(self._update.memory(state["n_outputs"]).shape)
+        schema |= self.support_schema(state, capacity, dtype)
+        schema["memory"] = Array(self.update.memory(state["n_outputs"]).shape)
         if getattr(strategy, "average", False):
             schema["born"] = Array((capacity,), low=0.0)
         if self.budget is None:
@@ -321,7 +351,7 @@ class BudgetEstimator(KernelEstimator):
         if foreign(strategy):
             schema |= anything(name for name in state if name.startswith("budget_"))
         check({name: state[name] for name in schema if name in state}, schema)  # the code below relies on these
-        return schema | strategy.schema(state, capacity, self._kernel(state)) | centres(self)
+        return schema | strategy.schema(state, capacity, self.kernel(state)) | centres(self.est)
 
     def _capacity(self, state: State) -> int:
         """Support vectors for which there is room now, within the budget."""
@@ -330,7 +360,7 @@ class BudgetEstimator(KernelEstimator):
             raise ValueError(f"the state has room for {room} support vectors, the budget is {self.budget}")
         return room
 
-    def _support_schema(self, state: State, capacity: int, dtype: str) -> Schema:
+    def support_schema(self, state: State, capacity: int, dtype: str) -> Schema:
         """The support vectors and their coefficients."""
         return {
             "support": Array((capacity, state["n_features"]), dtype),
@@ -340,14 +370,32 @@ class BudgetEstimator(KernelEstimator):
             "n_support": Count(0, capacity),
         }
 
-    def _mix_outputs(self, state: State, change: Change) -> None:
+    def mix_outputs(self, state: State, change: Change) -> None:
         for name in ("alpha", "budget_scores", "budget_w"):
             if name in state:
                 state[name] = change.rows(state[name], state["scale"])
         state["scale"] = np.ones(len(change))
-        memory, old = self._update.memory(len(change)), ~change.fresh
+        memory, old = self.update.memory(len(change)), ~change.fresh
         memory[:, old] = state["memory"][:, change.source[old]]
         state["memory"] = memory
+
+
+# -------------------------------------------------------------------- what the estimators say of the support set
+@in_turn
+def support_vectors(est: StreamEstimator) -> np.ndarray:
+    """Support vectors, (n_support, d)."""
+    return est.state_["support"][: n_support(est)].copy()
+
+
+@in_turn
+def dual_coef(est: BudgetShell) -> np.ndarray:
+    """Coefficients in the decision function, (n_outputs, n_support)."""
+    return est._learner.coefficients(est.state_)
+
+
+def n_support(est: StreamEstimator) -> int:
+    """Number of support vectors."""
+    return int(est.state_.get("n_support", 0))
 
 
 def shrink(state: State, decay: np.ndarray) -> None:

@@ -10,14 +10,13 @@ from ... import losses
 from ...budgets import Budget
 from ...updates import Update
 from .._contract.classifier import StreamClassifier
-from .._contract.deviations import InDeviations, check_center
-from .._contract.regressor import FirstOrderRegressor
+from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import BudgetEstimator
+from .base import KernelExpansion, dual_coef, n_support, support_vectors
 
 
 @described()
-class BudgetClassifier(StreamClassifier, BudgetEstimator):
+class BudgetClassifier(StreamClassifier):
     r"""Online classifier in the kernel expansion, with at most ``budget`` support vectors.
 
     .. math:: f(x) = \sum_{j \le B} \alpha_j k(s_j, x)
@@ -72,6 +71,8 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
     True
     """
 
+    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -97,12 +98,12 @@ class BudgetClassifier(StreamClassifier, BudgetEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        self._check_together(self._loss_for(2))
+    def _new_learner(self) -> KernelExpansion:
+        return KernelExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, self.update)
 
 
 @described(like=BudgetClassifier)
-class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
+class BudgetRegressor(StreamRegressor):
     r"""Online regression in the kernel expansion, with at most ``budget`` support vectors.
 
     .. math:: f(x) = \bar y + \sum_{j \le B} \alpha_j k(s_j, x)
@@ -131,6 +132,8 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
     True
     """
 
+    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -156,6 +159,5 @@ class BudgetRegressor(FirstOrderRegressor, InDeviations, BudgetEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        check_center(self.center)
-        self._check_together(losses.get(self.loss, task="regression"))
+    def _new_learner(self) -> KernelExpansion:
+        return KernelExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, self.update)

@@ -9,16 +9,36 @@ import numpy as np
 from ... import budgets, losses
 from ...budgets import Budget
 from ...state.turns import in_turn
-from ...updates import Novelty, Update
+from ...updates import Novelty
 from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._described import described
-from .base import BudgetEstimator
+from .base import KernelExpansion, dual_coef, n_support, support_vectors
 from .models import BudgetClassifier
 
 
+class NoveltyExpansion(KernelExpansion):
+    """A support set of a stream without targets."""
+
+    update: Novelty  # type: ignore[assignment]
+    auto_strategy = budgets.RemoveSmallest
+
+    def check_parameters(self) -> None:
+        strategy = self.strategy
+        if isinstance(strategy, (budgets.SPA, budgets.OSKL, budgets.RemoveRedundant, budgets.ProjectronPP)):
+            raise ValueError(
+                f"{type(strategy).__name__} decides by the loss of labelled rows, which novelty detection does not have"
+            )
+        super().check_parameters()
+
+    def learn(self, state: State, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        before = float(state["memory"][0, 0])
+        f = super().learn(state, X, y, weight)
+        return f - self.update.thresholds(f[:, 0], before, weight)[:, None]
+
+
 @described(like=BudgetClassifier)
-class BudgetOneClass(StreamOutlier, BudgetEstimator):
+class BudgetOneClass(StreamOutlier):
     r"""NORMA for novelties: a row is novel where a function learned from the stream is below a threshold.
 
     .. math:: f(x) = \sum_j \alpha_j k(s_j, x) < \rho
@@ -72,6 +92,8 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
     >>> bool(0.02 < novel.mean() < 0.2)
     True
     """
+
+    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
 
     def __init__(
         self,
@@ -144,30 +166,15 @@ class BudgetOneClass(StreamOutlier, BudgetEstimator):
         return 0.0 if memory is None else float(memory[0, 0])
 
     # ---------------------------------------------------------------- hooks
-    @property
-    def _update(self) -> Update:
-        return self._cached("update", lambda: Novelty(self.eta, self.lam, self.nu))
+    def _new_learner(self) -> NoveltyExpansion:
+        update = Novelty(self.eta, self.lam, self.nu)
+        return NoveltyExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, update)
 
-    def _pick_strategy(self) -> Budget:
-        if isinstance(self.strategy, str) and self.strategy == "auto" and self.budget is not None:
-            return budgets.RemoveSmallest()
-        return super()._pick_strategy()
+    def _loss_for(self, n_classes: int) -> losses.Loss:
+        return losses.Absolute()  # has no effect: neither the update nor the strategies use it
 
     def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", losses.Absolute)  # has no effect: neither the update nor the strategies use it
-
-    def _check_parameters(self) -> None:
-        strategy = self._strategy
-        if isinstance(strategy, (budgets.SPA, budgets.OSKL, budgets.RemoveRedundant, budgets.ProjectronPP)):
-            raise ValueError(
-                f"{type(strategy).__name__} decides by the loss of labelled rows, which novelty detection does not have"
-            )
-        self._check_together(losses.Absolute())
-
-    def _learn(self, state: State, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        before = float(state["memory"][0, 0])
-        f = super()._learn(state, X, y, weight)
-        return f - self._update.thresholds(f[:, 0], before, weight)[:, None]
+        return self._loss_for(0)
 
     def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
         return np.zeros(n)

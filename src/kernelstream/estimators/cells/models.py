@@ -67,9 +67,6 @@ class Cells(Learner):
         self.n_grids, self.grids, self.eta, self.forgetting = n_grids, grids, eta, forgetting
         self.regression = regression
 
-    def owners(self, state: State) -> list[tuple[Any, State]]:
-        return [(self, state)]
-
     # ---------------------------------------------------------------- parameters
     def _rate(self) -> float:
         if self.eta != "auto":

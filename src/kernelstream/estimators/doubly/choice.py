@@ -36,13 +36,13 @@ USUAL_FRACTION = 0.5
 
 
 def choose(
-    est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
+    learner: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip
     """Enter the kernel's estimated numbers and ``eta`` into the state.
 
     Parameters
     ----------
-    est : DoublyEstimator
+    learner : Doubly
     state : dict
         With ``offset`` and ``lam``.
     kernel : Kernel
@@ -58,15 +58,15 @@ def choose(
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
     with threads.one_blas_thread():  # in small products threads spend their time waiting for each other
-        return _choose(est, state, kernel, X, y, weight, plan)
+        return _choose(learner, state, kernel, X, y, weight, plan)
 
 
 def _choose(
-    est: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
+    learner: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip
-    loss, eta = est._loss_now(state), est._step_part().eta
+    loss, eta = learner.est._loss_now(state), learner.step.eta
     enough = X.shape[0] >= LEAST_ROWS
-    fractions = (1.0,) if not est._chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
+    fractions = (1.0,) if not learner.chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
     factors = _factors(loss, y, weight, plan.precondition) if eta == "auto" else (1.0,)
     usual = factors[len(factors) // 2]
 
@@ -74,7 +74,7 @@ def _choose(
         return factor / max(top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
 
     def trial(kernel: Kernel, factor: float) -> float:
-        return est._trial(state, kernel, step(kernel, factor), X, y, weight, plan)
+        return learner.trial(state, kernel, step(kernel, factor), X, y, weight, plan)
 
     widths = [scaled(kernel, fraction) for fraction in fractions]
     at, factor, reached = 0, usual, np.nan
@@ -89,9 +89,9 @@ def _choose(
             # more rows than these learn narrower kernels than these do: a wider one that is better here is not later
             ways = (1,) if plan.large and plan.rows > X.shape[0] else (-1, 1)
             at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor), ways)
-    if enough and est._measures_loss and np.isnan(reached):
+    if enough and learner.measures_loss and np.isnan(reached):
         reached = trial(widths[at], factor)
-    est._set_kernel(state, widths[at])
+    learner.set_kernel(state, widths[at])
     state["eta"] = step(widths[at], factor)
     return reached
 
@@ -151,13 +151,13 @@ def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
 
 
 def trial(
-    est: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
+    learner: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip
     """Held-out loss after a short training."""
     held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
-    size, d, seed = min(est._block_size, TRIAL_SIZE), state["n_features"], state["seed"]
-    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], est._ops, Stream.TRIAL_FEATURES, keep=False)
-    loss, step = est._loss_now(state), est._step_part()
+    size, d, seed = min(learner.block_size, TRIAL_SIZE), state["n_features"], state["seed"]
+    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], learner.ops, Stream.TRIAL_FEATURES, keep=False)
+    loss, step = learner.est._loss_now(state), learner.step
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, plan.precondition)
     steps, batch = (LARGE_TRIAL_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))
     model: State = {"offset": state["offset"]}

@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_array
 
-from ... import losses
 from ..._checks import positive, whole
-from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent
@@ -17,17 +15,169 @@ from ...random import Stream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State
+from .._contract.base import State, StreamEstimator
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import DoublyEstimator
+from .base import PARTS, Doubly, fit, kernel, without_scores
 from .choice import CHOICE_ROWS
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
 
+class GaussianProcess(Doubly):
+    """A posterior mean, and columns beside it that know the variance.
+
+    Parameters
+    ----------
+    est : DoublyStochasticGP
+    kernel, gamma, noise, points, center, variance_features
+        See there; ``center`` is ``normalize_y``.
+    """
+
+    least_steps = 100  # with preconditioning, more do not help
+    usual_size = 512
+    usual_blocks = 8  # every one has weights for all ``variance_features``
+
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        noise: float | str,
+        points: Any,
+        center: bool,
+        variance_features: int,
+    ):
+        super().__init__(est, kernel, gamma, center=center)
+        self.noise, self.points, self.variance_features = noise, points, variance_features
+
+    def variance(self, state: State, X: Rows) -> np.ndarray:
+        """Posterior variance of f divided by the amplitude, (n,)."""
+        descent: Any = self.descent(state)
+        if descent.points is not None:
+            prior = descent.blocks.kernel.diag(X).astype(np.float64)
+            left = prior - descent.at_points(state, self._which(descent.points, X))
+        elif descent.left is not None:
+            left, prior = descent.variance(state, X)
+        else:
+            raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
+        least = np.zeros(len(prior))
+        if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
+            ratio = state["noise"] / state["amplitude"]
+            least = prior * ratio / (state["rows"] * prior + ratio)
+        return np.clip(left, least, prior)
+
+    def _which(self, points: np.ndarray, X: Rows) -> np.ndarray:
+        """Positions of rows among the points."""
+        index = {row.tobytes(): i for i, row in enumerate(points)}
+        found = [index.get(row.tobytes(), -1) for row in np.ascontiguousarray(dense(X))]
+        if min(found) < 0:
+            raise ValueError(
+                f"row {found.index(-1)} of X is not among the points given beforehand, and only their standard "
+                f"deviations are known; with points=None those of all rows are"
+            )
+        return np.array(found)
+
+    def descent(self, state: State) -> Descent:
+        def build() -> Descent:
+            plain = super(GaussianProcess, self).descent(state)
+            points, left = self._checked_points(state), None
+            if points is None and self.variance_features:
+                kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
+                draws = max(1, self.variance_features // 2)
+                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self.ops, Stream.GP_OPERATOR)
+            return GPDescent(**plain.__dict__, points=points, left=left)
+
+        made = self.est._cached("gp", build) if state is self.est.__dict__.get("_state") else build()
+        made.lam = state["lam"]  # it falls as rows come
+        return made
+
+    def _checked_points(self, state: State) -> np.ndarray | None:
+        if self.points is None:
+            return None
+        points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
+        if points.shape[1] != state["n_features"]:
+            raise ValueError(f"points have {points.shape[1]} columns, the rows have {state['n_features']}")
+        self.check_rows(points)
+        return points
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not (isinstance(self.noise, str) and self.noise == "auto"):
+            positive("noise", self.noise)
+        if self.variance_features:
+            whole("variance_features", self.variance_features)
+        if self.points is not None:
+            check_array(self.points)
+
+    def one_width(self) -> bool:
+        return self.points is None and super().one_width()
+
+    def columns(self, state: State) -> int:
+        return self.descent(state).columns  # type: ignore[attr-defined]
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = super().schema(state, trained)
+        prior: Schema = {"noise": Number(POSITIVE), "amplitude": Number(POSITIVE)} if schema else {}
+        return schema | prior | {"rows": Count()}
+
+    def columns_of(self, state: State) -> int:
+        points = self._checked_points(state)
+        if points is not None:
+            return 1 + len(points)
+        draws = max(1, self.variance_features // 2)
+        blocks = FeatureBlocks(self.kernel(state), 0, state["n_features"], draws, state["dtype"], self.ops)
+        return 1 + (blocks.width if self.variance_features else 0)
+
+    def widen(self, state: State, d: int) -> None:
+        if self.points is not None:
+            raise ValueError(f"points have {state['n_features']} columns: the rows cannot have more")
+        super().widen(state, d)
+
+    # ---------------------------------------------------------------- noise, prior and rows so far
+    @property
+    def measures_loss(self) -> bool:  # type: ignore[override]
+        return isinstance(self.noise, str)
+
+    def warm_up_rows(self) -> int:
+        return CHOICE_ROWS if self.measures_loss else super().warm_up_rows()
+
+    def begin(self, state: State) -> None:
+        state["rows"] = 0
+        if not self.warm_up_rows():
+            self._checked_points(state)
+            state |= {"noise": float(self.noise), "amplitude": 1.0}
+        super().begin(state)
+
+    def stream_rows(self, n: int) -> int:
+        return n
+
+    def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
+        spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
+        state["amplitude"] = spread if self.center else 1.0
+        state["noise"] = 0.1 * spread if self.measures_loss else float(self.noise)
+        held_out = super().choose(state, X, y, weight, n, plan)
+        if self.measures_loss and np.isfinite(held_out):
+            state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
+        state |= {"rows": n, "lam": self.regulariser(state, n)}
+        return held_out
+
+    def learn_waiting(self, wanted: bool) -> np.ndarray:
+        state = self.est._state
+        state["rows"] += state["waiting"]
+        state["lam"] = self.regulariser(state, state["rows"])
+        return super().learn_waiting(wanted)
+
+    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+        self.est._state["rows"] = len(y) if weight is None else int((weight > 0).sum())
+        super().fit(X, y, weight, passes)
+
+    def regulariser(self, state: State, n: int) -> float:
+        return state["noise"] / (state["amplitude"] * max(n, 1))
+
+
 @described(like=DoublyStochasticRegressor)
-class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
+class DoublyStochasticGP(StreamRegressor):
     r"""Posterior of a Gaussian process, mean and standard deviation, without a kernel matrix.
 
     For rows :math:`x_i` with targets :math:`y_i = f(x_i) + \epsilon_i`, :math:`\epsilon_i \sim N(0, s^2)` and
@@ -86,13 +236,11 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     (True, True, True)
     """
 
-    lam = "auto"  # follows from the noise
-    _least_steps = 100  # with preconditioning, more do not help
-    _usual_size = 512
-    _usual_blocks = 8  # every one has weights for all ``variance_features``
-    _named_parts: ClassVar = DoublyEstimator._named_parts | {
-        "step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}
-    }
+    _learner: GaussianProcess
+    loss = "squared"
+    _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
+    _short_way = False  # rows wait with their original targets
+    fit, kernel_ = fit, property(kernel)
 
     def __init__(
         self,
@@ -119,10 +267,9 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    @property
-    def center(self) -> bool:  # type: ignore[override]
-        """Whether the prior mean is taken from the targets."""
-        return self.normalize_y
+    def _new_learner(self) -> GaussianProcess:
+        prior = self.noise, self.points, self.normalize_y, self.variance_features
+        return GaussianProcess(self, self.kernel, self.gamma, *prior)
 
     @property
     def noise_(self) -> float:
@@ -133,7 +280,7 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
     @in_turn
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticGP:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with self._without_scores():
+        with without_scores(self):
             return super().partial_fit(X, y, sample_weight)
 
     @in_turn
@@ -155,132 +302,4 @@ class DoublyStochasticGP(StreamRegressor, DoublyEstimator):
             return mean
         state = self.state_
         X = self._check_X(X, reset=False)
-        return mean, np.sqrt(state["amplitude"] * self._variance(state, X))
-
-    def _variance(self, state: State, X: Rows) -> np.ndarray:
-        """Posterior variance of f divided by the amplitude, (n,)."""
-        descent: Any = self._descent(state)
-        if descent.points is not None:
-            prior = descent.blocks.kernel.diag(X).astype(np.float64)
-            left = prior - descent.at_points(state, self._which(descent.points, X))
-        elif descent.left is not None:
-            left, prior = descent.variance(state, X)
-        else:
-            raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
-        least = np.zeros(len(prior))
-        if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
-            ratio = state["noise"] / state["amplitude"]
-            least = prior * ratio / (state["rows"] * prior + ratio)
-        return np.clip(left, least, prior)
-
-    def _which(self, points: np.ndarray, X: Rows) -> np.ndarray:
-        """Positions of rows among the points."""
-        index = {row.tobytes(): i for i, row in enumerate(points)}
-        found = [index.get(row.tobytes(), -1) for row in np.ascontiguousarray(dense(X))]
-        if min(found) < 0:
-            raise ValueError(
-                f"row {found.index(-1)} of X is not among the points given beforehand, and only their standard "
-                f"deviations are known; with points=None those of all rows are"
-            )
-        return np.array(found)
-
-    # ---------------------------------------------------------------- components
-    def _loss_now(self, state: State) -> Loss:
-        return self._cached("loss", lambda: losses.Squared())
-
-    def _descent(self, state: State) -> Descent:
-        def build() -> Descent:
-            plain = DoublyEstimator._descent(self, state)
-            points, left = self._checked_points(state), None
-            if points is None and self.variance_features:
-                kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
-                draws = max(1, self.variance_features // 2)
-                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self._ops, Stream.GP_OPERATOR)
-            return GPDescent(**plain.__dict__, points=points, left=left)
-
-        made = self._cached("gp", build) if state is self.__dict__.get("_state") else build()
-        made.lam = state["lam"]  # it falls as rows come
-        return made
-
-    def _checked_points(self, state: State) -> np.ndarray | None:
-        if self.points is None:
-            return None
-        points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
-        if points.shape[1] != state["n_features"]:
-            raise ValueError(f"points have {points.shape[1]} columns, the rows have {state['n_features']}")
-        self._check_rows(points)
-        return points
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not (isinstance(self.noise, str) and self.noise == "auto"):
-            positive("noise", self.noise)
-        if self.variance_features:
-            whole("variance_features", self.variance_features)
-        if self.points is not None:
-            check_array(self.points)
-
-    def _one_width(self) -> bool:
-        return self.points is None and super()._one_width()
-
-    def _columns(self, state: State) -> int:
-        return self._descent(state).columns  # type: ignore[attr-defined]
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = super()._schema(state, trained)
-        prior: Schema = {"noise": Number(POSITIVE), "amplitude": Number(POSITIVE)} if schema else {}
-        return schema | prior | {"rows": Count()}
-
-    def _columns_of(self, state: State) -> int:
-        points = self._checked_points(state)
-        if points is not None:
-            return 1 + len(points)
-        draws = max(1, self.variance_features // 2)
-        blocks = FeatureBlocks(self._kernel(state), 0, state["n_features"], draws, state["dtype"], self._ops)
-        return 1 + (blocks.width if self.variance_features else 0)
-
-    def _widen(self, state: State, d: int) -> None:
-        if self.points is not None:
-            raise ValueError(f"points have {state['n_features']} columns: the rows cannot have more")
-        super()._widen(state, d)
-
-    # ---------------------------------------------------------------- noise, prior and rows so far
-    @property
-    def _measures_loss(self) -> bool:  # type: ignore[override]
-        return isinstance(self.noise, str)
-
-    def _warm_up_rows(self) -> int:
-        return CHOICE_ROWS if self._measures_loss else super()._warm_up_rows()
-
-    def _begin(self, state: State) -> None:
-        state["rows"] = 0
-        if not self._warm_up_rows():
-            self._checked_points(state)
-            state |= {"noise": float(self.noise), "amplitude": 1.0}
-        super()._begin(state)
-
-    def _stream_rows(self, n: int) -> int:
-        return n
-
-    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
-        spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
-        state["amplitude"] = spread if self.normalize_y else 1.0
-        state["noise"] = 0.1 * spread if self._measures_loss else float(self.noise)
-        held_out = super()._choose(state, X, y, weight, n, plan)
-        if self._measures_loss and np.isfinite(held_out):
-            state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
-        state |= {"rows": n, "lam": self._regulariser(state, n)}
-        return held_out
-
-    def _learn_waiting(self, wanted: bool) -> np.ndarray:
-        state = self._state
-        state["rows"] += state["waiting"]
-        state["lam"] = self._regulariser(state, state["rows"])
-        return super()._learn_waiting(wanted)
-
-    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
-        self._state["rows"] = len(y) if weight is None else int((weight > 0).sum())
-        super()._fit(X, y, weight, passes)
-
-    def _regulariser(self, state: State, n: int) -> float:
-        return state["noise"] / (state["amplitude"] * max(n, 1))
+        return mean, np.sqrt(state["amplitude"] * self._learner.variance(state, X))

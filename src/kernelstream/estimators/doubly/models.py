@@ -5,23 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ...losses import Loss
 from ...state.turns import in_turn
-from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import DoublyEstimator
+from .base import PARTS, Doubly, fit, kernel, without_scores
 from .step import DoublySchedule, DoublyStep
 
 # Plain steps learn directions of small variance last: papers/studies/defaults.py has both.
-PARTS = DoublyEstimator._named_parts | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition="auto")}}
+AUTO_PARTS: Any = PARTS | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition="auto")}}
 
 
 @described()
-class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
+class DoublyStochasticClassifier(StreamClassifier):
     r"""Kernel classifier trained by doubly stochastic gradients: random rows and random features at once.
 
     Iteration t takes a batch of b rows and a fresh block of random features phi_t of the kernel,
@@ -91,7 +88,9 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
     """
 
     on_device = True
-    _named_parts: ClassVar = PARTS
+    _named_parts: ClassVar = AUTO_PARTS
+    _short_way = False  # rows wait with their original labels
+    fit, kernel_ = fit, property(kernel)
 
     def __init__(
         self,
@@ -135,21 +134,15 @@ class DoublyStochasticClassifier(StreamClassifier, DoublyEstimator):
         -------
         self
         """
-        with self._without_scores():
+        with without_scores(self):
             return super().partial_fit(X, y, classes, sample_weight)
 
-    def _weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        for label in np.unique(y):
-            self._add_class(state, label, trained=False)
-        if self.class_weight != "balanced":
-            return np.asarray(self._row_weights(state, y, weight))
-        counts = np.array([(y == label).sum() for label in state["classes"]], float)
-        state["class_counts"][:] = counts
-        return weight * (len(y) / (len(counts) * counts))[np.searchsorted(state["classes"], y)]
+    def _new_learner(self) -> Doubly:
+        return Doubly(self, self.kernel, self.gamma, self.lam)
 
 
 @described(like=DoublyStochasticClassifier)
-class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
+class DoublyStochasticRegressor(StreamRegressor):
     r"""Kernel regression trained by doubly stochastic gradients: random rows and random features at once.
 
     The recursion of :class:`DoublyStochasticClassifier`, :math:`f(x) = \bar y + \sum_i \alpha_i'\phi_i(x)`, for losses
@@ -184,7 +177,9 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     """
 
     on_device = True
-    _named_parts: ClassVar = PARTS
+    _named_parts: ClassVar = AUTO_PARTS
+    _short_way = False  # rows wait with their original labels
+    fit, kernel_ = fit, property(kernel)
 
     def __init__(
         self,
@@ -214,5 +209,8 @@ class DoublyStochasticRegressor(StreamRegressor, DoublyEstimator):
     @in_turn
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with self._without_scores():
+        with without_scores(self):
             return super().partial_fit(X, y, sample_weight)
+
+    def _new_learner(self) -> Doubly:
+        return Doubly(self, self.kernel, self.gamma, self.lam, self.center)

@@ -2,7 +2,7 @@ r"""Novelty detection by doubly stochastic gradients."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,12 +16,12 @@ from ...random import Stream, generator
 from ...rows import Rows, unpack
 from ...state.schema import Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State
+from .._contract.base import State, StreamEstimator
 from .._contract.outlier import StreamOutlier
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._described import described
-from .base import DoublyEstimator
+from .base import PARTS, Doubly, fit, kernel, without_scores
 from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, scaled, top
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
@@ -32,8 +32,112 @@ QUANTILE_ROWS = 2048
 MARGIN = 0.02  # a narrower kernel must separate better by this
 
 
+def threshold(state: State) -> float:
+    """The threshold tau of a model."""
+    return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
+
+
+class Novelties(Doubly):
+    """A function and its threshold.
+
+    Parameters
+    ----------
+    est : DoublyStochasticOneClass
+    kernel, gamma, nu : see there
+    """
+
+    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, nu: float):
+        super().__init__(est, kernel, gamma)
+        self.nu = nu
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        fraction("nu", self.nu)
+
+    def regulariser(self, state: State, n: int) -> float:
+        return float(self.nu)
+
+    def _theta0(self, eta: float) -> float:
+        if isinstance(self.est.step, DoublyStep):
+            return self.est.step.theta0
+        return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
+
+    def descent(self, state: State) -> Descent:
+        def build() -> Descent:
+            plain = super(Novelties, self).descent(state)
+            return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
+
+        return self.est._cached("novelty", build) if state is self.est.__dict__.get("_state") else build()
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema = super().schema(state, trained)
+        if trained:
+            schema["tau"] = Number()
+            if self.step.average:
+                schema["tau_mean"] = Number()
+        return schema
+
+    # ---------------------------------------------------------------- automatic choices
+    def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
+        self.drop_kernel(state)
+        state |= {"offset": 0.0, "lam": self.regulariser(state, n)}
+        kernel = self.given.kernel_object.resolve(X)
+        if self.chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
+            separated = [self._separates(state, scaled(kernel, part), X, weight, plan) for part in FRACTIONS]
+            good = max(separated) - MARGIN
+            kernel = scaled(
+                kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
+            )
+        self.set_kernel(state, kernel)
+        state["eta"] = self._first_step(kernel, X, weight)
+        return np.nan
+
+    def _first_step(self, kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
+        eta = self.step.eta
+        if eta != "auto":
+            return float(eta)
+        return FIRST_STEP * max(top(kernel, X, weight), 1e-12) / float(weight.mean())  # f and tau scale alike
+
+    def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray, plan: Plan) -> float:
+        """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
+        held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
+        d, seed = state["n_features"], state["seed"]
+        size = min(self.block_size, TRIAL_SIZE)
+        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self.ops, Stream.TRIAL_FEATURES, keep=False)
+        eta = self._first_step(kernel, X, weight)
+        descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, plan.precondition)  # type: ignore[arg-type]
+        model: State = {"offset": 0.0}
+        descent.reset(model, 1)
+        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, plan.batch, seed)
+        rng = generator(seed, Stream.NOVELTY_BOX)
+        box = rng.uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
+        threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
+        normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
+        return float(normal[: len(box)].mean() - normal[len(box) :].mean())
+
+    def renew(self) -> None:
+        state = self.est._state
+        X, weight = unpack("warm_X", state), state["warm_weight"]
+        super().renew()
+        self.calibrate(state, X, weight)
+
+    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+        super().fit(X, y, weight, passes)
+        counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
+        rng = generator(self.est._state["seed"], Stream.NOVELTY_ROWS)
+        some = counted[rng.permutation(len(counted))[:QUANTILE_ROWS]]
+        self.calibrate(self.est._state, X[some], np.ones(len(some)) if weight is None else weight[some])
+
+    def calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
+        """Put the threshold at the quantile of f over rows X (n, d)."""
+        if state["t"]:
+            X = scaled_rows(X, state) if scales_columns(state) else X
+            f = self.descent(state).predict(state, X)[:, 0] + threshold(state)
+            state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
+
+
 @described(like=DoublyStochasticRegressor)
-class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
+class DoublyStochasticOneClass(StreamOutlier):
     r"""Novelty detection: a row is novel where :math:`f(x) = \sum_i \alpha_i'\phi_i(x) < \tau`, f and tau learned.
 
     .. math:: \min_{f, \tau} E[\max(0, \tau - f(x))] + \frac\nu2 \|f\|^2 - \nu\tau,
@@ -82,7 +186,9 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     True
     """
 
-    lam = "auto"  # nu
+    _named_parts: ClassVar = PARTS
+    _short_way = False
+    kernel_ = property(kernel)
 
     def __init__(
         self,
@@ -108,8 +214,7 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
     @property
     def offset_(self) -> float:
         """The threshold tau."""
-        state = self.state_
-        return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
+        return threshold(self.state_)
 
     # ---------------------------------------------------------------- public
     def fit(
@@ -131,13 +236,13 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         -------
         self
         """
-        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
+        fit(self, X, None, sample_weight, shuffle=shuffle, passes=passes)
         return self
 
     @in_turn
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DoublyStochasticOneClass:
         """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with self._without_scores():
+        with without_scores(self):
             self._learn_any(X, None, None, sample_weight)
         return self
 
@@ -151,93 +256,11 @@ class DoublyStochasticOneClass(StreamOutlier, DoublyEstimator):
         """f of rows, (n,): the larger, the more like the rows learned."""
         return self.decision_function(X) + self.offset_
 
-    # ---------------------------------------------------------------- components
+    def _new_learner(self) -> Novelties:
+        return Novelties(self, self.kernel, self.gamma, self.nu)
+
     def _loss_now(self, state: State) -> Any:
         return None  # the recursion has its own
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        fraction("nu", self.nu)
-
-    def _regulariser(self, state: State, n: int) -> float:
-        return float(self.nu)
-
-    def _theta0(self, eta: float) -> float:
-        if isinstance(self.step, DoublyStep):
-            return self.step.theta0
-        return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
-
-    def _descent(self, state: State) -> Descent:
-        def build() -> Descent:
-            plain = DoublyEstimator._descent(self, state)
-            return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
-
-        return self._cached("novelty", build) if state is self.__dict__.get("_state") else build()
-
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema = super()._schema(state, trained)
-        if trained:
-            schema["tau"] = Number()
-            if self._step_part().average:
-                schema["tau_mean"] = Number()
-        return schema
-
-    # ---------------------------------------------------------------- automatic choices
-    def _choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
-        self._drop_kernel(state)
-        state |= {"offset": 0.0, "lam": self._regulariser(state, n)}
-        kernel = self._kernel_given().resolve(X)
-        if self._chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
-            separated = [self._separates(state, scaled(kernel, part), X, weight, plan) for part in FRACTIONS]
-            good = max(separated) - MARGIN
-            kernel = scaled(
-                kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
-            )
-        self._set_kernel(state, kernel)
-        state["eta"] = self._first_step(kernel, X, weight)
-        return np.nan
-
-    def _first_step(self, kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
-        eta = self._step_part().eta
-        if eta != "auto":
-            return float(eta)
-        return FIRST_STEP * max(top(kernel, X, weight), 1e-12) / float(weight.mean())  # f and tau scale alike
-
-    def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray, plan: Plan) -> float:
-        """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
-        held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
-        d, seed = state["n_features"], state["seed"]
-        size = min(self._block_size, TRIAL_SIZE)
-        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self._ops, Stream.TRIAL_FEATURES, keep=False)
-        eta = self._first_step(kernel, X, weight)
-        descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, plan.precondition)  # type: ignore[arg-type]
-        model: State = {"offset": 0.0}
-        descent.reset(model, 1)
-        descent.train(model, X[~held], np.zeros((~held).sum()), weight[~held], TRIAL_STEPS, plan.batch, seed)
-        rng = generator(seed, Stream.NOVELTY_BOX)
-        box = rng.uniform(X.min(axis=0), X.max(axis=0), (int(held.sum()), d)).astype(X.dtype)
-        threshold = _quantile(blocks.scores(X[~held], model["mean"], together=True)[:, 0], weight[~held], self.nu)
-        normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
-        return float(normal[: len(box)].mean() - normal[len(box) :].mean())
-
-    def _renew(self) -> None:
-        state = self._state
-        X, weight = unpack("warm_X", state), state["warm_weight"]
-        super()._renew()
-        self._calibrate(state, X, weight)
-
-    def _fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
-        super()._fit(X, y, weight, passes)
-        counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
-        some = counted[generator(self._state["seed"], Stream.NOVELTY_ROWS).permutation(len(counted))[:QUANTILE_ROWS]]
-        self._calibrate(self._state, X[some], np.ones(len(some)) if weight is None else weight[some])
-
-    def _calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
-        """Put the threshold at the quantile of f over rows X (n, d)."""
-        if state["t"]:
-            X = scaled_rows(X, state) if scales_columns(state) else X
-            f = self._descent(state).predict(state, X)[:, 0] + self.offset_
-            state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:

@@ -9,9 +9,16 @@ import numpy as np
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
 from .._described import described
-from .base import DoublyEstimator
+from .base import PARTS, Doubly
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
+
+
+class Ratio(Doubly):
+    """A penalty that suits the loss of density ratios."""
+
+    def regulariser(self, state: Any, n: int) -> float:
+        return 1.0 / n if self.lam == "auto" else float(self.lam)
 
 
 @described(like=DoublyStochasticClassifier)
@@ -70,7 +77,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     loss = RatioLoss()
     class_weight = "balanced"
-    _named_parts: ClassVar = DoublyEstimator._named_parts
+    _named_parts: ClassVar = PARTS
 
     def __init__(
         self,
@@ -117,8 +124,8 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
             )
         return labels, declared
 
-    def _regulariser(self, state: Any, n: int) -> float:
-        return 1.0 / n if self.lam == "auto" else float(self.lam)
+    def _new_learner(self) -> Doubly:
+        return Ratio(self, self.kernel, self.gamma, self.lam)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -27,6 +27,7 @@ from .parts import HedgeWeights, StochasticUpdates
 from .pool import ExpansionFamily
 from .pool import find as find_expansions
 
+VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
 ROWS = 1024  # rows whose scores of all learners are held at once
 SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
@@ -55,20 +56,21 @@ class Ensemble(Composite):
         The members where none are given.
     discount : float
         Factor of a mistake where none is given.
-    vote, regression : bool
-        See :class:`~kernelstream.passes.ensemble.python.Hedge`.
+    vote : {"sign", "score"}
+        Whether votes are added, or the scores themselves.
+    regression : bool
     """
 
     est: EnsembleShell
 
-    def __init__(self, est: EnsembleShell, pool: list[Any], discount: float, vote: bool, regression: bool):
+    def __init__(self, est: EnsembleShell, pool: list[Any], discount: float, vote: str, regression: bool):
         super().__init__(est)
         self.pool, self.discount, self.vote, self.regression = pool, discount, vote, regression
 
     # ---------------------------------------------------------------- components
     def hedge(self) -> Hedge:
         """How weights follow losses."""
-        return Hedge(*self._rate_and_share(), self.vote, self.regression)
+        return Hedge(*self._rate_and_share(), self.vote == "sign", self.regression)
 
     def _follows(self) -> HedgeWeights | None:
         """How the weights follow the mistakes; None where they are equal."""
@@ -135,7 +137,7 @@ class Ensemble(Composite):
             state["capacity"] = np.array(sizes, np.int64)
         for member in self.members:
             member._state["t"] = 0
-            member._reset(member._state)
+            member._learner.reset(member._state)
         state |= self.est._ops.start_hedge(len(self.states), self.hedge())
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -298,12 +300,12 @@ class Ensemble(Composite):
         def work(i: int) -> None:
             member = members[i]
             if y is None:
-                part = member._score(member._state, block)
+                part = member._learner.score(member._state, block)
             else:
                 own = None if weights is None else weights[i]
                 if grows and not self._has_room(state, i):
                     own = np.zeros(n)
-                part = member._learn(member._state, block, _members.target(member, state, y), own)
+                part = member._learner.learn(member._state, block, _members.target(member, state, y), own)
             F[i] = _members.scores(part, outputs)
 
         if self.est._ops.THREADED and n >= SIDE_BY_SIDE:
@@ -405,6 +407,8 @@ class Ensemble(Composite):
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
                 _members.check(learner, self.est)
+        if self.vote not in VOTES:
+            raise ValueError(f"vote must be one of {', '.join(VOTES)}, got {self.vote!r}")
         self._check_choices()
         self._check_capacity()
 

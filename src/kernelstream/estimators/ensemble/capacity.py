@@ -10,8 +10,8 @@ import numpy as np
 from ... import budgets
 from ...features import RandomFourier
 from .._contract.base import State
-from ..budget.base import SLOTS, BudgetEstimator
-from ..feature import FeatureEstimator
+from ..budget.base import SLOTS, KernelExpansion
+from ..feature import Linear
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
@@ -20,23 +20,23 @@ TURN = {budgets.Forgetron: 2, budgets.RemoveSmallest: 0}  # where a memory has t
 
 def is_budget(member: Any) -> bool:
     """Whether the member is a support set whose budget can change."""
-    return isinstance(member, BudgetEstimator) and type(member._strategy) in RESIZABLE
+    return isinstance(member._learner, KernelExpansion) and type(member._learner.strategy) in RESIZABLE
 
 
 def is_fourier(member: Any) -> bool:
     """Whether the member learns on Fourier features, of which there can be more or fewer."""
-    plain = type(member)._learn is FeatureEstimator._learn
-    return plain and isinstance(member._map, RandomFourier) and member._map.sampling == "iid"
+    learner = member._learner
+    return type(learner) is Linear and isinstance(learner.map, RandomFourier) and learner.map.sampling == "iid"
 
 
 def size(member: Any) -> int:
     """Frequencies or support vectors for which the member has room."""
-    return int(member.budget if is_budget(member) else member._map.n_components)
+    return int(member.budget if is_budget(member) else member._learner.map.n_components)
 
 
 def least(member: Any) -> int:
     """The smallest size that makes sense."""
-    return member._strategy.least if is_budget(member) else 1
+    return member._learner.strategy.least if is_budget(member) else 1
 
 
 def set_size(member: Any, n: int) -> None:
@@ -44,7 +44,7 @@ def set_size(member: Any, n: int) -> None:
     if is_budget(member):
         member.set_params(budget=n)
     else:
-        member.set_params(features=member._map.set_params(n_components=n))
+        member.set_params(features=member._learner.map.set_params(n_components=n))
 
 
 def resize(member: Any, n: int) -> None:
@@ -52,7 +52,7 @@ def resize(member: Any, n: int) -> None:
     if n == size(member):
         return
     if is_budget(member):
-        _resize_support(member._state, n, type(member._strategy))
+        _resize_support(member._state, n, type(member._learner.strategy))
     else:
         _resize_features(member._state, size(member), n)
     set_size(member, n)

@@ -11,7 +11,7 @@ from ...features import RandomFourier, sampling
 from ...kernels import Gaussian
 from ...rows import Rows
 from .._contract.base import State
-from ..feature import MAP, FeatureEstimator, map_entries
+from ..feature import MAP, Linear, map_entries
 from .members import target
 
 
@@ -36,10 +36,10 @@ class FourierFamily:
         self.stretch = stretch[order].tolist()
         own = [members[i] for i in self.where]
         self.states: list[State] = [member._state for member in own]
-        self.specs = [ops.spec(member._loss_now(member._state), member._update) for member in own]
+        self.specs = [ops.spec(member._loss_now(member._state), member._learner.update) for member in own]
         self.ops, self.member = ops, own[0]
-        state, sampler = own[0]._state, own[0]._map.sampling
-        D = max(member._map.n_components for member in own)
+        state, sampler = own[0]._state, own[0]._learner.map.sampling
+        D = max(member._learner.map.n_components for member in own)
         unit = Gaussian(0.5)
         self.W = sampling.frequencies(unit, state[MAP + "seed"], state["n_features"], D, sampler, state["dtype"])
 
@@ -70,17 +70,17 @@ def find(members: list[Any], outputs: int, ops: Any) -> FourierFamily | None:
 
 
 def _key(member: Any) -> Any:
-    if type(member)._learn is not FeatureEstimator._learn or not isinstance(member._map, RandomFourier):
+    if type(member._learner) is not Linear or not isinstance(member._learner.map, RandomFourier):
         return None
     if member._ops.on_device:  # its weights may be on the device
         return None
     if type(_kernel(member)) is not Gaussian:
         return None
-    features, loss = member._map, member._loss_now(member._state)
+    features, loss = member._learner.map, member._loss_now(member._state)
     # independent frequencies do not depend on how many there are; the others do
     D = None if features.sampling == "iid" else features.n_components
     return member._state[MAP + "seed"], features.sampling, D, loss.kind
 
 
 def _kernel(member: Any) -> Any:
-    return member._map.resolved(map_entries(member._state))
+    return member._learner.map.resolved(map_entries(member._state))

@@ -11,15 +11,15 @@ from ...random import Stream, generator
 from ...state.nested import WARM, State
 from .._contract.base import StreamEstimator
 from .._contract.scaling import AUTO
-from ..feature import FeatureEstimator
+from ..feature import Linear
 
 
 def start(member: StreamEstimator, i: int, state: State) -> State:
     """State of member i before any row, from that of the whole."""
-    source = member._seed_source()
+    source = member._learner.seed_source()
     own = {name: state[name] for name in ("n_features", "dtype")} | WARM
     own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
-    member._begin(own)
+    member._learner.begin(own)
     if not is_classifier(member):
         member._declare(own, None)
     return own
@@ -27,7 +27,7 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
 
 def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
-    if type(member)._learn is FeatureEstimator._learn:
+    if type(member._learner) is Linear:
         return seed
     return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
 
@@ -43,9 +43,9 @@ def check(member: Any, whole: StreamEstimator) -> None:
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} on the {type(whole).__name__}, for all learners at once, not on one of them")
-    if not (member._seed_source() is None or isinstance(member._seed_source(), (int, np.integer))):
+    if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
         raise ValueError("random_state of a learner must be an integer or None, which takes that of the whole")
-    member._check_parameters()
+    member._learner.check_parameters()
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:

@@ -13,7 +13,6 @@ from ..feature import FeatureClassifier, FeatureRegressor
 from .base import Ensemble
 from .parts import HedgeWeights, StochasticUpdates
 
-VOTES = ("sign", "score")
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
 
 
@@ -134,12 +133,7 @@ class MultiKernelClassifier(StreamClassifier):
 
     def _new_learner(self) -> Ensemble:
         pool = [FeatureClassifier(features) for features in gaussian_maps()]
-        return Ensemble(self, pool, 0.99, self.vote == "sign", False)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.vote not in VOTES:
-            raise ValueError(f"vote must be one of {', '.join(VOTES)}, got {self.vote!r}")
+        return Ensemble(self, pool, 0.99, self.vote, False)
 
 
 class MultiKernelRegressor(StreamRegressor):
@@ -235,4 +229,4 @@ class MultiKernelRegressor(StreamRegressor):
         self.random_state = random_state
 
     def _new_learner(self) -> Ensemble:
-        return Ensemble(self, [FeatureRegressor(features) for features in gaussian_maps()], 0.61, False, True)
+        return Ensemble(self, [FeatureRegressor(features) for features in gaussian_maps()], 0.61, "score", True)

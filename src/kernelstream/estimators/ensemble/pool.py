@@ -12,7 +12,7 @@ from ...random import Stream, uniforms
 from ...rows import Rows
 from ...state import undo as _undo
 from .._contract.base import State
-from ..budget.base import BudgetEstimator
+from ..budget.base import KernelExpansion
 
 # Strategies that need only numbers about their vectors, and nothing between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
@@ -34,7 +34,7 @@ class ExpansionFamily:
         self.members = [members[i] for i in where]
         self.states: list[State] = [member._state for member in self.members]
         first = self.states[0]
-        self.kernels = [ops.Pool.kernel(member._kernel(member._state)) for member in self.members]
+        self.kernels = [ops.Pool.kernel(member._learner.kernel(member._state)) for member in self.members]
         self.specs: list[Any] = [_spec(member, ops) for member in self.members]  # not None: see `find`
         self.pool = ops.Pool(
             first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
@@ -101,9 +101,9 @@ class ExpansionFamily:
             outputs, capacity = state["alpha"].shape
             if len(self.places[i]) < capacity:
                 self.places[i] = np.pad(self.places[i], (0, capacity - len(self.places[i])), constant_values=-1)
-            u, first = self._chances(i, state, n) if member._strategy.random else (None, state["t"])
+            u, first = self._chances(i, state, n) if member._learner.strategy.random else (None, state["t"])
             joining = None
-            if member._strategy.grows:
+            if member._learner.strategy.grows:
                 room = n if member.budget is None else min(n, member.budget - state["n_support"])
                 joining = np.empty(room, np.int64), np.empty((room, outputs)), np.empty(outputs), np.empty(room)
             specs.append((state, self.kernels[i], self.specs[i], self.places[i], u, first, joining))
@@ -127,7 +127,7 @@ class ExpansionFamily:
                 def put(n: int, i: int = i, rows: np.ndarray = rows) -> None:
                     self._put(block, i, n, rows)
 
-                member._join(state, put, coefficients[:q], decay, born[:q])
+                member._learner.join(state, put, coefficients[:q], decay, born[:q])
         for state, places in zip(self.states, self.places, strict=True):  # rows of the block come after all others
             _undo.rows(state["support"], np.flatnonzero(places[: state["n_support"]] >= self.pool.size))
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
@@ -174,18 +174,18 @@ def find(members: list[Any], outputs: int, ops: Any) -> ExpansionFamily | None:
 
 
 def _fits(member: Any, outputs: int, ops: Any) -> bool:
-    if not isinstance(member, BudgetEstimator) or type(member._strategy) not in POOLED:
+    if not isinstance(member._learner, KernelExpansion) or type(member._learner.strategy) not in POOLED:
         return False
     state = member._state
-    if member._may_grow(state):  # its blocks must end where its arrays are full
+    if member._learner.may_grow(state):  # its blocks must end where its arrays are full
         return False
     if state["n_outputs"] != outputs or state["n_features"] > ops.Pool.widest:
         return False
     if outputs == 1 and member._loss_now(state).kind == "multiclass":  # one class so far, encoded differently
         return False
-    return ops.Pool.kernel(member._kernel(state)) is not None and _spec(member, ops) is not None
+    return ops.Pool.kernel(member._learner.kernel(state)) is not None and _spec(member, ops) is not None
 
 
 def _spec(member: Any, ops: Any) -> Any:
     """The compiled twins of loss, update and strategy; None where one has none."""
-    return ops.ExpansionSpec.of(member._loss_now(member._state), member._update, member._strategy).core
+    return ops.ExpansionSpec.of(member._loss_now(member._state), member._learner.update, member._learner.strategy).core

@@ -14,15 +14,15 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import Stream, generator
-from ...rows import Rows, divided, drop, host, merged, pack, unpack
+from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from .._contract.base import State
-from .._contract.batch import CALLER, IterativeEstimator
-from .._contract.classifier import StreamClassifier
-from .._contract.kernel import KernelEstimator
+from .._contract.base import State, StreamEstimator
+from .._contract.batch import CALLER, BatchEstimator, dual_coef, history, intercept, lam, n_iter
+from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
 from .._contract.state import packed
 from .._described import described
@@ -37,87 +37,98 @@ DEVICE_CENTERS = 1 << 14  # of more rows this many
 DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials are made on the device as well
 
 
-class FalkonEstimator(IterativeEstimator, KernelEstimator):
-    """What the classifier and the regressor share: everything but the target."""
+class FalkonShell(StreamEstimator):
+    """For type checkers: FalkonClassifier and FalkonRegressor are like this."""
 
-    on_device = True
+    n_centers: int | str
+    _learner: Falkon
 
-    kernel: Any
-    gamma: Any
-    n_centers: Any
-    lam: float | None
-    loss: Any
-    tol: float
-    max_iter: int
 
-    def _one_width(self) -> bool:
-        return not self._free and self._given.takes_width
+class Falkon(WithKernel):
+    """Coefficients of kernel functions at centres.
+
+    Parameters
+    ----------
+    est : FalkonClassifier or FalkonRegressor
+    kernel, gamma, n_centers, lam, tol, max_iter : see there
+    """
+
+    keeps_rows = True
+
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        n_centers: int | str,
+        lam: float | None,
+        tol: float,
+        max_iter: int,
+    ):
+        super().__init__(est, kernel, gamma)
+        self.n_centers, self.lam, self.tol, self.max_iter = n_centers, lam, tol, max_iter
+
+    def one_width(self) -> bool:
+        return not self.free and super().one_width()
 
     @property
-    def _free(self) -> bool:
+    def free(self) -> bool:
         """Whether the bandwidth is left to us, and with it the widths of the columns."""
-        return isinstance(self.kernel, str) and self.gamma is None and self._given.kernel_object.is_fourier
+        given = self.given
+        return isinstance(given.kernel, str) and given.gamma is None and given.kernel_object.is_fourier
 
-    def _solver_loss(self) -> Loss:
-        """The loss of one output."""
-        raise NotImplementedError
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        return host(super()._check_X(X, reset, least))
-
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.n_centers != "auto":
             whole("n_centers", self.n_centers)
         if self.lam is not None:
             positive("lam", self.lam)
-        loss = self._solver_loss()
+        loss = self.est._loss_for(2)
         solver: Solver = (ConjugateGradient if loss.name == "squared" else NewtonCG)(self.tol, self.max_iter)
         solver.check()
         if loss.smoothness is None:
             smooth = [name for name in losses.names() if losses.get(name).smoothness is not None]
-            raise ValueError(f"loss must be one of {', '.join(smooth)}, without a dead zone, got {self.loss!r}")
-        self._given.kernel_object.validate(resolved=False)
+            raise ValueError(f"loss must be one of {', '.join(smooth)}, without a dead zone, got {self.est.loss!r}")
+        self.given.kernel_object.validate(resolved=False)
 
-    # ---------------------------------------------------------------- hooks
-    def _choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, m: int) -> tuple[Rows, float]:
+    def choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, m: int) -> tuple[Rows, float]:
         """Enter what is left to the model; returns the rows in the widths of the kernel, and the penalty.
 
         What was chosen before stays as it is.
         """
         if "lam" in state:
             return divided(X, state["width"]) if "width" in state else X, state["lam"]
-        loss, lam = self._solver_loss(), self.lam
-        common = (loss, state["seed"], _for_trials(self._ops, X, m), m)
-        if self._free:
+        loss, lam = self.est._loss_for(2), self.lam
+        common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
+        if self.free:
             width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
-            renew_map_entries(state, {name: kernel.get_params()[name] for name in self._given.kernel_schema()})
+            renew_map_entries(state, {name: kernel.get_params()[name] for name in self.given.kernel_schema()})
             X = divided(X, width)
         else:
-            self._estimate(state, X)
+            self.estimate(state, X)
         if lam is None:
-            lam = Search(X, Y, weight, *common).penalty(self._kernel(state))
+            lam = Search(X, Y, weight, *common).penalty(self.kernel(state))
         return X, float(lam)
 
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss, seed, m = self._solver_loss(), state["seed"], self._center_count(X)
-        X, lam = self._choose(state, X, Y, weight, m)
-        kernel = self._kernel(state)
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        loss, seed, m = self.est._loss_for(2), state["seed"], self._center_count(X)
+        X, lam = self.choose(state, X, Y, weight, m)
+        kernel = self.kernel(state)
         if X.shape[0] <= m:  # all are centres: equal rows are one, with the sum of their weights
             X, Y, weight = merged(X, Y, weight)
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
             centers = np.sort(generator(seed, Stream.MAP).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
-        with SolverBar(f"{type(self).__name__}, {len(centers):,} centres") as report:
+        with SolverBar(f"{type(self.est).__name__}, {len(centers):,} centres") as report:
             options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}
             if X.shape[0] <= m and loss.name == "squared":
-                found = kernel_ridge(kernel, X, Y - offset, lam, self._ops, **options)
+                found = kernel_ridge(kernel, X, Y - offset, lam, self.ops, **options)
                 alpha = found.W
             else:
-                Z = CenterMatrix(kernel, X, centers, self._ops, seed)
-                found = falkon(Z, Y, loss, lam, self._ops, offset=offset, **options)
+                Z = CenterMatrix(kernel, X, centers, self.ops, seed)
+                found = falkon(Z, Y, loss, lam, self.ops, offset=offset, **options)
                 alpha = Z.coefficients(found.W)
         if not found.converged:
             warnings.warn(
@@ -138,28 +149,28 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
         """How many centres there are if there are rows enough."""
         if self.n_centers != "auto":
             return int(self.n_centers)
-        ops, n = self._ops, X.shape[0]
-        if self._solver_loss().name != "squared":
+        ops, n = self.ops, X.shape[0]
+        if self.est._loss_for(2).name != "squared":
             return USUAL_CENTERS
         if not getattr(ops, "cuda", False):
             return usual_centers(n)
         room = ops.room_for_rows(X.dtype.itemsize)
         return n if n <= min(MANY_ROWS, room) else max(USUAL_CENTERS, min(DEVICE_CENTERS, room // 4))
 
-    def _found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        found = {"kernel": self._kernel(state), "gamma": None, "lam": state["lam"] * share}
+    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        found = {"kernel": self.kernel(state), "gamma": None, "lam": state["lam"] * share}
         return found, state.get("width")
 
     def _kernel_on(self, X: Rows) -> Kernel:
-        return self._given.resolved(self._given.kernel_entries(X))
+        return self.given.resolved(self.given.kernel_entries(X))
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         if "width" in state:
             X = divided(X, state["width"])
-        blocks = kernel_blocks(self._kernel(state), X, unpack("centers", state), self._ops)
+        blocks = kernel_blocks(self.kernel(state), X, unpack("centers", state), self.ops)
         return blocks.dot(state["alpha"]) + state["offset"]
 
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
         m, outputs = length(state, "alpha"), state["n_outputs"]
         own: Schema = {
             "alpha": Array((m, outputs)),
@@ -168,42 +179,26 @@ class FalkonEstimator(IterativeEstimator, KernelEstimator):
             "n_iter": Count(),
             "history": Array((length(state, "history"),), free=True),
         }
-        if self._free:
+        if self.free:
             own["width"] = Array((state["n_features"],), low=POSITIVE)
         check({name: state[name] for name in own if name in state}, own)
-        return self._kernel_schema(state, True) | packed("centers", state, m) | own
+        return self.kernel_schema(state, True) | packed("centers", state, m) | own
 
-    # ---------------------------------------------------------------- what was found
-    @property
-    def kernel_(self) -> Kernel:
-        """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-        return self._given.resolved(map_entries(self.state_))
 
-    @property
-    def width_(self) -> np.ndarray:
-        """What the columns are divided by, (d,)."""
-        return self.state_.get("width", np.ones(self.n_features_in_))
+# -------------------------------------------------------------------- what the estimators say of the solution
+def kernel(est: FalkonShell) -> Kernel:
+    """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
+    return est._learner.given.resolved(map_entries(est.state_))
 
-    @property
-    def lam_(self) -> float:
-        """The penalty in use."""
-        return self.state_["lam"]
 
-    @property
-    def centers_(self) -> Rows:
-        """The centres, (m, d), as they are after the division by ``width_``."""
-        self.state_  # noqa: B018 - says that there is none before fit
-        return unpack("centers", self._state)
+def width(est: StreamEstimator) -> np.ndarray:
+    """What the columns are divided by, (d,)."""
+    return est.state_.get("width", np.ones(est.n_features_in_))
 
-    @property
-    def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the kernel functions at the centres, (outputs, m)."""
-        return self.state_["alpha"].T
 
-    @property
-    def intercept_(self) -> np.ndarray:
-        """The constant score, (outputs,)."""
-        return self.state_["offset"]
+def centers(est: StreamEstimator) -> Rows:
+    """The centres, (m, d), as they are after the division by ``width_``."""
+    return unpack("centers", est.state_)
 
 
 def usual_centers(n: int) -> int:
@@ -217,7 +212,7 @@ def _for_trials(ops: Any, X: Rows, m: int) -> Any:
 
 
 @described()
-class FalkonClassifier(FalkonEstimator, StreamClassifier):
+class FalkonClassifier(BatchEstimator, StreamClassifier):
     r"""Kernel classifier on all rows at once, nearly exact, in time and memory that grow like the rows.
 
     .. math:: \min_\alpha \sum_i a_i\, l\Bigl(y_i, b + \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)
@@ -300,6 +295,11 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
     True
     """
 
+    on_device = True
+    kernel_, width_, centers_ = property(kernel), property(width), property(centers)
+    lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
+    n_iter_, history_ = property(n_iter), property(history)
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -325,16 +325,16 @@ class FalkonClassifier(FalkonEstimator, StreamClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _solver_loss(self) -> Loss:
-        return losses.get(self.loss)
+    def _new_learner(self) -> Falkon:
+        solution = self.n_centers, self.lam, self.tol, self.max_iter
+        return Falkon(self, self.kernel, self.gamma, *solution)
 
     def _loss_for(self, n_classes: int) -> Loss:
-        loss = self._solver_loss()
-        return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
+        return one_against_rest(losses.get(self.loss), n_classes)
 
 
 @described(like=FalkonClassifier)
-class FalkonRegressor(FalkonEstimator, StreamRegressor):
+class FalkonRegressor(BatchEstimator, StreamRegressor):
     r"""Kernel ridge regression on all rows at once, nearly exact, in time and memory that grow like the rows.
 
     .. math:: \min_\alpha \tfrac12 \sum_i a_i \Bigl(y_i - \bar y - \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)^2
@@ -362,6 +362,10 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
     True
     """
 
+    on_device = True
+    kernel_, width_, centers_ = property(kernel), property(width), property(centers)
+    lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
+    n_iter_, history_ = property(n_iter), property(history)
     loss = "squared"
 
     def __init__(
@@ -385,5 +389,6 @@ class FalkonRegressor(FalkonEstimator, StreamRegressor):
         self.engine = engine
         self.random_state = random_state
 
-    def _solver_loss(self) -> Loss:
-        return losses.get("squared", task="regression")
+    def _new_learner(self) -> Falkon:
+        solution = self.n_centers, self.lam, self.tol, self.max_iter
+        return Falkon(self, self.kernel, self.gamma, *solution)

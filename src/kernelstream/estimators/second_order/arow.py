@@ -2,62 +2,85 @@ r"""Confidence-weighted classifiers: AROW and the online Newton step, with full 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ... import losses
 from ...features import FeatureMap
-from ...losses import Loss, OneVsRest
+from ...losses import Loss
 from ...rows import Rows
 from ...second_order import Margin, Newton, Rule
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import State
-from .._contract.classifier import StreamClassifier
+from .._contract.base import State, StreamEstimator
+from .._contract.classifier import StreamClassifier, one_against_rest
 from .._described import described
-from .base import SecondOrderEstimator, mix_matrices, one_against_rest
+from .base import SecondOrder, mix_matrices, targets
 
 
-class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
-    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much."""
+class Confidence(SecondOrder):
+    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much.
 
-    diagonal: bool
+    Parameters
+    ----------
+    est : AROWClassifier or NewtonClassifier
+    features, lam, diagonal, intercept : see there
+    make_rule : callable () -> Rule
+    """
 
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        return one_against_rest(state, y)
+    def __init__(
+        self,
+        est: StreamEstimator,
+        features: Any,
+        lam: float,
+        diagonal: bool,
+        make_rule: Callable[[], Rule],
+        intercept: bool = False,
+    ):
+        super().__init__(est, features, lam, intercept=intercept)
+        self.diagonal, self.make_rule = diagonal, make_rule
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        loss = losses.get(self.loss, task="binary")
-        return OneVsRest(loss) if n_classes > 2 else loss
+    @cached_property
+    def rule(self) -> Rule:  # type: ignore[override]
+        """What a row does to A and b."""
+        return self.make_rule()
 
-    def _reset(self, state: State) -> None:
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not isinstance(self.diagonal, (bool, np.bool_)):
+            raise ValueError(f"diagonal must be True or False, got {self.diagonal!r}")
+        self.make_rule()
+
+    def reset(self, state: State) -> None:
         if not self.diagonal:
-            return super()._reset(state)
-        shape = (state["n_outputs"], self._width(state))
+            return super().reset(state)
+        shape = (state["n_outputs"], self.width(state))
         state |= {"A": np.full(shape, float(self.lam)), "w": np.zeros(shape)}
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         if not self.diagonal:
-            return super()._learn(state, X, y, weight)
-        y = np.ascontiguousarray(self._targets(state, y))
+            return super().learn(state, X, y, weight)
+        y = np.ascontiguousarray(targets(state, y))
         scores = np.empty(y.shape)
-        for rows, Z in self._rows(state, X):
+        for rows, Z in self.feature_rows(state, X):
             part = None if weight is None else weight[rows]
-            scores[rows] = self._ops.diagonal_pass(Z, y[rows], part, state, self._rule())
+            scores[rows] = self.ops.diagonal_pass(Z, y[rows], part, state, self.rule)
         state["t"] += X.shape[0] if weight is None else int(np.count_nonzero(weight))
         return scores
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
+    def score(self, state: State, X: Rows) -> np.ndarray:
         if not self.diagonal:
-            return super()._score(state, X)
+            return super().score(state, X)
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for rows, Z in self._rows(state, X):
+        for rows, Z in self.feature_rows(state, X):
             scores[rows] = Z @ state["w"].T
         return scores
 
-    def _mix_outputs(self, state: State, change: Change) -> None:
+    def mix_outputs(self, state: State, change: Change) -> None:
         """A new class starts untrained; others keep what they have learned, with their sign."""
         if self.diagonal:
             fresh, source, sign = change.fresh, change.source, change.sign
@@ -65,7 +88,7 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
             state["w"] = sign[:, None] * state["w"][source]
         else:
             mix_matrices(state, change)
-            self._cache.pop("recursion", None)
+            self.est._cache.pop("held", None)
 
     def _statistics(self, state: State, r: int) -> Schema:
         if not self.diagonal:
@@ -73,22 +96,17 @@ class ConfidenceClassifier(StreamClassifier, SecondOrderEstimator):
         shape = (state["n_outputs"], r)
         return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
 
-    @property
-    @in_turn
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, (r,) or (classes, r)."""
-        state = self.state_
-        w = state["w"] if self.diagonal else self._recursion(state).weights()[0]
-        return w[0] if len(w) == 1 else w
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.diagonal, (bool, np.bool_)):
-            raise ValueError(f"diagonal must be True or False, got {self.diagonal!r}")
+@in_turn
+def coef(est: AROWClassifier | NewtonClassifier) -> np.ndarray:
+    """Weights of the features, (r,) or (classes, r)."""
+    state = est.state_
+    w = state["w"] if est.diagonal else est._learner.recursion(state).weights()[0]
+    return w[0] if len(w) == 1 else w
 
 
 @described()
-class AROWClassifier(ConfidenceClassifier):
+class AROWClassifier(StreamClassifier):
     r"""Adaptive regularisation of weights: a Gaussian over the weights that narrows where rows have been.
 
     On a row with :math:`y f < 1`, with :math:`v = z'\Sigma z` and :math:`\beta = 1/(v + r)`,
@@ -137,6 +155,8 @@ class AROWClassifier(ConfidenceClassifier):
     """
 
     loss = "hinge"  # how labels are coded
+    _learner: Confidence
+    coef_ = property(coef)
 
     def __init__(
         self,
@@ -159,12 +179,15 @@ class AROWClassifier(ConfidenceClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _rule(self) -> Rule:
-        return self._cached("rule", Margin)
+    def _loss_for(self, n_classes: int) -> Loss:
+        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
+
+    def _new_learner(self) -> Confidence:
+        return Confidence(self, self.features, self.lam, self.diagonal, Margin, self.intercept)
 
 
 @described(like=AROWClassifier)
-class NewtonClassifier(ConfidenceClassifier):
+class NewtonClassifier(StreamClassifier):
     r"""Online Newton step: gradients divided by the matrix of all gradients so far.
 
     .. math:: A_t = A_{t-1} + \gamma\, g_t g_t', \qquad w_{t+1} = w_t - A_t^{-1} g_t, \qquad g_t = l'(y_t, f_t)\, z_t
@@ -207,6 +230,9 @@ class NewtonClassifier(ConfidenceClassifier):
     True
     """
 
+    _learner: Confidence
+    coef_ = property(coef)
+
     def __init__(
         self,
         features: FeatureMap | str = "fourier",
@@ -228,11 +254,14 @@ class NewtonClassifier(ConfidenceClassifier):
         self.engine = engine
         self.random_state = random_state
 
-    def _rule(self) -> Rule:
-        return self._cached("rule", lambda: Newton(losses.get(self.loss, task="binary"), float(self.curvature)))
+    def _loss_for(self, n_classes: int) -> Loss:
+        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        losses.get(self.loss, task="binary")
+    def _new_learner(self) -> Confidence:
+        return Confidence(self, self.features, self.lam, self.diagonal, self._rule)
+
+    def _rule(self) -> Rule:
+        loss = losses.get(self.loss, task="binary")
         if isinstance(self.curvature, str) or not 0 < self.curvature < np.inf:
             raise ValueError(f"curvature must be > 0, got {self.curvature!r}")
+        return Newton(loss, float(self.curvature))

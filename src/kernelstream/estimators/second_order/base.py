@@ -13,33 +13,36 @@ from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
-from .._contract.base import State
-from ..feature import MAP, FeatureEstimator, map_entries
+from .._contract.base import State, StreamEstimator
+from ..feature import MAP, Linear, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
 
-class SecondOrderEstimator(FeatureEstimator):
-    """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
+class SecondOrder(Linear):
+    """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b.
 
-    lam: Any
-    forgetting: float = 1.0
-    intercept: bool = False
+    Parameters
+    ----------
+    est : StreamEstimator
+    features, lam, forgetting, intercept : see :class:`~kernelstream.OnlineRidge`
+    """
 
-    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
-    _held = "recursion"
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW  # type: ignore[assignment]
+
+    def __init__(self, est: StreamEstimator, features: Any, lam: Any, forgetting: float = 1.0, intercept: bool = False):
+        super().__init__(est, features)
+        self.lam, self.forgetting, self.intercept = lam, forgetting, intercept
 
     # ---------------------------------------------------------------- hooks of a family
-    def _rule(self) -> Rule:
+    @property
+    def rule(self) -> Rule:
+        """What a row does to A and b."""
         raise NotImplementedError
 
-    def _ridges(self) -> np.ndarray:
+    def ridges(self) -> np.ndarray:
         """Values of the ridge, each with its own model."""
         return np.array([self.lam], dtype=float)
-
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        """Encoded targets (n,) or (n, k) as numbers for every output, (n, k)."""
-        return y if y.ndim == 2 else y[:, None]
 
     def _forecast(self, state: State, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
         """Scores (n, k) of rows that are not learned, from raw scores F (n, J, k) and uncertainties S (n, heads)."""
@@ -52,42 +55,37 @@ class SecondOrderEstimator(FeatureEstimator):
         return self._forecast(state, F, S)
 
     # ---------------------------------------------------------------- the recursion
-    def _recursion(self, state: State) -> RowRecursion:
-        held = self._cache.get("recursion")
+    def recursion(self, state: State) -> RowRecursion:
+        """The engine's recursion on a state."""
+        held: Any = self.est._cache.get("held")
         if held is None or held.state is not state:
-            held = self._cache["recursion"] = self._ops.least_squares(state, self._rule(), self.forgetting)
+            held = self.est._cache["held"] = self.ops.least_squares(state, self.rule, self.forgetting)
         return held
 
-    def _sync(self) -> None:
-        held = self._cache.get("recursion")
-        if held is not None:
-            held.sync()
+    def width(self, state: State) -> int:
+        """Number of features, the constant among them."""
+        return self.mapping(state).n_out + bool(self.intercept)
 
-    def _leave_device(self) -> None:
-        self._sync()
-        self._cache.pop("recursion", None)
+    def reset(self, state: State) -> None:
+        outputs = state["n_outputs"]
+        matrices = 1 if self.rule.shared else outputs
+        second_order.start(state, self.width(state), outputs, matrices, self.ridges(), self.forgetting)
+        self.est._cache.pop("held", None)
 
-    def _width(self, state: State) -> int:
-        return self._mapping(state).n_out + bool(self.intercept)
-
-    def _reset(self, state: State) -> None:
-        rule, outputs = self._rule(), state["n_outputs"]
-        matrices = 1 if rule.shared else outputs
-        second_order.start(state, self._width(state), outputs, matrices, self._ridges(), self.forgetting)
-        self._cache.pop("recursion", None)
-
-    def _rows(self, state: State, X: Rows, cuts: list[slice] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+    def feature_rows(
+        self, state: State, X: Rows, cuts: list[slice] | None = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """``(rows, Z)`` block by block, Z in float64; the constant comes first."""
-        return self._ops.feature_rows(self._mapping(state), X, cuts, self.intercept)
+        return self.ops.feature_rows(self.mapping(state), X, cuts, self.intercept)
 
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        y = np.ascontiguousarray(self._targets(state, y))
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y = np.ascontiguousarray(targets(state, y))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         start, n = 0, X.shape[0]
         second_order.announce(state, n)
         while start < n:
             stop = self._grow(state, weight, start, n)
-            recursion = self._recursion(state)
+            recursion = self.recursion(state)
             for rows, Z in self._rows_to_learn(state, X[start:stop], weight is None):
                 rows = slice(start + rows.start, start + rows.stop)
                 part = None if weight is None else weight[rows]
@@ -99,22 +97,22 @@ class SecondOrderEstimator(FeatureEstimator):
 
     def _rows_to_learn(self, state: State, X: Rows, all_count: bool) -> Iterator[tuple[slice, np.ndarray]]:
         """``(rows, Z)``, cut where the window will be full; on one thread Z is made in the window itself."""
-        recursion, mapping = self._recursion(state), self._mapping(state)
+        recursion, mapping = self.recursion(state), self.mapping(state)
         cuts = recursion.cuts(X.shape[0])
-        stay = all_count and self._rule().shared and mapping.dtype == np.float64 and not self.intercept
+        stay = all_count and self.rule.shared and mapping.dtype == np.float64 and not self.intercept
         if cuts is None or not (recursion.in_window and stay) or threads.get_num_threads() > 1:
             if recursion.at_once:  # one call may fill several windows
                 cuts = threads.cuts(X.shape[0], max(len(state["window"]), AT_ONCE))
-            yield from self._rows(state, X, cuts)
+            yield from self.feature_rows(state, X, cuts)
             return
         for rows in cuts:
             free = state["n_window"]
-            yield rows, mapping(X[rows], self._ops, state["window"][free : free + rows.stop - rows.start])
+            yield rows, mapping(X[rows], self.ops, state["window"][free : free + rows.stop - rows.start])
 
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        recursion = self._recursion(state)
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        recursion = self.recursion(state)
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for rows, Z in self._rows(state, X):
+        for rows, Z in self.feature_rows(state, X):
             scores[rows] = self._forecast(state, *recursion.score(Z, self._needs_uncertainty()))
         return scores
 
@@ -124,44 +122,42 @@ class SecondOrderEstimator(FeatureEstimator):
     # ---------------------------------------------------------------- maps that grow
     def _grow(self, state: State, weight: np.ndarray | None, start: int, n: int) -> int:
         """Let the map grow if it is time (at powers of two of the rows learned); returns the row of the next time."""
-        if not getattr(self._map, "grows", False):
+        if not getattr(self.map, "grows", False):
             return n
         t = state["t"]
         if t and t & (t - 1) == 0 and t > 64:
-            self._leave_device()
-            grown = self._map.grown(map_entries(state), state["n_features"], t, float(self._ridges()[0]))
+            self.est._leave_device()
+            grown = self.map.grown(map_entries(state), state["n_features"], t, float(self.ridges()[0]))
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
-                self._cache.pop("mapping", None)
-                self._cache.pop("recursion", None)
-                second_order.widen(state, self._width(state), self.forgetting)
+                self.est._cache.pop("mapping", None)
+                second_order.widen(state, self.width(state), self.forgetting)
         counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
         wanted = (1 << t.bit_length()) - t
         return min(n, start + int(np.searchsorted(counted, wanted)) + 1)
 
-    def _schema(self, state: State, trained: bool) -> Schema:
-        schema, width = self._map_schema(state, trained)
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self.map_schema(state, trained)
         return schema | (self._statistics(state, width + bool(self.intercept)) if trained else {})
 
     def _statistics(self, state: State, r: int) -> Schema:
         """Schema of the statistics of r features."""
         outputs = state["n_outputs"]
-        matrices = 1 if self._rule().shared else outputs
-        return second_order.schema(state, r, outputs, matrices, len(self._ridges()))
+        matrices = 1 if self.rule.shared else outputs
+        return second_order.schema(state, r, outputs, matrices, len(self.ridges()))
 
     # ---------------------------------------------------------------- parameters
-    def _widen(self, state: State, d: int) -> None:
+    def widen(self, state: State, d: int) -> None:
         entries = map_entries(state)
-        if self._map.extends and self._map.width(entries, d) != self._map.width(entries, state["n_features"]):
+        if self.map.extends and self.map.width(entries, d) != self.map.width(entries, state["n_features"]):
             raise ValueError(
-                f"{type(self).__name__} on {self._map!r} cannot take more columns once it has learned: it has sums of "
-                f"products of all of them"
+                f"{type(self.est).__name__} on {self.map!r} cannot take more columns once it has learned: it has sums "
+                f"of products of all of them"
             )
-        super()._widen(state, d)
+        super().widen(state, d)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        ridges = self._ridges()
+    def check_parameters(self) -> None:
+        ridges = self.ridges()
         if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
@@ -170,11 +166,11 @@ class SecondOrderEstimator(FeatureEstimator):
             raise ValueError(f"intercept must be True or False, got {self.intercept!r}")
 
 
-def one_against_rest(state: State, y: np.ndarray) -> np.ndarray:
-    """Encoded labels (n,) as ±1 for every output, (n, outputs)."""
-    if state["n_outputs"] == 1:
-        return y[:, None]
-    return np.where(y[:, None] == np.arange(state["n_outputs"]), 1.0, -1.0)
+def targets(state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded targets (n,) or (n, k) as numbers for every output, (n, k): labels are ±1, one against the rest."""
+    if "classes" in state and state["n_outputs"] > 1:
+        return np.where(y[:, None] == np.arange(state["n_outputs"]), 1.0, -1.0)
+    return y if y.ndim == 2 else y[:, None]
 
 
 def mix_matrices(state: State, change: Change, forgetting: float = 1.0) -> None:

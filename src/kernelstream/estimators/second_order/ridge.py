@@ -11,34 +11,48 @@ from ... import second_order
 from ...features import FeatureMap
 from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping
-from ...second_order import LeastSquares, Rule, experts
+from ...second_order import LeastSquares, experts
 from ...state.change import Change
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import State
+from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._described import described
 from ..feature import MAP
-from .base import SecondOrderEstimator, one_against_rest
+from .base import SecondOrder
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
 FORECASTERS = ("ridge", "awv")
 
 
-class RidgeEstimator(SecondOrderEstimator):
-    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several."""
+class RidgeShell(StreamEstimator):
+    """For type checkers: OnlineRidge and OnlineRidgeClassifier are like this."""
 
-    forecaster: str
+    _learner: Ridge
+    _add_class: Any
 
-    on_device = True
 
-    def _rule(self) -> Rule:
-        return self._cached("rule", LeastSquares)
+class Ridge(SecondOrder):
+    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several.
 
-    def _ridges(self) -> np.ndarray:
+    Parameters
+    ----------
+    est : OnlineRidge or OnlineRidgeClassifier
+    features, lam, forecaster, forgetting, intercept : see there
+    """
+
+    rule = LeastSquares()
+
+    def __init__(
+        self, est: StreamEstimator, features: Any, lam: Any, forecaster: str, forgetting: float, intercept: bool
+    ):
+        super().__init__(est, features, lam, forgetting, intercept)
+        self.forecaster = forecaster
+
+    def ridges(self) -> np.ndarray:
         if isinstance(self.lam, str):
             if self.lam != "auto":
                 raise ValueError(f"lam must be a number, several numbers or 'auto', got {self.lam!r}")
@@ -48,14 +62,19 @@ class RidgeEstimator(SecondOrderEstimator):
         except (TypeError, ValueError):
             raise ValueError(f"lam must be a number, several numbers or 'auto', got {self.lam!r}") from None
 
-    def _reset(self, state: State) -> None:
-        super()._reset(state)
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if self.forecaster not in FORECASTERS:
+            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+
+    def reset(self, state: State) -> None:
+        super().reset(state)
         if len(state["ridge"]) > 1:
             outputs = state["n_outputs"]
             state |= {"expert_loss": np.zeros((len(state["ridge"]), outputs)), "expert_bound": np.zeros(outputs)}
 
     def _statistics(self, state: State, r: int) -> Schema:
-        schema, J, outputs = super()._statistics(state, r), len(self._ridges()), state["n_outputs"]
+        schema, J, outputs = super()._statistics(state, r), len(self.ridges()), state["n_outputs"]
         if J > 1:
             schema |= {"expert_loss": Array((J, outputs), low=0.0), "expert_bound": Array((outputs,), low=0.0)}
         return schema
@@ -63,12 +82,12 @@ class RidgeEstimator(SecondOrderEstimator):
     def _needs_uncertainty(self) -> bool:
         return self.forecaster == "awv"
 
-    def _shrunk(self, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
+    def shrunk(self, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
         """AWV lets the row into A before it predicts: ``z'(A + z z')^-1 b = w'z / (1 + z'A^-1 z)``."""
         return F if S is None or self.forecaster == "ridge" else F / (1 + S)[:, :, None]
 
     def _forecast(self, state: State, F: np.ndarray, S: np.ndarray | None) -> np.ndarray:
-        P = self._shrunk(F, S)
+        P = self.shrunk(F, S)
         if "expert_loss" not in state:
             return P[:, 0]
         return experts.combine(P, state["expert_loss"], state["expert_bound"])[0]
@@ -77,111 +96,129 @@ class RidgeEstimator(SecondOrderEstimator):
         self, state: State, F: np.ndarray, S: np.ndarray, y: np.ndarray, weight: np.ndarray | None
     ) -> np.ndarray:
         if "expert_loss" not in state:
-            return self._shrunk(F, S)[:, 0]
-        return experts.learn(
-            self._shrunk(F, S), y, weight, state["expert_loss"], state["expert_bound"], self.forgetting
-        )
+            return self.shrunk(F, S)[:, 0]
+        return experts.learn(self.shrunk(F, S), y, weight, state["expert_loss"], state["expert_bound"], self.forgetting)
 
-    def _row_learner(self, state: State) -> Any:
-        mapping, recursion = self._mapping(state), self._recursion(state)
+    def row_learner(self, state: State) -> Any:
+        mapping, recursion = self.mapping(state), self.recursion(state)
         head = getattr(recursion, "head", [None])[0]  # of blocks
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         plain = self.forgetting == 1 and self.forecaster == "ridge" and len(state["ridge"]) == 1
         if not plain or head is None or not (W is not None or isinstance(mapping, RawMapping)):
             return None
         how = (bool(self.intercept), "classes" in state)
-        return self._ops.row_learner("least_squares", self, state, W, *how, head.BLAS, head.state)
+        return self.ops.row_learner("least_squares", self.est, state, W, *how, head.BLAS, head.state)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.forecaster not in FORECASTERS:
-            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
-
-    @property
-    @in_turn
-    def coef_(self) -> np.ndarray:
-        """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
-        w = self._recursion(self.state_).weights()
-        w = w[:, 0] if w.shape[1] == 1 else w
-        return w[0] if len(w) == 1 else w
-
-    # ---------------------------------------------------------------- merging
-    def _fade(self, state: State, keep: float) -> bool:
+    def fade(self, state: State, keep: float) -> bool:
         second_order.flush(state, self.forgetting)
         for name in ("gram", "b", "yy", "zsum", "mass"):
             state[name] = state[name] * keep
         return True
 
-    def merge(self, other: RidgeEstimator) -> RidgeEstimator:
-        """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
+    def mix_outputs(self, state: State, change: Change) -> None:
+        self.est._leave_device()
+        second_order.flush(state, self.forgetting)
+        fresh, source, sign = change.fresh, change.source, change.sign
+        # an absent class had the target -1 on every row: b = -sum c z, yy = sum c
+        state["b"] = np.where(fresh[:, None], -state["zsum"], sign[:, None] * state["b"][source])
+        state["yy"] = np.where(fresh, state["mass"], state["yy"][source])
+        state["window_b"] = np.zeros((len(state["window"]), len(change)))
+        if "expert_loss" in state:
+            losses = state["expert_loss"]
+            state["expert_loss"] = np.where(fresh, losses.mean(axis=1, keepdims=True), losses[:, source])
+            state["expert_bound"] = np.where(fresh, state["expert_bound"].max(), state["expert_bound"][source])
 
-        Both must use the same features (the same seed, and no bandwidth estimated from different rows) and the same
-        parameters. With ``forgetting`` < 1 the rows of both fade from now on at the same pace.
 
-        Parameters
-        ----------
-        other : estimator of the same class
-            Left as it is.
+# -------------------------------------------------------------------- what both estimators have
+@in_turn
+def coef(est: RidgeShell) -> np.ndarray:
+    """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
+    w = est._learner.recursion(est.state_).weights()
+    w = w[:, 0] if w.shape[1] == 1 else w
+    return w[0] if len(w) == 1 else w
 
-        Returns
-        -------
-        self
-        """
-        with contextlib.ExitStack() as stack:
-            for turns in sorted({self._turns, getattr(other, "_turns", self._turns)}, key=id):  # one order for all
-                stack.enter_context(turns)
-            return self._merge(other)
 
-    def _merge(self, other: RidgeEstimator) -> RidgeEstimator:
-        mine, theirs = self._mergeable(other)
-        self._align(mine, theirs)
-        for state in (mine, theirs):
-            second_order.flush(state, self.forgetting)
-        for name in ("gram", "b", "yy", "zsum", "expert_loss"):
-            if name in mine:
-                mine[name] = mine[name] + theirs[name]
-        if "expert_bound" in mine:
-            mine["expert_bound"] = np.maximum(mine["expert_bound"], theirs["expert_bound"])
-        if "link" in mine and len(theirs.get("link", ())) == len(mine["link"]):  # of scores to probabilities
-            share = theirs["t"] / max(mine["t"] + theirs["t"], 1)
-            rows = mine["link"][0] + theirs["link"][0]
-            mine["link"] = (1.0 - share) * mine["link"] + share * theirs["link"]
-            mine["link"][0] = rows
-        mine["mass"] += theirs["mass"]
-        mine["t"] += theirs["t"]
-        self.state_ = mine
-        return self
+def merge(self: RidgeShell, other: RidgeShell) -> RidgeShell:
+    """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
 
-    def _mergeable(self, other: Any) -> tuple[State, State]:
-        """Copies of both states, or a ValueError that says why they do not go together."""
-        if type(other) is not type(self):
-            raise ValueError(f"a {type(self).__name__} cannot take in a {type(other).__name__}")
-        mine, theirs = self.state_, other.state_
-        if scales_columns(mine) or scales_columns(theirs):
-            raise ValueError(
-                "models that scale columns (standardize=True, or 'auto' where units differ) do so by their own rows "
-                "and cannot be merged: scale the columns beforehand"
-            )
-        if mine["warm_rows"] or theirs["warm_rows"]:
-            raise ValueError("a model that is still estimating its bandwidth cannot be merged: give gamma a number")
-        for name in ("lam", "forecaster", "forgetting", "intercept"):
-            if not np.array_equal(getattr(self, name), getattr(other, name)):
-                raise ValueError(f"the models have different {name}: {getattr(self, name)!r}, {getattr(other, name)!r}")
-        keys = [{key for key in state if key.startswith(MAP)} for state in (mine, theirs)]
-        same = keys[0] == keys[1] and all(np.array_equal(mine[key], theirs[key]) for key in keys[0])
-        if not same or mine["n_features"] != theirs["n_features"] or mine["b"].shape[1] != theirs["b"].shape[1]:
-            raise ValueError("the models have different features: give them the same random_state and a numeric gamma")
-        copies = [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in s.items()} for s in (mine, theirs)]
-        return copies[0], copies[1]
+    Both must use the same features (the same seed, and no bandwidth estimated from different rows) and the same
+    parameters. With ``forgetting`` < 1 the rows of both fade from now on at the same pace.
 
-    def _align(self, mine: State, theirs: State) -> None:
-        """Bring two states to the same outputs."""
+    Parameters
+    ----------
+    other : estimator of the same class
+        Left as it is.
+
+    Returns
+    -------
+    self
+    """
+    with contextlib.ExitStack() as stack:
+        for turns in sorted({self._turns, getattr(other, "_turns", self._turns)}, key=id):  # one order for all
+            stack.enter_context(turns)
+        return _merge(self, other)
+
+
+def _merge(est: RidgeShell, other: RidgeShell) -> RidgeShell:
+    mine, theirs = _mergeable(est, other)
+    _align(est, mine, theirs)
+    for state in (mine, theirs):
+        second_order.flush(state, est._learner.forgetting)
+    for name in ("gram", "b", "yy", "zsum", "expert_loss"):
+        if name in mine:
+            mine[name] = mine[name] + theirs[name]
+    if "expert_bound" in mine:
+        mine["expert_bound"] = np.maximum(mine["expert_bound"], theirs["expert_bound"])
+    if "link" in mine and len(theirs.get("link", ())) == len(mine["link"]):  # of scores to probabilities
+        share = theirs["t"] / max(mine["t"] + theirs["t"], 1)
+        rows = mine["link"][0] + theirs["link"][0]
+        mine["link"] = (1.0 - share) * mine["link"] + share * theirs["link"]
+        mine["link"][0] = rows
+    mine["mass"] += theirs["mass"]
+    mine["t"] += theirs["t"]
+    est.state_ = mine
+    return est
+
+
+def _mergeable(est: RidgeShell, other: Any) -> tuple[State, State]:
+    """Copies of both states, or a ValueError that says why they do not go together."""
+    if type(other) is not type(est):
+        raise ValueError(f"a {type(est).__name__} cannot take in a {type(other).__name__}")
+    mine, theirs = est.state_, other.state_
+    if scales_columns(mine) or scales_columns(theirs):
+        raise ValueError(
+            "models that scale columns (standardize=True, or 'auto' where units differ) do so by their own rows "
+            "and cannot be merged: scale the columns beforehand"
+        )
+    if mine["warm_rows"] or theirs["warm_rows"]:
+        raise ValueError("a model that is still estimating its bandwidth cannot be merged: give gamma a number")
+    for name in ("lam", "forecaster", "forgetting", "intercept"):
+        if not np.array_equal(getattr(est, name), getattr(other, name)):
+            raise ValueError(f"the models have different {name}: {getattr(est, name)!r}, {getattr(other, name)!r}")
+    keys = [{key for key in state if key.startswith(MAP)} for state in (mine, theirs)]
+    same = keys[0] == keys[1] and all(np.array_equal(mine[key], theirs[key]) for key in keys[0])
+    if not same or mine["n_features"] != theirs["n_features"] or mine["b"].shape[1] != theirs["b"].shape[1]:
+        raise ValueError("the models have different features: give them the same random_state and a numeric gamma")
+    copies = [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in s.items()} for s in (mine, theirs)]
+    return copies[0], copies[1]
+
+
+def _align(est: RidgeShell, mine: State, theirs: State) -> None:
+    """Bring two states to the same outputs."""
+    if "classes" not in mine:
         if mine["n_outputs"] != theirs["n_outputs"]:
             raise ValueError(f"the models have {mine['n_outputs']} and {theirs['n_outputs']} outputs")
+        return
+    for state, other in ((mine, theirs), (theirs, mine)):
+        for label in np.setdiff1d(other["classes"], state["classes"]):
+            if state["classes_fixed"]:
+                raise ValueError(f"the other model knows the label {label!r}, which this one's classes lack")
+            est._add_class(state, label, trained=True)
+    mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
 
 
 @described()
-class OnlineRidge(StreamRegressor, RidgeEstimator):
+class OnlineRidge(StreamRegressor):
     r"""Ridge regression after every row, exactly, in constant memory.
 
     .. math:: \hat y_t = z_t'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
@@ -247,6 +284,10 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
     >>> mean, std = model.predict(X[:5], return_std=True)
     """
 
+    _learner: Ridge
+    on_device = True
+    coef_ = property(coef)
+    merge = merge
     _several_targets = True
 
     def __init__(
@@ -269,6 +310,9 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
         self.standardize = standardize
         self.engine = engine
         self.random_state = random_state
+
+    def _new_learner(self) -> Ridge:
+        return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -298,24 +342,25 @@ class OnlineRidge(StreamRegressor, RidgeEstimator):
         std = np.zeros((X.shape[0], state["n_outputs"]))
         if state["warm_rows"] and not state["warm_count"]:
             return std
-        recursion = self._recursion(state)
+        learner = self._learner
+        recursion = learner.recursion(state)
         self._sync()
         b, yy, _, mass = second_order.totals(state, self.forgetting)
         rest = np.maximum(yy - np.einsum("jkr,kr->jk", recursion.weights(), b), 0.0)
         noise = rest / mass if mass else rest
-        for rows, Z in self._rows(state, X):
+        for rows, Z in learner.feature_rows(state, X):
             F, S = recursion.score(Z)
             assert S is not None
             variance = noise * (1 + self.forgetting * S)[:, :, None]
             if "expert_loss" in state:
-                mean, P, theta = experts.combine(self._shrunk(F, S), state["expert_loss"], state["expert_bound"])
+                mean, P, theta = experts.combine(learner.shrunk(F, S), state["expert_loss"], state["expert_bound"])
                 variance = (theta * (variance + (P - mean[:, None]) ** 2)).sum(axis=1, keepdims=True)
             std[rows] = np.sqrt(variance[:, 0])
         return std
 
 
 @described(like=OnlineRidge)
-class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
+class OnlineRidgeClassifier(StreamClassifier):
     r"""Least-squares classification after every row, on targets -1 and +1, one output per class.
 
     .. math:: f_t(x) = z(x)'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
@@ -362,6 +407,10 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
     True
     """
 
+    _learner: Ridge
+    on_device = True
+    coef_ = property(coef)
+    merge = merge
     loss = "hinge"  # how labels are coded: ±1 for two classes, one column each for more
 
     def __init__(
@@ -387,27 +436,5 @@ class OnlineRidgeClassifier(StreamClassifier, RidgeEstimator):
         self.engine = engine
         self.random_state = random_state
 
-    def _targets(self, state: State, y: np.ndarray) -> np.ndarray:
-        return one_against_rest(state, y)
-
-    def _mix_outputs(self, state: State, change: Change) -> None:
-        self._leave_device()
-        second_order.flush(state, self.forgetting)
-        fresh, source, sign = change.fresh, change.source, change.sign
-        # an absent class had the target -1 on every row: b = -sum c z, yy = sum c
-        state["b"] = np.where(fresh[:, None], -state["zsum"], sign[:, None] * state["b"][source])
-        state["yy"] = np.where(fresh, state["mass"], state["yy"][source])
-        state["window_b"] = np.zeros((len(state["window"]), len(change)))
-        if "expert_loss" in state:
-            losses = state["expert_loss"]
-            state["expert_loss"] = np.where(fresh, losses.mean(axis=1, keepdims=True), losses[:, source])
-            state["expert_bound"] = np.where(fresh, state["expert_bound"].max(), state["expert_bound"][source])
-        self._cache.pop("recursion", None)
-
-    def _align(self, mine: State, theirs: State) -> None:
-        for state, other in ((mine, theirs), (theirs, mine)):
-            for label in np.setdiff1d(other["classes"], state["classes"]):
-                if state["classes_fixed"]:
-                    raise ValueError(f"the other model knows the label {label!r}, which this one's classes lack")
-                self._add_class(state, label, trained=True)
-        mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
+    def _new_learner(self) -> Ridge:
+        return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)

@@ -102,13 +102,13 @@ class Stack(Composite):
         restarts = state["restarts"].copy() if trained else None
         for i, (member, part) in enumerate(zip(self.members, state["members"], strict=True)):
             try:
-                member._widen(part, d)
+                member._learner.widen(part, d)
             except ValueError:
                 member._cache = {}
                 part["n_features"] = d
                 if restarts is not None:
                     part["t"] = 0
-                    member._reset(part)
+                    member._learner.reset(part)
                     restarts[i] += 1
             part["n_features"] = d
         if restarts is not None:
@@ -184,7 +184,7 @@ class Stack(Composite):
         self.outputs_changed(state)
         for member in self.members:
             member._state["t"] = 0
-            member._reset(member._state)
+            member._learner.reset(member._state)
         N, k = len(self.examples()), self.outputs(state)
         state |= {f"o{o}": start_stack(N, self.columns(state), self.regression) for o in range(k)}
         state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
@@ -272,7 +272,7 @@ class Stack(Composite):
 
     def fade(self, state: State, keep: float) -> bool:
         for member in self.members:
-            member._fade(member._state, keep)
+            member._learner.fade(member._state, keep)
             member._forget()
         for part in self.combinations(state):
             for name in ("stack_A", "stack_b"):
@@ -282,7 +282,7 @@ class Stack(Composite):
 
     def restart(self, state: State) -> bool:
         for i, member in enumerate(self.members):
-            member._anew(member._state)
+            member._learner.restart(member._state)
             member._forget()
             state["restarts"][i] += 1
         return True
@@ -316,7 +316,7 @@ class Stack(Composite):
                 assert left is not None
                 left()
             elif y is None:
-                F[i] = _members.scores(members[i]._score(members[i]._state, X), C)
+                F[i] = _members.scores(members[i]._learner.score(members[i]._state, X), C)
             else:
                 target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
                 F[i] = self.member_learns(state, i, members[i], X, target, weight, C)
@@ -339,14 +339,14 @@ class Stack(Composite):
     ) -> np.ndarray:
         """Scores of a member before each row; one that leaves the range of floats starts again, and is counted."""
         try:
-            part = member._learn(member._state, X, _members.target(member, state, y), weight)
+            part = member._learner.learn(member._state, X, _members.target(member, state, y), weight)
         except ValueError as error:
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
             state["restarts"][i] += 1
             member._state["t"] = 0
             member._cache = {}
-            member._reset(member._state)
+            member._learner.reset(member._state)
             part = np.zeros((len(y), member._state["n_outputs"]))
         return _members.scores(part, C)
 

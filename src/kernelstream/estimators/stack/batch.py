@@ -114,7 +114,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: np.ndarray, t: int, learne
     learners = est._cached("batch", lambda: _attached(est, state))
     F = blend[0] * S
     for b, learner in zip(blend[1:], learners, strict=True):
-        F += b * _spread(learner, learner._score(learner._state, X[:, : learner.n_features_in_]), S.shape[1])
+        F += b * _spread(learner, learner._learner.score(learner._state, X[:, : learner.n_features_in_]), S.shape[1])
     share = n / np.maximum(n + age - state.get(f"{PREFIX}since", n), n)
     F = share * F + (1.0 - share) * S
     return F - special.logsumexp(F, axis=1, keepdims=True) if S.shape[1] > 1 and not est._regression else F

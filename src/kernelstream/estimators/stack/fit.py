@@ -26,10 +26,10 @@ from .._contract import mixed
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
-from ..cells.models import CellsClassifier, CellsRegressor
+from ..cells.models import Cells
 from ..ensemble import members as _members
-from ..feature import FeatureEstimator
-from ..learned import RRFEstimator
+from ..feature import Linear
+from ..learned import LearnedFeatures
 from . import batch, weights
 from .shell import StackShell
 
@@ -38,7 +38,7 @@ WORK = 4_000_000  # rows in all of them together
 HELD = 0.1  # part of the rows that is held out: at least
 LEAST, LARGEST = 20, 5000  # rows, and at most
 FEW = 60  # rows for which nothing is held out
-REPEATED = (CellsClassifier, CellsRegressor, FeatureEstimator, RRFEstimator)  # families that gain by a second pass
+REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
 
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
@@ -137,7 +137,11 @@ def _first_pass(
 def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
     state = est._state
-    active = [i for i, member in enumerate(est._learner.members) if isinstance(member, REPEATED)]
+    active = [
+        i
+        for i, member in enumerate(est._learner.members)
+        if isinstance(member, REPEATED) or isinstance(member._learner, REPEATED)
+    ]
     best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
@@ -203,7 +207,7 @@ def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: An
     """Mean loss of a member on held-out rows."""
     member, state = est._learner.members[i], est._state
     C, N = est._learner.columns(state), len(est._learner.examples())
-    f = _members.scores(member._score(member._state, X), C)
+    f = _members.scores(member._learner.score(member._state, X), C)
     value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
     return value if np.isfinite(value) else np.inf
 

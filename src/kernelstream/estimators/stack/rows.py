@@ -85,9 +85,8 @@ def _may_change(stack: Stack, state: State) -> bool:
 
 def _row_learner(member: Any) -> Any:
     """The member's learner of single rows; None of a class that learns or scores in a way of its own."""
-    ours = _goes_with(type(member), "_row_learner", "_learn", "_score")
-    ours = ours and _goes_with(type(member._learner), "row_learner", "learn", "score")
-    return member._row_learner(member._state) if ours else None
+    ours = _goes_with(type(member._learner), "row_learner", "learn", "score")
+    return member._learner.row_learner(member._state) if ours else None
 
 
 def _goes_with(cls: type, name: str, *others: str) -> bool:
