@@ -17,10 +17,11 @@ pytest.importorskip("msgspec")
 import msgspec
 from live_client import Client
 
-from kernelstream import FeatureRegressor
+from kernelstream import FeatureRegressor, KernelClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.live import desk, requests, serve
 from kernelstream.live.answers import View
+from kernelstream.live.writer import EXTRAS
 
 PREDICT = "/models/m/predict"
 
@@ -115,6 +116,23 @@ def test_the_fault_of_one_is_not_that_of_others():
     done = dict(desk.Desk(None)._answer(Learner(), batch, 64))
     assert json.loads(done[batch[0]]) == {"predictions": [1.0], "version": 1}
     assert str(done[batch[1]]) == "negative" and json.loads(done[batch[2]])["predictions"] == [3.0]
+
+
+def test_rows_are_scored_once(monkeypatch):
+    """Labels, probabilities and sets of twenty requests are made from one table of scores; the model says the same."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = KernelClassifier(size="small", random_state=0)
+    model.learn(X, (X[:, 0] > 0).astype(int))
+    asked, learner = X[:20] + 0.1, type("Learner", (), {"view": View(model, 1, 400, None, "classification", EXTRAS)})
+    labels, chances, sets = model.predict(asked), model.predict_proba(asked), model.predict_set(asked)
+    scored, scores = [], type(model)._scores
+    monkeypatch.setattr(type(model), "_scores", lambda self, X: scored.append(len(X)) or scores(self, X))
+    batch = [desk.Asked(requests.Predict(rows=[row]), None) for row in asked.tolist()]
+    answers = [json.loads(answer) for _, answer in desk.Desk(None)._answer(learner, batch, 64)]
+    assert scored == [20]
+    assert [answer["predictions"][0] for answer in answers] == labels.tolist()
+    np.testing.assert_array_equal([answer["probabilities"][0] for answer in answers], chances)
+    assert [answer["sets"][0] for answer in answers] == [np.flatnonzero(row).tolist() for row in sets]
 
 
 def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):

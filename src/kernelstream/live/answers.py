@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from .log import LogError
 
@@ -42,6 +45,12 @@ class View:
     columns: tuple[str, ...] | None
     task: str = "regression"  # or "classification", "novelty"
     extras: tuple[str, ...] = ()  # methods besides predict that it answers
+
+    @cached_property
+    def classes(self) -> list[Any]:
+        """Labels, in the order of the probabilities."""
+        found: list[Any] = np.asarray(self.model.classes_).tolist()
+        return found
 
 
 @dataclass

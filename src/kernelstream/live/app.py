@@ -35,7 +35,6 @@ with needs("serve"):
 
 PREDICTION_SECONDS = 30.0  # that a prediction may take
 SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
-HEALTH_SECONDS = 0.02  # seconds that /health waits for the store; after that it says what it knows
 
 
 class Application:
@@ -62,7 +61,7 @@ class Application:
     ):
         self.store, self.body, self.rows, self.seconds, self.opened = store, body, rows, seconds, opened
         self.desk = Desk(store, opened)
-        self._health = {"status": "ok", "problems": {}}  # as it was known last
+        self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # as it was known last
         self.counts: dict[Any, int] = {}
         self.times = {"predict": Times(), "learn": Times()}
         self.watch = StatusPage(store)
@@ -111,24 +110,31 @@ class Application:
 
     async def _in_time(self, future: asyncio.Future[Any], receive: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
+        loop, watching = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+        watch = loop.call_later(
+            min(SECONDS_UNWATCHED, self.seconds),
+            lambda: watching.add(loop.create_task(self._watch(future, receive))),
+        )
         try:
-            done, _ = await asyncio.wait({future}, timeout=min(SECONDS_UNWATCHED, self.seconds))
-            if not done:
-                left: asyncio.Future[Any] = asyncio.ensure_future(_left(receive))
-                try:
-                    rest = max(0.0, self.seconds - SECONDS_UNWATCHED)
-                    done, _ = await asyncio.wait({future, left}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    left.cancel()
-            if future in done:
-                answer: bytes = future.result()
-                return answer
-            if done:
-                raise ClientDisconnect
-            message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
-            raise Problem(503, message, {"Retry-After": "1"})
+            answer: bytes = await future
+            return answer
         finally:
-            future.cancel()
+            watch.cancel()
+            for task in watching:
+                task.cancel()
+
+    async def _watch(self, future: asyncio.Future[Any], receive: Any) -> None:
+        """End the wait for an answer when there is nobody to get it, or time is over."""
+        try:
+            async with asyncio.timeout(max(0.0, self.seconds - SECONDS_UNWATCHED)):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+            error: Exception = ClientDisconnect()
+        except TimeoutError:
+            message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
+            error = Problem(503, message, {"Retry-After": "1"})
+        if not future.done():
+            future.set_exception(error)
 
     @answered("/models/{name}/learn")
     async def learn(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
@@ -190,9 +196,7 @@ class Application:
 
     async def health(self, request: Request) -> Response:
         """Whether all is well; the problems are for clients with the token only."""
-        asked = asyncio.ensure_future(to_thread.run_sync(self.store.health))  # it may have to wait for a model to wake
-        if (await asyncio.wait({asked}, timeout=HEALTH_SECONDS))[0]:
-            self._health = asked.result()
+        self._health = self.store.health(wait=False) or self._health
         about = self._health if request.scope["trusted"] else {"status": self._health["status"]}
         return json_response(about, 200 if about["status"] == "ok" else 503)
 
@@ -233,12 +237,6 @@ class Application:
     def _check_name(self, name: str) -> None:
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
-
-
-async def _left(receive: Any) -> None:
-    """Returns when the client has left."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def make_app(

@@ -28,20 +28,21 @@ class _Protocol(HttpToolsProtocol):
     limited in its other parser only.
     """
 
-    _head: int | None
-    _deadline: Any = None
+    _head: int | None = 0  # bytes of a head that has no end yet
+    _since = 0.0  # when it began
+    _check: Any = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._await_head()
+        self._since = self.loop.time()
+        self._check = self.loop.call_later(HEAD_SECONDS, self._check_head)
 
     def on_message_begin(self) -> None:
-        self._await_head()
+        self._head, self._since = 0, self.loop.time()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._head = None
-        self._deadline.cancel()
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
@@ -51,14 +52,16 @@ class _Protocol(HttpToolsProtocol):
             if self._head > MAX_HEAD_BYTES:
                 self.transport.close()
 
-    def _await_head(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._head = 0  # bytes of a head that has no end yet
-        self._deadline = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+    def _check_head(self) -> None:
+        """Hang up if the head is late; one timer for a connection, set again when it is over, not with each request."""
+        late = 0.0 if self._head is None else self.loop.time() - self._since
+        if late >= HEAD_SECONDS:
+            self.timeout_keep_alive_handler()
+        else:
+            self._check = self.loop.call_later(HEAD_SECONDS - late, self._check_head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._deadline.cancel()
+        self._check.cancel()
         super().connection_lost(exc)
 
 
@@ -106,7 +109,7 @@ class Server:
         app = make_app(store, token=token, local=host in LOCAL, **limits)
         config = uvicorn.Config(
             app, http=_Protocol, ws="none", log_level="warning", access_log=False, server_header=False,
-            timeout_graceful_shutdown=2,
+            proxy_headers=False, timeout_graceful_shutdown=2,
         )  # fmt: skip
         self._server = _Uvicorn(config)
         self._thread: threading.Thread | None = None

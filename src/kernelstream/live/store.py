@@ -134,15 +134,18 @@ class Store:
             if not self._users[name]:
                 del self._users[name]
 
-    def is_awake(self, name: str) -> bool:
-        """Whether :meth:`acquire` will not have to read the disk."""
-        return name in self._awake
+    def health(self, wait: bool = True) -> dict[str, Any] | None:
+        """Whether all is well: status, and problems by name. Of learners that sleep it is known what they have lost.
 
-    def health(self) -> dict[str, Any]:
-        """Whether all is well: status, and problems by name. Of learners that sleep it is known what they have lost."""
-        with self._lock:
+        None, without ``wait``, while the store is busy, for example because a learner wakes.
+        """
+        if not self._lock.acquire(blocking=wait):
+            return None
+        try:
             awake = {name: learner.health()["problems"] for name, learner in self._awake.items()}
             found = self._asleep | awake
+        finally:
+            self._lock.release()
         problems = {name: problem for name, problem in found.items() if problem}
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
