@@ -44,7 +44,8 @@ def served(tmp_path):
     store.create("hills", FeatureClassifier(small, loss="logistic", random_state=0), ["east", "north"])
     store.create("pool", MultiKernelClassifier(random_state=0))
     store.create("price", FeatureRegressor(random_state=0))
-    with Server(store, port=0, token=TOKEN) as server:
+    (tmp_path / "tokens").write_text(TOKEN)
+    with Server(store, port=0, token_file=tmp_path / "tokens") as server:
         yield server, Client(server.port, TOKEN)
 
 

@@ -35,7 +35,7 @@ class UnknownId(KeyError):
         return f"no row is remembered under the id {shown}: send the row together with its target"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """What readers see: a copy of the model at some moment, which never changes again."""
 
@@ -45,6 +45,7 @@ class View:
     columns: tuple[str, ...] | None
     task: str = "regression"  # or "classification", "novelty"
     extras: tuple[str, ...] = ()  # methods besides predict that it answers
+    challenger: bool = False
 
     @cached_property
     def classes(self) -> list[Any]:

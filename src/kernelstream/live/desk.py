@@ -54,7 +54,7 @@ class Asked:
     def answer(self) -> bytes:
         """The whole answer as JSON."""
         view: Any = self.view
-        more: dict[str, Any] = {"version": view.version}
+        more: dict[str, Any] = {"version": view.version} | ({"challenger": True} if view.challenger else {})
         if "probabilities" in self.whole or "probabilities" in self.parts:
             more = {"classes": view.classes} | more
         if warnings := self.gaps.warnings():
@@ -137,6 +137,11 @@ class Desk:
             self.pool.submit(self._turn, name, line)
         return asked
 
+    def waiting_rows(self) -> int:
+        """Rows that wait, of all models."""
+        with self._lock:
+            return sum(line.rows for line in self._lines.values())
+
     def close(self) -> None:
         """Let the threads end."""
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -170,9 +175,12 @@ class Desk:
 
     def _answer(self, learner: DurableLearner, batch: list[Asked], most: int) -> list[tuple[Asked, bytes | Exception]]:
         """Answer the next rows of some requests; returns those that are answered, or failed."""
-        now = learner.view
+        groups: dict[int, list[Asked]] = {}
         for asked in batch:
-            asked.view = asked.view or now
+            asked.view = asked.view or learner.next_view()
+            groups.setdefault(id(asked.view), []).append(asked)
+        if len(groups) > 1:
+            return [found for group in groups.values() for found in self._answer(learner, group, most)]
         try:
             self._together(batch, most)
         except Exception as error:
@@ -185,7 +193,7 @@ class Desk:
 
     def _together(self, batch: list[Asked], most: int) -> None:
         """Answer the next rows of some requests by one call of the model; only one alone may have more of them."""
-        view: Any = batch[0].view  # and that of the others, which are new
+        view: Any = batch[0].view  # and that of the others
         tables = [asked.request.rows[asked.at : asked.at + most] for asked in batch]
         for asked in batch:
             if asked.request.ids is not None:

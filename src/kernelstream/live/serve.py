@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 from ._extra import needs
 from .app import make_app
 from .front import LOCAL, MAX_HEAD_BYTES
+from .rights import Tokens
 from .store import Store
 
 with needs("serve"):
@@ -82,8 +84,8 @@ class Server:
         The server closes it in the end.
     host, port
         Where to listen; port 0 takes any that is free.
-    token : str, optional
-        Needed unless ``host`` is this machine itself.
+    token_file : path, optional
+        With the tokens that requests must bring (:mod:`.rights`). Needed unless ``host`` is this machine itself.
     rate : float, optional
         Requests a second that one address may make.
     **limits
@@ -91,12 +93,16 @@ class Server:
     """
 
     def __init__(
-        self, store: Store, host: str = "127.0.0.1", port: int = 8000, token: str | None = None, **limits: Any
+        self,
+        store: Store,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        token_file: str | os.PathLike[str] | None = None,
+        **limits: Any,
     ):
-        if token is None and host not in LOCAL:
+        if token_file is None and host not in LOCAL:
             raise ValueError(f"a server that others can reach ({host}) needs a token: say which (--token-file)")
-        if token is not None and len(token) < 8:
-            raise ValueError("a token has at least 8 characters")
+        tokens = None if token_file is None else Tokens(token_file)
         self.store = store
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -106,9 +112,9 @@ class Server:
             self.socket.close()
             raise OSError(error.errno, f"{error.strerror} (port {port} of {host})") from None
         self.host, self.port = host, int(self.socket.getsockname()[1])
-        app = make_app(store, token=token, local=host in LOCAL, **limits)
+        app = make_app(store, tokens=tokens, local=host in LOCAL, **limits)
         config = uvicorn.Config(
-            app, http=_Protocol, ws="none", log_level="warning", access_log=False, server_header=False,
+            app, http=_Protocol, ws="none", log_config=None, access_log=False, server_header=False,
             proxy_headers=False, timeout_graceful_shutdown=2,
         )  # fmt: skip
         self._server = _Uvicorn(config)
