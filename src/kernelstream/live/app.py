@@ -105,6 +105,7 @@ class Application:
             ("/models/{name}/policy", self.policy, "POST", "operate"),
             ("/models/{name}/challenger", self.challenge, "PUT", "administer"),
             ("/models/{name}/challenger", self.end_challenge, "DELETE", "administer"),
+            ("/models/{name}/column", self.column, "GET", None),
             ("/models/{name}/file", self.download, "GET", "administer"),
             ("/models/{name}", self.put, "PUT", "administer"),
             ("/models/{name}", self.delete, "DELETE", "administer"),
@@ -292,6 +293,20 @@ class Application:
     async def model(self, request: Request) -> Response:
         """What a model is and how well it does."""
         return json_response({"name": request.path_params["name"]} | await self._with(request, DurableLearner.describe))
+
+    async def column(self, request: Request) -> Response:
+        """How the values of a column, which the query names, were distributed then and now."""
+        name = request.query_params.get("name", "")
+
+        def compared(learner: DurableLearner) -> Any:
+            samples = learner.samples
+            known = {str(column): column for column in samples.columns()}
+            known |= {text: i for i, text in enumerate(learner.view.columns or ()) if i in samples.columns()}
+            if name not in known:
+                raise Problem(404, f"there is no column {name[:80]!r}")
+            return samples.compare(known[name])
+
+        return json_response(await self._with(request, compared))
 
     async def health(self, request: Request) -> Response:
         """Whether all is well; the problems are for clients that may look at all models."""

@@ -16,7 +16,9 @@ from typing import Any
 
 from .. import model_io
 from .answers import Learned
+from .clock import Clock
 from .log import Log
+from .samples import Samples
 from .scores import Scores, task_of
 
 VERSIONS = 5  # former champions that are kept
@@ -61,6 +63,8 @@ class Champions:
         self._ids: OrderedDict[Any, None] = OrderedDict()  # of rows that have been learned
         self.version, self.total = 1, 0
         self.columns: list[str] | None = None
+        self.samples = Samples()
+        self.clock = Clock()
         self.positions: dict[str, int | str] = {}  # how far the sources have been read
         self._moved = False  # since the latest snapshot
         self.challenger: ScoredModel | None = None
@@ -95,6 +99,7 @@ class Champions:
             if self.challenger is not None:
                 self._learn_challenger(X, y)
             self.total += n
+            self.samples.add(X)
             self._stale, self._example = True, X[-1:]
         if ids is not None:
             self._learned(ids)

@@ -17,13 +17,16 @@ from .._files import sweep, write_atomic
 from . import records
 from .answers import StoreError
 from .champions import Champions, ScoredModel, logger
+from .clock import Clock
 from .copies import seeded
 from .log import Log
 from .losses import Gap, Losses
 from .rows import rows_learned
+from .samples import Samples
 from .scores import Scores, task_of
 
 SNAPSHOTS_KEPT = 2  # snapshots
+FORMAT_FILE, FORMAT = "format", 1  # of the folder; the number changes when an older version could not read it right
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
 _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
@@ -32,6 +35,16 @@ _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
 def snapshots_in(folder: Path) -> list[tuple[int, Path]]:
     """Numbers and paths of the snapshots in a folder, the latest one last."""
     return sorted((int(match[1]), path) for path in folder.iterdir() if (match := _SNAPSHOT.match(path.name)))
+
+
+def check_format(folder: Path) -> None:
+    """Raise a StoreError where a folder was written by a version whose format is another."""
+    try:
+        found = (folder / FORMAT_FILE).read_text(encoding="ascii", errors="replace").strip()
+    except FileNotFoundError:  # nothing is there yet
+        return
+    if found != str(FORMAT):
+        raise StoreError(f"{folder} has the format {found[:20]!r}, and this version of kernelstream reads {FORMAT}")
 
 
 class Snapshots(Champions):
@@ -52,7 +65,8 @@ class Snapshots(Champions):
         notes: dict[str, Any] = {
             "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
             "positions": self.positions, "retired": self.retired, "ids": list(self._ids),
-            "policy": self.policy, "rollbacks": self.rollbacks,
+            "policy": self.policy, "rollbacks": self.rollbacks, "samples": self.samples.to_notes(),
+            "clock": self.clock.to_notes(),
             "scores": self.champion.scores.to_notes(),
         }  # fmt: skip
         if self.challenger is not None and self.against is not None:
@@ -118,6 +132,7 @@ class Snapshots(Champions):
         return snapshots_in(self.folder)
 
     def _recover(self, model: Any, columns: Sequence[str] | None) -> None:
+        check_format(self.folder)
         sweep(self.folder)
         self.losses = Losses(self.folder)
         self._unreadable: set[Path] = set()
@@ -146,6 +161,7 @@ class Snapshots(Champions):
         self.champion = ScoredModel(seat, Scores(task_of(seat)))
         self.total = rows_learned(seat)
         self.columns = None if columns is None else [str(name) for name in columns]
+        write_atomic(self.folder / FORMAT_FILE, b"%d\n" % FORMAT)
         self.log.open()
         self._snapshot(wait=True)
 
@@ -163,6 +179,7 @@ class Snapshots(Champions):
             self.against, self.on_probation = Scores.from_notes(about["against"]), about["former"]
         self.version, self.total, self.columns = notes["version"], notes["total"], notes["columns"]
         self.positions, self.policy, self.rollbacks = notes["positions"], notes["policy"], notes["rollbacks"]
+        self.samples, self.clock = Samples.from_notes(notes["samples"]), Clock.from_notes(notes["clock"])
         self.snapshot_time = path.stat().st_mtime
         self.retired, self._ids = notes["retired"], OrderedDict.fromkeys(notes["ids"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncIterator
 from importlib import resources
 
@@ -72,6 +73,7 @@ class StatusPage:
     def _state(self, name: str) -> bytes:
         with self.store.use(name) as learner:
             about = {"name": name} | learner.describe() | {"picture": learner.champion.scores.picture()}
+            about["clock"] = [*learner.clock.times, (time.time(), learner.total)]
             about["requests"] = {call: recent.picture() for call, recent in self.recent.items()}
             rival = learner.challenger
             if rival is not None:

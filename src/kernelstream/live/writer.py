@@ -202,6 +202,7 @@ class Writer(Snapshots):
         self.problems.pop("readers", None)
         self._view, self._rival_view = self._view_of(model), None if rival is None else self._view_of(rival, True)
         self._swapped, self._stale = time.monotonic(), False
+        self.clock.tick(self.total)
         if not self._pace or started - self._pace[-1][0] > 0.1:
             self._pace.append((started, self.total))
         self._pause = max(self.swap, COPY_SHARE * (self._swapped - started))
