@@ -17,9 +17,14 @@ def fresh(tmp_path):
         store = Store(tmp_path / f"store{len(made)}", **{"flush": "request", **(options or {})})
         for name, model in models.items():
             store.create(name, model, columns)
+        token = limits.pop("token", None)  # with all rights, beside the lines of ``tokens``
+        lines = [line for line in (token, *limits.pop("tokens", ())) if line is not None]
+        if lines:
+            limits["token_file"] = tmp_path / f"tokens{len(made)}"
+            limits["token_file"].write_text("\n".join(lines))
         server = Server(store, port=0, **limits).start()
         made.append(server)
-        return server, Client(server.port, limits.get("token"))
+        return server, Client(server.port, token)
 
     yield start
     for server in made:

@@ -6,6 +6,7 @@ import random
 import socket
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,10 +18,11 @@ pytest.importorskip("msgspec")
 import msgspec
 from live_client import Client
 
-from kernelstream import FeatureRegressor
+from kernelstream import FeatureRegressor, KernelClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.live import desk, requests, serve
 from kernelstream.live.answers import View
+from kernelstream.live.writer import EXTRAS
 
 PREDICT = "/models/m/predict"
 
@@ -104,17 +106,29 @@ def test_the_fault_of_one_is_not_that_of_others():
                 raise ValueError("negative")
             return np.asarray(X, float)[:, 0]
 
-    class Learner:
-        view = View(Picky(), 1, 0, None)
-
-    class Waiting:
-        def cancelled(self):
-            return False
-
-    batch = [desk.Asked(requests.Predict(rows=[[x]]), Waiting()) for x in (1.0, -1.0, 3.0)]
-    done = dict(desk.Desk(None)._answer(Learner(), batch, 64))
+    view = View(Picky(), 1, 0, None)
+    batch = [desk.Asked(requests.Predict(rows=[[x]]), None) for x in (1.0, -1.0, 3.0)]
+    done = dict(desk.Desk(None)._answer(SimpleNamespace(next_view=lambda: view), batch, 64))
     assert json.loads(done[batch[0]]) == {"predictions": [1.0], "version": 1}
     assert str(done[batch[1]]) == "negative" and json.loads(done[batch[2]])["predictions"] == [3.0]
+
+
+def test_rows_are_scored_once(monkeypatch):
+    """Labels, probabilities and sets of twenty requests are made from one table of scores; the model says the same."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = KernelClassifier(size="small", random_state=0)
+    model.learn(X, (X[:, 0] > 0).astype(int))
+    view = View(model, 1, 400, None, "classification", EXTRAS)
+    asked, learner = X[:20] + 0.1, SimpleNamespace(next_view=lambda: view)
+    labels, chances, sets = model.predict(asked), model.predict_proba(asked), model.predict_set(asked)
+    scored, scores = [], type(model)._scores
+    monkeypatch.setattr(type(model), "_scores", lambda self, X: scored.append(len(X)) or scores(self, X))
+    batch = [desk.Asked(requests.Predict(rows=[row]), None) for row in asked.tolist()]
+    answers = [json.loads(answer) for _, answer in desk.Desk(None)._answer(learner, batch, 64)]
+    assert scored == [20]
+    assert [answer["predictions"][0] for answer in answers] == labels.tolist()
+    np.testing.assert_array_equal([answer["probabilities"][0] for answer in answers], chances)
+    assert [answer["sets"][0] for answer in answers] == [np.flatnonzero(row).tolist() for row in sets]
 
 
 def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):
@@ -215,7 +229,7 @@ def test_everything_is_json(slow):
     _, _, client = slow()
     for status, call in [
         (404, lambda: client.get("/nothing")),
-        (405, lambda: client.ask("DELETE", "/models/m", None, {})),
+        (405, lambda: client.ask("PATCH", "/models/m", None, {})),
         (405, lambda: client.get("/models/m/learn")),
     ]:
         found, answer = call()

@@ -44,7 +44,8 @@ def served(tmp_path):
     store.create("hills", FeatureClassifier(small, loss="logistic", random_state=0), ["east", "north"])
     store.create("pool", MultiKernelClassifier(random_state=0))
     store.create("price", FeatureRegressor(random_state=0))
-    with Server(store, port=0, token=TOKEN) as server:
+    (tmp_path / "tokens").write_text(TOKEN)
+    with Server(store, port=0, token_file=tmp_path / "tokens") as server:
         yield server, Client(server.port, TOKEN)
 
 
@@ -128,6 +129,60 @@ def test_words_gaps_and_another_model_in_the_address(served, browser):
     browser.wait_for("document.getElementById('predicted') !== null")
     answer = browser.run("document.getElementById('answer').innerText")
     assert answer.startswith("warm") and "column 'size' is missing in row 0" in answer and "cold" in answer
+
+
+def test_time_ranges_requests_and_columns(served, browser):
+    """The axis in time beside rows, a range of rows, the latest requests, and a column whose values have moved."""
+    server, client = served
+    client.post("/models/hills/learn", stream(1000, False, 0))
+    moved = stream(1000, False, 1)
+    moved["rows"] = [[east + 100, north] for east, north in moved["rows"]]
+    client.post("/models/hills/learn", moved)
+    browser.open(server.url + "/?time#hills")
+    browser.run(f"sessionStorage.setItem('kernelstream-token', '{TOKEN}'); token = '{TOKEN}'; start()")
+    browser.wait_for("document.getElementById('rows')?.textContent === '2,000'")
+    labels = "[...document.querySelectorAll('#error text')].map(t => t.textContent)"
+    assert "1,000" in browser.run(labels)
+    assert len(browser.run(PATH).split("L")) == 100  # a point every 20 rows
+    browser.run("document.getElementById('range').value = 'rows 1000'; document.getElementById('range').onchange()")
+    assert len(browser.run(PATH).split("L")) == 50
+    browser.run("document.getElementById('axis').value = 'time'; document.getElementById('axis').onchange()")
+    times = [text for text in browser.run(labels) if text.count(":") == 2]
+    assert times and "1,500" not in browser.run(labels)
+    browser.wait_for("document.querySelectorAll('#then rect').length > 0")
+    heights = browser.run(
+        "['then', 'now'].map(k => [...document.querySelectorAll('#then .' + k)].map(r => +r.getAttribute('height')))"
+    )
+    then, now = ([height > 0 for height in part] for part in heights)
+    assert any(then) and any(now) and not any(a and b for a, b in zip(then, now))  # 100 lies far from 0
+    browser.wait_for(
+        "!document.getElementById('requests-card').hidden && !document.getElementById('latency-card').hidden"
+    )
+    assert browser.errors() == [] or all("401" in text for text in browser.errors())
+
+
+def test_promote_roll_back_and_the_other_models(served, browser):
+    server, client = served
+    client.post("/models/hills/learn", stream(200, False, 0))
+    with server.store.use("hills") as learner:
+        learner.challenge(FeatureClassifier(random_state=1))
+    client.post("/models/hills/learn", stream(200, False, 1))
+    browser.open(server.url + "/?promote#hills")
+    browser.run(f"sessionStorage.setItem('kernelstream-token', '{TOKEN}'); token = '{TOKEN}'; start()")
+    browser.wait_for("document.getElementById('rows')?.textContent === '400'")
+    browser.wait_for("!document.getElementById('promote').hidden")
+    browser.run("document.getElementById('promote').click()")
+    assert "again" in browser.run("document.getElementById('promote').textContent")
+    assert client.get("/models/hills")[1]["version"] == 1
+    browser.run("document.getElementById('promote').click()")
+    browser.wait_for("document.getElementById('changed').textContent === 'the champion is version 2 now'")
+    browser.wait_for("document.getElementById('rollback').textContent === 'Back to version 1'")
+    browser.run("document.getElementById('rollback').click(); document.getElementById('rollback').click()")
+    browser.wait_for("document.getElementById('changed').textContent === 'the champion is version 3 now'")
+    rows = browser.run("[...document.querySelectorAll('#overview tr')].map(r => r.innerText.split('\\t')[0])")
+    assert rows == ["model", "hills", "pool", "price"]
+    browser.run("[...document.querySelectorAll('#overview a')].find(a => a.textContent === 'price').click()")
+    browser.wait_for("document.getElementById('about').textContent.startsWith('FeatureRegressor')")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time, with --by (256)")
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="setting of librdkafka")
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
+    parser.add_argument(
+        "--metrics", type=positive, metavar="PORT", help="answer Prometheus at http://127.0.0.1:PORT/metrics meanwhile"
+    )
     add_durability(parser)
     return _run
 
@@ -61,19 +64,22 @@ def _run(args: argparse.Namespace) -> None:
     durability = {"flush": flush_of(args.flush), "snapshot_rows": args.snapshot_rows}
     how = {"target": args.target, "answers": args.answers is not None, "batch": args.batch, "once": args.once}
     name = name_of(args.model)
-    with _asked_to_stop() as stop:
-        how["stop"] = stop
+    with _asked_to_stop() as stop, _measured(args.metrics) as seen:
+        how |= {"stop": stop, "progress": seen.progress}
         if args.group is not None:
             from ..live.kafka import Kafka
 
             shared = Shared(folder, name, model, columns=columns, **durability)
             source = Kafka(address, topic, args.answers, options, args.group, shared.gained, shared.lost)
+            seen.learners = lambda: list(shared.learners.items())
             done = consume_group(shared, source, **how)
         elif args.by is not None:
             with Store(folder, awake=args.awake, **durability) as store:
+                seen.learners = store.learners
                 done = consume_by(store, model, open_source(args.source, args.answers, options), args.by, **how)
         else:
             with DurableLearner(folder / name, model, columns=columns, **durability) as learner:
+                seen.learners = lambda: [(name, learner)]
                 done = consume(learner, open_source(args.source, args.answers, options), **how)
     if args.json:
         print_json(vars(done))
@@ -92,6 +98,35 @@ def _options(given: Sequence[str]) -> dict[str, str]:
         if not sign or not key:
             raise UsageError(f"--option is KEY=VALUE, got {key!r}")
     return {key: value for key, _, value in pairs}
+
+
+class _Seen:
+    """What is answered to Prometheus: the learners, and what was done so far."""
+
+    def __init__(self) -> None:
+        from ..live.consume import Consumed
+
+        self.learners: Callable[[], list[tuple[str, Any]]] = list
+        self.done = Consumed()
+
+    def progress(self, done: Any) -> None:
+        self.done = done
+
+
+@contextlib.contextmanager
+def _measured(port: int | None) -> Iterator[_Seen]:
+    """Answers Prometheus on a port, if there is one."""
+    seen = _Seen()
+    if port is None:
+        yield seen
+        return
+    from ..live.metrics import serve_reader
+
+    end = serve_reader(port, lambda: seen.learners(), lambda: seen.done)
+    try:
+        yield seen
+    finally:
+        end()
 
 
 @contextlib.contextmanager

@@ -26,7 +26,10 @@ def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--store", metavar="DIR", help="where logs and snapshots go (MODEL.live beside the first file)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port, 0 for any (%(default)s)")
-    parser.add_argument("--token-file", metavar="FILE", help="file with the token that requests must bring")
+    parser.add_argument(
+        "--token-file", metavar="FILE",
+        help="file of lines TOKEN [RIGHTS [MODELS]], one of which requests must bring; it may change meanwhile",
+    )  # fmt: skip
     parser.add_argument("--challenger", metavar="FILE", help="model that learns beside the first one and is compared")
     add_durability(parser)
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time (%(default)s)")
@@ -38,6 +41,10 @@ def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument(
         "--columns", choices=("fixed", "open"), default="fixed",
         help="whether rows may bring columns that the model does not know: refused, or learned up to a thousand",
+    )  # fmt: skip
+    parser.add_argument(
+        "--log", choices=("info", "warning", "error"), default="warning",
+        help="from which level on lines of JSON go to standard error; info has every request (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--rate", type=float, metavar="N", help="requests a second that one address may make")
     return _run
@@ -80,19 +87,16 @@ def name_of(path: str) -> str:
 
 def read_model(path: str) -> tuple[Any, list[str] | None]:
     """A model that can go on learning, and the names of its columns if its file knows them."""
-    from .. import model_io
+    from ..live.files import read_model as read
 
-    model, notes = model_io.read(path)
-    if not hasattr(model, "learn"):
-        raise UsageError(f"{path}: {type(model).__name__} learns all rows at once: it cannot go on learning")
-    names = notes.get("reader", {}).get("features") if isinstance(notes.get("reader"), dict) else None
-    if names is not None and len(names) != getattr(model, "n_features_in_", None):
-        names = None  # some columns (of words, for example) became several
-    return model, names
+    try:
+        return read(path)
+    except TypeError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _run(args: argparse.Namespace) -> None:
-    from ..live import Store
+    from ..live import Store, logs
     from ..live.serve import Server
 
     if not args.models and args.store is None:
@@ -103,7 +107,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"--seconds must be above 0, got {args.seconds:g}")
     if not 0 <= args.port <= 65535:
         raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
-    token = _token(args.token_file)
+    logs.start(args.log)
     folder = args.store or str(Path(args.models[0]).with_suffix(".live"))
     store = Store(folder, awake=args.awake, flush=flush_of(args.flush), snapshot_rows=args.snapshot_rows)
     try:
@@ -117,7 +121,7 @@ def _run(args: argparse.Namespace) -> None:
                 learner.challenge(read_model(args.challenger)[0])
         try:
             limits = {"body": args.body_mb << 20, "rows": args.rows, "seconds": args.seconds, "rate": args.rate}
-            server = Server(store, args.host, args.port, token, opened=args.columns == "open", **limits)
+            server = Server(store, args.host, args.port, args.token_file, opened=args.columns == "open", **limits)
         except ValueError as error:
             raise UsageError(str(error)) from None
     except BaseException:
@@ -137,12 +141,3 @@ def _enter(store: Any, path: str) -> None:
         return
     model, columns = read_model(path)
     store.create(name, model, columns)
-
-
-def _token(path: str | None) -> str | None:
-    if path is None:
-        return None
-    token = Path(path).read_text(encoding="utf-8").strip()
-    if len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError(f"{path} must hold a token of at least 8 characters, without spaces")
-    return token

@@ -22,7 +22,7 @@ from .learner import DurableLearner
 from .log import MARK, Log
 from .losses import FILE as LOST
 from .losses import Losses
-from .snapshots import snapshots_in
+from .snapshots import FORMAT_FILE, check_format, snapshots_in
 from .store import KEY, Store
 
 TRIES = 20
@@ -63,6 +63,7 @@ def check(folder: Path) -> list[str]:
 
 
 def _check(folder: Path) -> list[str]:
+    check_format(folder)
     wrong, whole, log = [], [], Log(folder)
     for number, path in snapshots_in(folder):
         try:
@@ -105,7 +106,7 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> lis
 def _copy(folder: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    for name in (MARK, KEY, LOST, DEAD):
+    for name in (FORMAT_FILE, MARK, KEY, LOST, DEAD):
         if (folder / name).exists():
             _copy_file(folder / name, to)
     number, latest = snapshots_in(folder)[-1]

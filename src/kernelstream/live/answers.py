@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from .log import LogError
 
@@ -32,7 +35,7 @@ class UnknownId(KeyError):
         return f"no row is remembered under the id {shown}: send the row together with its target"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """What readers see: a copy of the model at some moment, which never changes again."""
 
@@ -42,6 +45,13 @@ class View:
     columns: tuple[str, ...] | None
     task: str = "regression"  # or "classification", "novelty"
     extras: tuple[str, ...] = ()  # methods besides predict that it answers
+    challenger: bool = False
+
+    @cached_property
+    def classes(self) -> list[Any]:
+        """Labels, in the order of the probabilities."""
+        found: list[Any] = np.asarray(self.model.classes_).tolist()
+        return found
 
 
 @dataclass

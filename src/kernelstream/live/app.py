@@ -1,7 +1,8 @@
 """The HTTP front: an ASGI application over a store of durable learners.
 
-Bodies are JSON. What is wrong with a request is answered by ``{"error": ..., "row": ..., "column": ...}`` and leaves
-everything as it was. Names from the network are only looked up among the known ones; they never become a path.
+Bodies are JSON, or tables (:mod:`.tables`). What is wrong with a request is answered by
+``{"error": ..., "row": ..., "column": ...}`` and leaves everything as it was. Names from the network are only looked up
+among the known ones, or checked before a model is created under them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,34 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qs
 
 from .. import __version__
 from ._extra import needs
 from .desk import Desk
+from .files import file_of, read_model
 from .front import Front, Rates
 from .learner import DurableLearner
-from .metrics import Times, metrics_text
-from .requests import MAX_BODY_BYTES, MAX_ROWS, Learn, Nothing, Predict, Rollback, read
-from .responses import Problem, answered, encode, guarded, json_response, unrouted
+from .metrics import Metrics
+from .recent import Recent
+from .requests import (
+    BYTES_PER_STEP,
+    MAX_BODY_BYTES,
+    MAX_ROWS,
+    Learn,
+    Nothing,
+    Policy,
+    Predict,
+    Rollback,
+    content,
+    kind_of,
+    read,
+)  # fmt: skip
+from .responses import JSONContent, Problem, encode, guarded, json_response, unrouted
+from .rights import Tokens
 from .rows import check_names, gaps_of
 from .store import Store
+from .tables import TABLES
 from .watch import StatusPage
 
 with needs("serve"):
@@ -33,9 +51,9 @@ with needs("serve"):
     from starlette.responses import Response
     from starlette.routing import Route
 
+BYTES = b"application/octet-stream"  # the type of a model file
 PREDICTION_SECONDS = 30.0  # that a prediction may take
 SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
-HEALTH_SECONDS = 0.02  # seconds that /health waits for the store; after that it says what it knows
 
 
 class Application:
@@ -44,6 +62,7 @@ class Application:
     Parameters
     ----------
     store : Store
+    tokens : Tokens or None
     body, rows : int
         Most bytes and rows of a request.
     seconds : float
@@ -55,98 +74,133 @@ class Application:
     def __init__(
         self,
         store: Store,
+        tokens: Tokens | None = None,
         body: int = MAX_BODY_BYTES,
         rows: int = MAX_ROWS,
         seconds: float = PREDICTION_SECONDS,
         opened: bool = False,
     ):
-        self.store, self.body, self.rows, self.seconds, self.opened = store, body, rows, seconds, opened
+        self.store, self.tokens, self.body, self.rows = store, tokens, body, rows
+        self.seconds, self.opened = seconds, opened
         self.desk = Desk(store, opened)
-        self._health = {"status": "ok", "problems": {}}  # as it was known last
-        self.counts: dict[Any, int] = {}
-        self.times = {"predict": Times(), "learn": Times()}
-        self.watch = StatusPage(store)
+        self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # as it was known last
+        self.measured = Metrics(store.learners, self.desk.waiting_rows)
+        self.recent = {"predict": Recent(), "learn": Recent()}
+        self.watch = StatusPage(store, self.recent)
         self._predict = msgspec.json.Decoder(Predict)
         self._learn = msgspec.json.Decoder(Learn)
         self._rollback = msgspec.json.Decoder(Rollback)
+        self._policy = msgspec.json.Decoder(Policy)
         self._nothing = msgspec.json.Decoder(Nothing)
 
     def routes(self) -> list[Route]:
-        """Paths and what answers them; :class:`Front` sees to ``predict`` and ``learn`` by itself."""
-        listed: list[tuple[str, Callable[[Request], Awaitable[Response]], str]] = [
-            ("/models/{name}/predict", self.not_here, "POST"),
-            ("/models/{name}/learn", self.not_here, "POST"),
-            ("/models/{name}/promote", self.promote, "POST"),
-            ("/models/{name}/rollback", self.rollback, "POST"),
-            ("/models/{name}/acknowledge", self.acknowledge, "POST"),
-            ("/models/{name}", self.model, "GET"),
-            ("/models", self.models, "GET"),
-            ("/metrics", self.metrics, "GET"),
-            ("/health", self.health, "GET"),
-            ("/live", self.live, "GET"),
-            ("/ready", self.ready, "GET"),
-            ("/events", self.watch.events, "GET"),
-            ("/openapi.json", self.openapi, "GET"),
-            ("/", self.watch.page, "GET"),
+        """Paths, what answers them, and the right that it takes; :class:`Front` sees to ``predict`` and ``learn``."""
+        watch = self.watch
+        listed: list[tuple[str, Callable[[Request], Awaitable[Response]], str, str | None]] = [
+            ("/models/{name}/predict", self.not_here, "POST", "predict"),
+            ("/models/{name}/learn", self.not_here, "POST", "learn"),
+            ("/models/{name}/promote", self.promote, "POST", "operate"),
+            ("/models/{name}/rollback", self.rollback, "POST", "operate"),
+            ("/models/{name}/acknowledge", self.acknowledge, "POST", "operate"),
+            ("/models/{name}/policy", self.policy, "POST", "operate"),
+            ("/models/{name}/challenger", self.challenge, "PUT", "administer"),
+            ("/models/{name}/challenger", self.end_challenge, "DELETE", "administer"),
+            ("/models/{name}/column", self.column, "GET", None),
+            ("/models/{name}/file", self.download, "GET", "administer"),
+            ("/models/{name}", self.put, "PUT", "administer"),
+            ("/models/{name}", self.delete, "DELETE", "administer"),
+            ("/models/{name}", self.model, "GET", None),
+            ("/models", self.models, "GET", None),
+            ("/metrics", self.metrics, "GET", None),
+            ("/health", self.health, "GET", None),
+            ("/live", self.live, "GET", None),
+            ("/ready", self.ready, "GET", None),
+            ("/events", watch.events, "GET", None),
+            ("/openapi.json", self.openapi, "GET", None),
+            ("/", watch.page, "GET", None),
         ]
-        return [Route(path, guarded(answer), methods=[method]) for path, answer, method in listed]
+        return [Route(path, guarded(answer, right), methods=[method]) for path, answer, method, right in listed]
 
     def quick(self) -> dict[str, Any]:
         """What :class:`Front` answers by itself: the two paths that must be fast."""
-        return {"/predict": self.predict, "/learn": self.learn}
+        return {"predict": self.predict, "learn": self.learn}
+
+    def count(self, route: str, status: int) -> None:
+        """Count a response."""
+        self.measured.requests.labels(route, status).inc()
+
+    def _timed(self, call: str, started: float) -> None:
+        taken = time.perf_counter() - started
+        self.measured.seconds[call].observe(taken)
+        self.recent[call].add(taken)
 
     async def not_here(self, request: Request) -> Response:
         """``predict`` and ``learn`` reach the router only under a name that no model can have."""
         raise Problem(404, f"there is no model {request.path_params['name'][:80]!r}")
 
-    @answered("/models/{name}/predict")
-    async def predict(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
+    async def predict(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
         """Predictions by the readers' copy of the model."""
         started = time.perf_counter()
-        asked: Predict = await read(headers, receive, self._predict, self.body, self.rows)
         self._check_name(name)
+        asked: Predict = await self._rows(name, scope, headers, receive, self._predict)
         answer = await self._in_time(self.desk.ask(name, asked).future, receive)
-        self.times["predict"].add(time.perf_counter() - started)
-        return answer
+        self._timed("predict", started)
+        return JSONContent(answer)
+
+    async def _rows(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any) -> Any:
+        """The rows of a body, whatever its type."""
+        reader = TABLES.get(kind_of(headers))
+        if reader is None:
+            return await read(headers, receive, decoder, self.body, self.rows)
+        body, query = await content(headers, receive, self.body), parse_qs(scope["query_string"].decode("latin-1"))
+        if len(body) <= BYTES_PER_STEP:
+            return reader(body, decoder.type, query, self.rows)
+        return await self.desk.run(reader, body, decoder.type, query, self.rows)
 
     async def _in_time(self, future: asyncio.Future[Any], receive: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
+        loop, watching = asyncio.get_running_loop(), set[asyncio.Task[None]]()
+        watch = loop.call_later(
+            min(SECONDS_UNWATCHED, self.seconds),
+            lambda: watching.add(loop.create_task(self._watch(future, receive))),
+        )
         try:
-            done, _ = await asyncio.wait({future}, timeout=min(SECONDS_UNWATCHED, self.seconds))
-            if not done:
-                left: asyncio.Future[Any] = asyncio.ensure_future(_left(receive))
-                try:
-                    rest = max(0.0, self.seconds - SECONDS_UNWATCHED)
-                    done, _ = await asyncio.wait({future, left}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    left.cancel()
-            if future in done:
-                answer: bytes = future.result()
-                return answer
-            if done:
-                raise ClientDisconnect
-            message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
-            raise Problem(503, message, {"Retry-After": "1"})
+            answer: bytes = await future
+            return answer
         finally:
-            future.cancel()
+            watch.cancel()
+            for task in watching:
+                task.cancel()
 
-    @answered("/models/{name}/learn")
-    async def learn(self, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
+    async def _watch(self, future: asyncio.Future[Any], receive: Any) -> None:
+        """End the wait for an answer when there is nobody to get it, or time is over."""
+        try:
+            async with asyncio.timeout(max(0.0, self.seconds - SECONDS_UNWATCHED)):
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+            error: Exception = ClientDisconnect()
+        except TimeoutError:
+            message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
+            error = Problem(503, message, {"Retry-After": "1"})
+        if not future.done():
+            future.set_exception(error)
+
+    async def learn(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
         """Learn rows; they are in the log when the answer goes out."""
         started = time.perf_counter()
-        request: Learn = await read(headers, receive, self._learn, self.body, self.rows)
         self._check_name(name)
+        request: Learn = await self._rows(name, scope, headers, receive, self._learn)
         if request.rows is None and request.ids is None:
             raise Problem(422, "learn needs rows, or ids of rows that were predicted")
         future, warnings = await self.desk.run(self._learn_soon, name, request)
         answer = await asyncio.wrap_future(future)
-        self.times["learn"].add(time.perf_counter() - started)
-        content: dict[str, Any] = {"learned": answer.learned, "total": answer.total, "version": answer.version}
+        self._timed("learn", started)
+        found: dict[str, Any] = {"learned": answer.learned, "total": answer.total, "version": answer.version}
         if answer.repeated:
-            content["repeated"] = answer.repeated
+            found["repeated"] = answer.repeated
         if warnings:
-            content["warnings"] = warnings
-        return encode(content)
+            found["warnings"] = warnings
+        return JSONContent(encode(found))
 
     def _learn_soon(self, name: str, request: Learn) -> tuple[Any, list[str]]:
         """Check the rows and hand them to the learner; the future of its answer, and sentences about the rows."""
@@ -171,30 +225,98 @@ class Application:
         await self._body(request, self._nothing)
         return json_response({"acknowledged": await self._with(request, DurableLearner.acknowledge)})
 
+    async def policy(self, request: Request) -> Response:
+        """The share of the challenger, and when a former champion comes back by itself."""
+        asked: Policy = await self._body(request, self._policy)
+        await self._with(request, lambda learner: learner.set_policy(asked.share, asked.guard))
+        return json_response({"policy": {"share": asked.share, "guard": asked.guard}})
+
+    async def challenge(self, request: Request) -> Response:
+        """A model file becomes the challenger."""
+        model, _ = await self._model_file(request)
+        await self._changed(request, lambda learner: learner.challenge(model))
+        return json_response({"challenger": type(getattr(model, "model", model)).__name__})
+
+    async def end_challenge(self, request: Request) -> Response:
+        """No challenger any more."""
+        await self._with(request, lambda learner: learner.challenge(None))
+        return json_response({"challenger": None})
+
+    async def download(self, request: Request) -> Response:
+        """The file of the champion."""
+        found = await self._with(request, file_of)
+        name = f'attachment; filename="{request.path_params["name"]}.ks"'
+        return Response(found, media_type=BYTES.decode(), headers={"Content-Disposition": name})
+
+    async def put(self, request: Request) -> Response:
+        """A model file becomes a new model, or the champion of one that is there."""
+        model, columns = await self._model_file(request)
+        name = request.path_params["name"]
+        if name in self.store:
+            return json_response({"version": await self._changed(request, lambda learner: learner.replace(model))})
+        await to_thread.run_sync(self.store.create, name, model, columns)
+        return json_response({"version": 1}, 201)
+
+    async def delete(self, request: Request) -> Response:
+        """A model goes, with all that it has learned."""
+        name = request.path_params["name"]
+        self._check_name(name)
+        await to_thread.run_sync(self.store.delete, name)
+        return json_response({"deleted": name})
+
+    async def _model_file(self, request: Request) -> tuple[Any, list[str] | None]:
+        headers = dict(request.scope["headers"])
+        if kind_of(headers) != BYTES:
+            raise Problem(415, f"send a model file, with Content-Type: {BYTES.decode()}")
+        return await to_thread.run_sync(read_model, await content(headers, request.receive, self.body))
+
     async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
+        return json_response({"version": await self._changed(request, change)})
+
+    async def _changed(self, request: Request, change: Callable[[DurableLearner], Any]) -> Any:
         try:
-            return json_response({"version": await self._with(request, change)})
+            return await self._with(request, change)
         except ValueError as error:
             raise Problem(409, str(error)) from None
 
     async def models(self, request: Request) -> Response:
-        """All models; with its key, where a model is for one."""
-        awake = set(self.store.awake())
+        """The models that the token is for; of those in memory, how they do."""
+        grant, awake = request.scope["grant"], dict(self.store.learners())
         key = {name: {"key": text} for name, text in self.store.keys().items()}
-        found = [{"name": name, "awake": name in awake} | key.get(name, {}) for name in self.store.names()]
+        found = [
+            {"name": name, "awake": name in awake} | key.get(name, {}) | (awake[name].brief() if name in awake else {})
+            for name in self.store.names()
+            if grant.may(None, name)
+        ]
         return json_response({"models": found})
 
     async def model(self, request: Request) -> Response:
         """What a model is and how well it does."""
         return json_response({"name": request.path_params["name"]} | await self._with(request, DurableLearner.describe))
 
+    async def column(self, request: Request) -> Response:
+        """How the values of a column, which the query names, were distributed then and now."""
+        name = request.query_params.get("name", "")
+
+        def compared(learner: DurableLearner) -> Any:
+            samples = learner.samples
+            known = {str(column): column for column in samples.columns()}
+            known |= {text: i for i, text in enumerate(learner.view.columns or ()) if i in samples.columns()}
+            if name not in known:
+                raise Problem(404, f"there is no column {name[:80]!r}")
+            return samples.compare(known[name])
+
+        return json_response(await self._with(request, compared))
+
     async def health(self, request: Request) -> Response:
-        """Whether all is well; the problems are for clients with the token only."""
-        asked = asyncio.ensure_future(to_thread.run_sync(self.store.health))  # it may have to wait for a model to wake
-        if (await asyncio.wait({asked}, timeout=HEALTH_SECONDS))[0]:
-            self._health = asked.result()
-        about = self._health if request.scope["trusted"] else {"status": self._health["status"]}
-        return json_response(about, 200 if about["status"] == "ok" else 503)
+        """Whether all is well; the problems are for clients that may look at all models."""
+        self._health = self.store.health(wait=False) or self._health
+        about = self._health
+        if self.tokens is not None and self.tokens.problem is not None:
+            about = {"status": "degraded", "problems": about["problems"] | {"tokens": self.tokens.problem}}
+        grant = request.scope["grant"]
+        shown = about if grant is not None and grant.models is None else {"status": about["status"]}
+        return json_response(shown, 200 if about["status"] == "ok" else 503)
 
     async def live(self, request: Request) -> Response:
         """That the server answers."""
@@ -207,8 +329,9 @@ class Application:
 
     async def metrics(self, request: Request) -> Response:
         """Prometheus' text."""
-        text = await to_thread.run_sync(metrics_text, self.store, self.counts, self.times)
-        return Response(text, media_type="text/plain; version=0.0.4")
+        if request.scope["grant"].models is not None:
+            raise Problem(403, "this needs a token for all models")
+        return Response(await to_thread.run_sync(self.measured.text), media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
         """This interface, for programs."""
@@ -235,16 +358,10 @@ class Application:
             raise Problem(404, f"there is no model {name[:80]!r}")
 
 
-async def _left(receive: Any) -> None:
-    """Returns when the client has left."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 def make_app(
     store: Store,
     *,
-    token: str | None = None,
+    tokens: Tokens | None = None,
     local: bool = True,
     rate: float | None = None,
     **limits: Any,
@@ -255,8 +372,8 @@ def make_app(
     ----------
     store : Store
         It is closed when the server shuts down.
-    token : str, optional
-        What requests must bring, as ``Authorization: Bearer TOKEN``.
+    tokens : Tokens, optional
+        One of them must come with requests, as ``Authorization: Bearer TOKEN``.
     local : bool, default=True
         Without a token, answer only requests to localhost.
     rate : float, optional
@@ -272,9 +389,8 @@ def make_app(
         application.desk.close()
         await to_thread.run_sync(store.close)
 
-    application = Application(store, **limits)
+    application = Application(store, tokens, **limits)
     app = Starlette(routes=application.routes(), lifespan=life, exception_handlers={HTTPException: unrouted})
-    secret = None if token is None else token.encode()
-    front = Front(app, secret, local and token is None, Rates(rate), application.quick(), application.counts)
+    front = Front(app, tokens, local and tokens is None, Rates(rate), application.quick(), application.count)
     front.closing = application.watch.closing
     return front

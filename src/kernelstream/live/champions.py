@@ -16,10 +16,13 @@ from typing import Any
 
 from .. import model_io
 from .answers import Learned
+from .clock import Clock
 from .log import Log
+from .samples import Samples
 from .scores import Scores, task_of
 
 VERSIONS = 5  # former champions that are kept
+GUARD_ROWS = 500  # rows after which a new champion is held against the former one
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -60,10 +63,15 @@ class Champions:
         self._ids: OrderedDict[Any, None] = OrderedDict()  # of rows that have been learned
         self.version, self.total = 1, 0
         self.columns: list[str] | None = None
+        self.samples = Samples()
+        self.clock = Clock()
         self.positions: dict[str, int | str] = {}  # how far the sources have been read
         self._moved = False  # since the latest snapshot
         self.challenger: ScoredModel | None = None
         self.against: Scores | None = None  # of the champion, since the challenger came
+        self.on_probation = False  # whether the challenger is the former champion
+        self.policy: dict[str, float | None] = {"share": 0.0, "guard": None}
+        self.rollbacks = 0  # by the guard
         self.retired: list[dict[str, int]] = []
         self._stale = True  # whether the readers' copy is out of date
         self._example: Any = None  # a row that was learned
@@ -91,6 +99,7 @@ class Champions:
             if self.challenger is not None:
                 self._learn_challenger(X, y)
             self.total += n
+            self.samples.add(X)
             self._stale, self._example = True, X[-1:]
         if ids is not None:
             self._learned(ids)
@@ -118,11 +127,17 @@ class Champions:
                 self._waiting.pop(name, None)
 
     def _challenge(self, content: bytes) -> None:
-        self.challenger = self.against = None
+        self.challenger, self.against, self.on_probation = None, None, False
         if content:
-            model = model_io.load(io.BytesIO(content))
-            self.challenger = ScoredModel(model, Scores(task_of(model)))
-            self.against = Scores(self.champion.scores.task)
+            self._compare(model_io.load(io.BytesIO(content)))
+        self._stale = True
+
+    def _compare(self, model: Any) -> None:
+        """From now on a model learns the same rows, and both are scored on them."""
+        self.challenger, self.against = ScoredModel(model, Scores(task_of(model))), Scores(self.champion.scores.task)
+
+    def _set_policy(self, policy: dict[str, float | None]) -> None:
+        self.policy, self._stale = policy, True
 
     def _version_file(self, version: int) -> Path:
         return self.folder / f"version-{version:06d}.ks"
@@ -145,14 +160,30 @@ class Champions:
         if not self._version_file(self.version).exists():  # in a replay, if it was removed
             self._retire()
         self.retired = [*self.retired, {"version": self.version, "rows": self.total}][-VERSIONS:]
-        self.champion, self.challenger, self.against = seat, None, None
+        self.champion, self.challenger, self.against, self.on_probation = seat, None, None, False
         self.version += 1
         self._stale = True
         return self.version
 
-    def _promote(self) -> int:
+    def _promote(self, back: bool = False) -> int:
+        """The challenger becomes the champion; a guarded one is held against the former, unless that comes back."""
         assert self.challenger is not None
-        return self._succeed(self.challenger)
+        former = self.champion
+        version = self._succeed(self.challenger)
+        if back:
+            self.rollbacks += 1
+        elif self.policy["guard"] is not None:
+            self._compare(former.model)
+            self.on_probation = True
+        return version
+
+    def _guard_speaks(self) -> bool:
+        """Whether the champion does so much worse than the former one, on the same rows, that it must go."""
+        guard, own, former = self.policy["guard"], self.against, self.challenger
+        if guard is None or not self.on_probation or own is None or former is None or own.rows < GUARD_ROWS:
+            return False
+        mine, others = own.recent_loss(), former.scores.recent_loss()
+        return mine is not None and others is not None and not mine <= guard * others
 
     def _rollback(self, to: int) -> int:
         model, notes = model_io.read(self._version_file(to))

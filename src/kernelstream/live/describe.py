@@ -39,6 +39,12 @@ class Described(Writer):
         then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
         return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
 
+    def brief(self) -> dict[str, Any]:
+        """A few facts, for a list of many learners."""
+        scores = self.champion.scores.summary()
+        about = {"rows": self.total, "rows_per_second": self.rows_per_second(), "version": self.version}
+        return about | {"metric": scores["metric"], "recent": scores["recent"], "status": self.health()["status"]}
+
     def describe(self) -> dict[str, Any]:
         """What the learner is and how well it does, as numbers, strings, lists and dicts."""
         view, champion = self._view, self.champion
@@ -54,11 +60,12 @@ class Described(Writer):
             "versions": list(self.retired),
             "columns": None if columns is None else list(columns),
             "kinds": kinds,
-            "wrong_cells": _wrong(view.model),
+            "wrong_cells": wrong_cells(view.model),
             "width": getattr(inner, "n_features_in_", None),
             "classes": _plain(getattr(inner, "classes_", None)),
             "members": _members(inner),
             "relevance": self._known_relevance(view.model),
+            "policy": dict(self.policy),
             "drift": champion.scores.marks,
             "scores": champion.scores.summary(),
             "challenger": None,
@@ -71,6 +78,7 @@ class Described(Writer):
                 "scores": rival.scores.summary(),
                 "champion": against.summary(),
                 "failures": rival.failures,
+                "former": self.on_probation,
             }
         return about
 
@@ -94,7 +102,7 @@ class Described(Writer):
         self._finder = None
 
 
-def _wrong(model: Any) -> dict[str, int] | None:
+def wrong_cells(model: Any) -> dict[str, int] | None:
     """Cells that were taken as missing because they did not fit their column's kind, by column."""
     encoder = encoder_of(model)
     return None if encoder is None else {name: count for name, (count, _) in encoder.wrong_.items()}

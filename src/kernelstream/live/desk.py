@@ -36,33 +36,32 @@ class Asked:
     future: asyncio.Future[bytes]
     view: View | None = None  # the model that answers all of it
     at: int = 0  # rows answered
-    parts: dict[str, list[bytes]] = field(default_factory=dict)  # lists in JSON, without their brackets
-    gaps: Gaps = field(default_factory=lambda: Gaps([], []))
-    strange: dict[str, None] = field(default_factory=dict)  # columns that the model does not know
+    whole: dict[str, Any] = field(default_factory=dict)  # the answer, where all rows were answered in one turn
+    parts: dict[str, list[bytes]] = field(default_factory=dict)  # else lists in JSON, without their brackets
+    gaps: Gaps = field(default_factory=Gaps)
     kept: list[Any] = field(default_factory=list)  # rows that wait for their targets
 
     def take(self, part: dict[str, Any], gaps: Gaps, rows: int) -> None:
         """The answer for the next rows."""
-        for name, value in part.items():
-            self.parts.setdefault(name, []).append(encode(value)[1:-1])
-        self.gaps.missing += [(i + self.at, name) for i, name in gaps.missing]
-        self.gaps.wrong += [(i + self.at, name, value) for i, name, value in gaps.wrong]
+        if rows == len(self.request.rows):
+            self.whole, self.gaps = part, gaps
+        else:
+            for name, value in part.items():
+                self.parts.setdefault(name, []).append(encode(value)[1:-1])
+            self.gaps.extend(gaps, self.at)
         self.at += rows
 
     def answer(self) -> bytes:
         """The whole answer as JSON."""
         view: Any = self.view
-        lists = self.parts or {"predictions": []}
-        more: dict[str, Any] = {"version": view.version}
-        if "probabilities" in lists:
-            more = {"classes": np.asarray(view.model.classes_)} | more
-        warnings = self.gaps.warnings()
-        if self.strange:
-            names = ", ".join(map(repr, list(self.strange)[:5])) + (", ..." if len(self.strange) > 5 else "")
-            warnings.append(f"columns that the model does not know are left out: {names}")
-        if warnings:
+        more: dict[str, Any] = {"version": view.version} | ({"challenger": True} if view.challenger else {})
+        if "probabilities" in self.whole or "probabilities" in self.parts:
+            more = {"classes": view.classes} | more
+        if warnings := self.gaps.warnings():
             more["warnings"] = warnings
-        found = [b'"' + name.encode() + b'":[' + b",".join(parts) + b"]" for name, parts in lists.items()]
+        if not self.parts:
+            return encode((self.whole or {"predictions": []}) | more)
+        found = [b'"' + name.encode() + b'":[' + b",".join(parts) + b"]" for name, parts in self.parts.items()]
         return b"{" + b",".join([*found, encode(more)[1:]])
 
 
@@ -80,7 +79,7 @@ class Line:
     def next(self) -> list[Asked]:
         """Requests whose rows are answered in the next turn, in one call; a long one, alone, every second turn."""
         for waiting in (self.new, self.begun):
-            for asked in [one for one in waiting if one.future.cancelled()]:  # nobody waits for it any more
+            for asked in [one for one in waiting if one.future.done()]:  # nobody waits for it any more
                 waiting.remove(asked)
                 self.rows -= len(asked.request.rows) - asked.at
         self.last_new = bool(self.new) and not (self.begun and self.last_new)
@@ -138,6 +137,11 @@ class Desk:
             self.pool.submit(self._turn, name, line)
         return asked
 
+    def waiting_rows(self) -> int:
+        """Rows that wait, of all models."""
+        with self._lock:
+            return sum(line.rows for line in self._lines.values())
+
     def close(self) -> None:
         """Let the threads end."""
         self.pool.shutdown(wait=False, cancel_futures=True)
@@ -171,62 +175,41 @@ class Desk:
 
     def _answer(self, learner: DurableLearner, batch: list[Asked], most: int) -> list[tuple[Asked, bytes | Exception]]:
         """Answer the next rows of some requests; returns those that are answered, or failed."""
-        done: list[tuple[Asked, bytes | Exception]] = []
-        ready: list[tuple[Asked, Any, Gaps, int]] = []
-        view = learner.view
+        groups: dict[int, list[Asked]] = {}
         for asked in batch:
-            try:
-                ready.append((asked, *self._prepared(view, asked, most)))
-            except Exception as error:
-                done.append((asked, error.moved(asked.at) if isinstance(error, RowError) else error))
-        for group in [ready] if len(ready) > 1 and all(one[3] for one in ready) else [[one] for one in ready]:
-            try:
-                self._together(group)
-            except Exception as error:
-                if len(group) == 1:
-                    done.append((group[0][0], error))
-                    continue
-                for one in group:  # the fault of one is not that of the others
-                    try:
-                        self._together([one])
-                    except Exception as own:
-                        done.append((one[0], own))
-        failed = {asked for asked, _ in done}
-        for asked in batch:
-            if asked not in failed and asked.at == len(asked.request.rows):
-                done.append((asked, self._finished(learner, asked)))
-        return done
+            asked.view = asked.view or learner.next_view()
+            groups.setdefault(id(asked.view), []).append(asked)
+        if len(groups) > 1:
+            return [found for group in groups.values() for found in self._answer(learner, group, most)]
+        try:
+            self._together(batch, most)
+        except Exception as error:
+            if len(batch) == 1:
+                return [(batch[0], error.moved(batch[0].at) if isinstance(error, RowError) else error)]
+            return [
+                found for asked in batch for found in self._answer(learner, [asked], most)
+            ]  # it is the fault of one
+        return [(asked, self._finished(learner, asked)) for asked in batch if asked.at == len(asked.request.rows)]
 
-    def _prepared(self, now: View, asked: Asked, most: int) -> tuple[Any, Gaps, int]:
-        """The next rows of a request as the model takes them, their gaps, and how many they are."""
-        if asked.view is None:
-            asked.view = now
+    def _together(self, batch: list[Asked], most: int) -> None:
+        """Answer the next rows of some requests by one call of the model; only one alone may have more of them."""
+        view: Any = batch[0].view  # and that of the others
+        tables = [asked.request.rows[asked.at : asked.at + most] for asked in batch]
+        for asked in batch:
             if asked.request.ids is not None:
                 _checked_ids(asked.request.ids, len(asked.request.rows))
-        view, rows = asked.view, asked.request.rows[asked.at : asked.at + most]
-        asked.strange |= dict.fromkeys(check_names(rows, view.model, view.columns, self.opened))
+        rows = tables[0] if len(tables) == 1 else [row for table in tables for row in table]
+        strange = check_names(rows, view.model, view.columns, self.opened)
         X = as_rows(rows, view.model, view.columns)
         gaps = gaps_of(X, view.model)
-        if asked.request.ids is not None:
-            asked.kept.append(X)
-        return X, gaps, len(rows)
-
-    @staticmethod
-    def _together(group: list[tuple[Asked, Any, Gaps, int]]) -> None:
-        """Answer the rows of some requests by one call of the model."""
-        view: Any = group[0][0].view
-        if group[0][3] == 0:
-            return
-        tables, offset, gaps = [one[1] for one in group], 0, Gaps([], [])
-        for _, _, own, n in group:
-            gaps.missing += [(i + offset, name) for i, name in own.missing]
-            gaps.wrong += [(i + offset, name, value) for i, name, value in own.wrong]
-            offset += n
-        X = tables[0] if len(tables) == 1 else _joined(tables)
-        answer, start = predictions(view, X, gaps), 0
-        for asked, _, own, n in group:
-            asked.take({name: value[start : start + n] for name, value in answer.items()}, own, n)
-            start += n
+        answer = {name: _listed(part) for name, part in predictions(view, X, gaps).items()} if rows else {}
+        gaps.strange, start = strange, 0
+        for asked, table in zip(batch, tables):
+            stop = start + len(table)
+            if asked.request.ids is not None:
+                asked.kept.append(X[start:stop])
+            asked.take({name: value[start:stop] for name, value in answer.items()}, gaps.part(start, stop), len(table))
+            start = stop
 
     @staticmethod
     def _finished(learner: DurableLearner, asked: Asked) -> bytes | Exception:
@@ -243,6 +226,10 @@ def _joined(tables: list[Any]) -> Any:
     if not tables or isinstance(tables[0], list):
         return [row for table in tables for row in table]
     return np.concatenate(tables)
+
+
+def _listed(part: Any) -> Any:
+    return part.tolist() if isinstance(part, np.ndarray) else part
 
 
 def _settle(done: list[tuple[Asked, bytes | Exception]]) -> None:

@@ -1,19 +1,26 @@
-"""What every request passes first: the checks of token, host and rate, and the count of the responses."""
+"""What every request passes first: the checks of token, host and rate, its id, and the count of the responses."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
+import logging
 import math
+import random
+import re
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
-from .responses import Problem, problem_response
+from .logs import REQUEST
+from .logs import requests as logger
+from .responses import Problem, check_right, error_response, problem_response
+from .rights import LOCAL_GRANT, Grant, Tokens
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 MAX_HEAD_BYTES = 1 << 16  # most bytes of path and headers
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/=+-]{1,128}\Z")  # that is taken from a client
 
 
 class Rates:
@@ -44,66 +51,78 @@ class Rates:
 
 
 class Front:
-    """Checks token, host and rate of every request, and counts the responses.
+    """Checks token, host and rate of every request, gives it an id, and counts and logs the responses.
 
     Parameters
     ----------
     app : ASGI application
-    token : bytes or None
-        What every request must bring, except those for the page and for the state of the server.
+    tokens : Tokens or None
+        One of them must come with every request, except those for the page and for the state of the server.
     local : bool
         Answer only requests that name this machine as their host, so that a page of another site cannot reach a server
         without a token under a host name of its own (DNS rebinding).
     rates : Rates
     quick : dict
-        Last part of a path below ``/models/NAME`` to the coroutine that answers it, without a router.
-    counts : dict
-        ``(route, status)`` to the number of responses; counted here.
+        Last part of a path below ``/models/NAME``, which is a right as well, to the coroutine that answers it, without
+        a router.
+    count : callable
+        Is told the route and the status of every response.
     """
 
     OPEN = ("/", "/health", "/live", "/ready")
     closing: asyncio.Event
 
     def __init__(
-        self, app: Any, token: bytes | None, local: bool, rates: Rates, quick: dict[str, Any], counts: dict[Any, int]
-    ):
-        self.app, self.token, self.local, self.rates = app, token, local, rates
-        self.quick, self.counts = quick, counts
+        self, app: Any, tokens: Tokens | None, local: bool, rates: Rates, quick: dict[str, Any],
+        count: Callable[[str, int], Any],
+    ):  # fmt: skip
+        self.app, self.tokens, self.local, self.rates = app, tokens, local, rates
+        self.quick, self.count = quick, count
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
+        headers, started, status = dict(scope["headers"]), time.perf_counter(), 0
+        name = headers.get(b"x-request-id", b"")
+        if not REQUEST_ID.match(name):
+            name = b"%016x" % random.getrandbits(64)
+        REQUEST.set(name.decode())
+
+        async def counted(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", name)]
+                self.count(scope.get("quick") or getattr(scope.get("route"), "path", "other"), status)
+            await send(message)
+
         try:
-            await self._answer(scope, headers, receive, send)
+            await self._answer(scope, headers, receive, counted)
         except asyncio.CancelledError:  # the server shuts down and waits no longer
             problem = Problem(503, "the server shuts down: what it has not answered may or may not have been learned")
             with contextlib.suppress(RuntimeError):  # the response has begun
-                await problem_response(problem)(scope, receive, send)
+                await problem_response(problem)(scope, receive, counted)
+        if logger.isEnabledFor(logging.INFO):
+            facts = {"method": scope["method"], "path": scope["path"], "status": status}
+            facts |= {"seconds": round(time.perf_counter() - started, 6), "client": (scope.get("client") or [None])[0]}
+            logger.info("%s %s: %d", scope["method"], scope["path"], status, extra=facts)
 
     async def _answer(self, scope: Any, headers: dict[bytes, bytes], receive: Any, send: Any) -> None:
+        path = scope["path"]
+        last = path[path.rfind("/") + 1 :]
+        quick = self.quick.get(last) if scope["method"] == "POST" else None
         try:
             self._admit(scope, headers)
-        except Problem as problem:
-            self._count(scope, problem.status)
-            await problem_response(problem)(scope, receive, send)
-            return
-
-        path = scope["path"]
-        quick = self.quick.get(path[path.rfind("/") :]) if scope["method"] == "POST" else None
-        if quick is not None and path.startswith("/models/") and path.count("/") == 3:  # no router needed
-            response = await quick(path.split("/")[2], headers, receive)
-            self.counts[quick.route, response.status_code] = self.counts.get((quick.route, response.status_code), 0) + 1
-            await response(scope, receive, send)
-            return
-
-        async def counted(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                self._count(scope, message["status"])
-            await send(message)
-
-        await self.app(scope, receive, counted)
+            if quick is None or not path.startswith("/models/") or path.count("/") != 3:
+                response = self.app
+            else:  # no router needed
+                scope["quick"], name = f"/models/{{name}}/{last}", path.split("/")[2]
+                check_right(scope["grant"], last, name)
+                response = await quick(name, scope, headers, receive)
+        except Exception as error:
+            response = error_response(error, path)
+        await response(scope, receive, send)
 
     def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:
         if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > MAX_HEAD_BYTES:
@@ -115,16 +134,12 @@ class Front:
         wait = self.rates.wait((scope.get("client") or ("", 0))[0])
         if wait:
             raise Problem(429, "too many requests", {"Retry-After": str(max(1, math.ceil(wait)))})
-        scope["trusted"] = self._trusts(headers)
-        if not scope["trusted"] and scope["path"] not in self.OPEN:
+        scope["grant"] = self._grant(headers)
+        if scope["grant"] is None and scope["path"] not in self.OPEN:
             raise Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
 
-    def _trusts(self, headers: dict[bytes, bytes]) -> bool:
-        if self.token is None:
-            return True
+    def _grant(self, headers: dict[bytes, bytes]) -> Grant | None:
+        if self.tokens is None:
+            return LOCAL_GRANT
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        return hmac.compare_digest(given.strip(), self.token) and kind.lower() == b"bearer"
-
-    def _count(self, scope: Any, status: int) -> None:
-        route = getattr(scope.get("route"), "path", "other")
-        self.counts[route, status] = self.counts.get((route, status), 0) + 1
+        return self.tokens.grant(given.strip()) if kind.lower() == b"bearer" else None

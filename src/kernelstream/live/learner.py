@@ -94,7 +94,7 @@ class DurableLearner(Described):
     ):
         if isinstance(snapshot_rows, bool) or not isinstance(snapshot_rows, (int, np.integer)) or snapshot_rows < 1:
             raise ValueError(f"snapshot_rows must be an integer >= 1, got {snapshot_rows!r}")
-        path = Path(folder)
+        path, self._turn = Path(folder), 0.0
         super().__init__(path, Log(folder, flush), int(remember), int(snapshot_rows), swap_ms / 1000)
         path.mkdir(parents=True, exist_ok=True)
         self._lock = _own(self.folder)
@@ -111,6 +111,17 @@ class DurableLearner(Described):
     def view(self) -> View:
         """The model as readers see it."""
         return self._view
+
+    def next_view(self) -> View:
+        """Who answers the next request: the challenger, where the policy gives it a share and it is its turn."""
+        rival = self._rival_view
+        if rival is None:
+            return self._view
+        self._turn += self.policy["share"] or 0.0
+        if self._turn < 1.0:
+            return self._view
+        self._turn -= 1.0
+        return rival
 
     @property
     def model(self) -> Any:
@@ -232,9 +243,35 @@ class DurableLearner(Described):
 
     def promote(self) -> int:
         """The challenger becomes the champion; returns the new version. The champion so far can be called back."""
-        call = Call(records.pack(records.PROMOTE, {}), self._promote, before=self._before_promote)
-        call.after = lambda: self._snapshot(wait=True)
-        return self._send(call).result()
+        return self._send(self._promotion()).result()
+
+    def replace(self, model: Any) -> int:
+        """Another model becomes the champion; returns the new version. The champion so far can be called back."""
+        width, now = (getattr(one, "n_features_in_", None) for one in (model, self._view.model))
+        if width is not None and now is not None and width != now:
+            raise ValueError(f"this model has {width} columns, and the one that it would replace {now}")
+        self.challenge(model)
+        return self.promote()
+
+    def set_policy(self, share: float = 0.0, guard: float | None = None) -> None:
+        """How challengers and new champions are treated, from now on and after a restart.
+
+        Parameters
+        ----------
+        share : float, default=0
+            Part of the requests for predictions that the challenger answers, 0 to 1.
+        guard : float, optional
+            When a challenger is promoted, the champion so far goes on learning as its challenger; should the log-loss
+            (of a regression, the squared error) of the new champion on the last 1,000 rows be more than ``guard``
+            times that of the former one, after at least 500 rows, the former one becomes the champion again by itself.
+        """
+        if isinstance(share, bool) or not 0.0 <= share <= 1.0:
+            raise ValueError(f"share must be a number from 0 to 1, got {share!r}")
+        if guard is not None and not 1.0 <= guard < float("inf"):
+            raise ValueError(f"guard must be a number >= 1 or None, got {guard!r}")
+        policy = {"share": share, "guard": guard}
+        self._send(Call(records.pack(records.POLICY, policy), lambda: self._set_policy(policy))).result()
+        self.latest()
 
     def rollback(self, to: int | None = None) -> int:
         """A former champion, as it was when it was replaced, becomes the champion again; returns the new version.

@@ -76,6 +76,8 @@ class Log:
         Number of the record to come by the mark; None where there is no mark that can be read.
     torn : int
         Bytes of records cut off at the end of a file.
+    syncs, sync_seconds : int and float
+        How often something was forced to the disk, and how long that took in all.
     """
 
     def __init__(self, folder: str | os.PathLike[str], flush: str | float = "each"):
@@ -89,12 +91,21 @@ class Log:
         self._place = 0  # in the mark
         self._size = 0
         self._unsynced_since: float | None = None
+        self.syncs, self.sync_seconds = 0, 0.0
 
     # ---------------------------------------------------------------- reading
     def files(self) -> list[tuple[int, Path]]:
         """Number of the first record, and path, of every file, in order."""
         found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
         return sorted(found)
+
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        found = 0
+        for _, path in self.files():
+            with contextlib.suppress(FileNotFoundError):  # it has just been dropped
+                found += path.stat().st_size
+        return found
 
     def read(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """Numbers and payloads of all records from number ``start`` on; another process may be appending meanwhile."""
@@ -294,9 +305,11 @@ class Log:
         while view:
             view = view[os.write(file, view) :]
 
-    @staticmethod
-    def _sync(file: int) -> None:
+    def _sync(self, file: int) -> None:
+        started = time.perf_counter()
         getattr(os, "fdatasync", os.fsync)(file)
+        self.syncs += 1
+        self.sync_seconds += time.perf_counter() - started
 
 
 def _packed(payload: bytes, number: int) -> bytes:

@@ -39,8 +39,9 @@ def predictions(view: View, X: Any, gaps: Gaps) -> dict[str, Any]:
         else:
             answer = {"predictions": model.predict(X)}
         if "predict_set" in view.extras:
-            labels = np.asarray(model.classes_)
-            answer["sets"] = [labels[row].tolist() for row in np.asarray(model.predict_set(X), bool)]
+            labels, sets_of = np.asarray(model.classes_).tolist(), getattr(model, "_sets_of", None)
+            held = model.predict_set(X) if sets_of is None else sets_of(answer["probabilities"])
+            answer["sets"] = [[label for label, there in zip(labels, row) if there] for row in held.tolist()]
     except NotFittedError:
         raise Problem(409, "the model has not learned a row yet") from None
     return answer

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK = b"L", b"V", b"C", b"P", b"R"
-FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: set(),
-                                 ROLLBACK: {"to"}}  # fmt: skip
+LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK, POLICY = b"L", b"V", b"C", b"P", b"R", b"S"
+FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: {"back"},
+                                 ROLLBACK: {"to"}, POLICY: {"share", "guard"}}  # fmt: skip
 
 ROWS_PER_STEP = 256  # rows that are written in one step
 

@@ -50,11 +50,33 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
     """An empty object."""
 
 
+class Policy(msgspec.Struct, forbid_unknown_fields=True):
+    """What part of the requests the challenger answers, and when a former champion comes back by itself."""
+
+    share: float = 0.0
+    guard: float | None = None
+
+
 async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int = MAX_ROWS) -> Any:
-    """The body of a request, of at most ``most`` bytes and ``rows`` rows, decoded."""
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind != b"application/json":  # which a page of another site cannot send without being asked
+    """The JSON body of a request, of at most ``most`` bytes and ``rows`` rows, decoded."""
+    if kind_of(headers) != b"application/json":  # which a page of another site cannot send without being asked
         raise Problem(415, "send JSON, with Content-Type: application/json")
+    body = await content(headers, receive, most) or b"{}"
+    if len(body) > BYTES_PER_STEP and decoder.type in (Predict, Learn):
+        return await to_thread.run_sync(decoded, body, lambda text: in_slices(text, decoder.type, rows))
+    asked = decoded(body, decoder.decode)
+    if len(getattr(asked, "rows", None) or ()) > rows:
+        raise too_many(rows)
+    return asked
+
+
+def kind_of(headers: dict[bytes, bytes]) -> bytes:
+    """The type of a body, without parameters."""
+    return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+
+
+async def content(headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
+    """The bytes of a body, of which there are at most ``most``."""
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise Problem(415, "send the body as it is, without Content-Encoding")
     length = headers.get(b"content-length", b"0")
@@ -62,17 +84,11 @@ async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: in
         raise Problem(413, f"a body has at most {most:,} bytes")
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            body = await _received(receive, most)
+            return await _received(receive, most)
     except TimeoutError:
         raise Problem(
             408, f"the body did not arrive within {BODY_SECONDS:g} seconds", {"Connection": "close"}
         ) from None
-    if len(body) > BYTES_PER_STEP and decoder.type in (Predict, Learn):
-        return await to_thread.run_sync(_decoded, body, lambda text: in_slices(text, decoder.type, rows))
-    asked = _decoded(body, decoder.decode)
-    if len(getattr(asked, "rows", None) or ()) > rows:
-        raise _too_many(rows)
-    return asked
 
 
 async def _received(receive: Any, most: int) -> bytes:
@@ -86,10 +102,10 @@ async def _received(receive: Any, most: int) -> bytes:
         if size > most:
             raise Problem(413, f"a body has at most {most:,} bytes")
         more = message.get("more_body", False)
-    return b"".join(parts) or b"{}"
+    return b"".join(parts)
 
 
-def _decoded(body: bytes, decode: Any) -> Any:
+def decoded(body: bytes, decode: Any) -> Any:
     try:
         return decode(body)
     except msgspec.ValidationError as error:
@@ -98,7 +114,7 @@ def _decoded(body: bytes, decode: Any) -> Any:
         raise Problem(400, f"the body is not JSON: {error}") from None
 
 
-def _too_many(rows: int) -> Problem:
+def too_many(rows: int) -> Problem:
     return Problem(413, f"a request has at most {rows:,} rows: send them in several requests")
 
 
@@ -163,7 +179,7 @@ def _items(body: bytes, at: int, decoder: Any, most: int) -> tuple[list[Any], in
             raise msgspec.DecodeError(f"a list of plain values, or of rows of them, is expected (byte {at})")
         found += decoder.decode(b"[" + some[0] + b"]")
         if len(found) > most:
-            raise _too_many(most)
+            raise too_many(most)
         at = end.end()
         if end[1] == b"]":
             return found, at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from ._extra import needs
 from .answers import Busy, StoreError, UnknownId
 from .log import LogError
+from .rights import Grant
 from .rows import RowError
 
 with needs("serve"):
@@ -34,8 +34,6 @@ class Problem(Exception):
 class JSONContent:
     """A response of JSON and nothing else: quicker to make than one of Starlette's."""
 
-    status_code = 200
-
     def __init__(self, content: bytes):
         self.content = content
 
@@ -46,33 +44,25 @@ class JSONContent:
         await send({"type": "http.response.body", "body": self.content})
 
 
-def answered(route: str) -> Any:
-    """Decorator of a method that makes JSON: what it returns becomes a response, and so do its errors."""
-
-    def made(method: Any) -> Any:
-        @functools.wraps(method)
-        async def answer(self: Any, name: str, headers: dict[bytes, bytes], receive: Any) -> Any:
-            try:
-                return JSONContent(await method(self, name, headers, receive))
-            except Exception as error:
-                return error_response(error, route)
-
-        answer.route = route  # type: ignore[attr-defined]
-        return answer
-
-    return made
-
-
-def guarded(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint whose errors become answers."""
+def guarded(
+    answer: Callable[[Request], Awaitable[Response]], right: str | None = None
+) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that needs a right for the model that its path names; its errors become answers."""
 
     async def endpoint(request: Request) -> Response:
         try:
+            check_right(request.scope["grant"], right, request.path_params.get("name"))
             return await answer(request)
         except Exception as error:
             return error_response(error, request.url.path)
 
     return endpoint
+
+
+def check_right(grant: Grant | None, right: str | None, name: str | None) -> None:
+    """Raise the problem of a request that a grant does not allow."""
+    if name is not None and (grant is None or not grant.may(right, name)):
+        raise Problem(403, f"this needs the right to {right or 'look at'} the model {name[:80]!r}")
 
 
 def error_response(error: Exception, path: str) -> Response:
@@ -94,7 +84,9 @@ def error_response(error: Exception, path: str) -> Response:
     if isinstance(error, MemoryError):
         return problem_response(Problem(503, "there is not enough memory for this request"))
     logger.error("a request to %s failed", path, exc_info=error)
-    return problem_response(Problem(500, "an error of the server; its log says which"))
+    return problem_response(
+        Problem(500, "an error of the server; its log has it under the X-Request-ID of this response")
+    )
 
 
 async def unrouted(request: Request, error: Any) -> Response:

@@ -6,7 +6,7 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -61,17 +61,18 @@ def known_columns(model: Any, columns: Sequence[str] | None) -> list[str] | None
     return list(columns) if encoder is None and columns is not None else encoder and list(encoder.kinds_)
 
 
-def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bool = False) -> list[str]:
+def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bool = False) -> list[tuple[int, str]]:
     """Raise a RowError where an object has a key that the model does not know.
 
     With ``opened`` such keys are allowed, as long as the model does not get more columns than its encoder takes;
-    they are returned.
+    they are returned, each with its row.
     """
     names, encoder = known_columns(model, columns), encoder_of(model)
     if names is None or not isinstance(rows, list):
         return []
     known: frozenset[str] = frozenset(names)
     new: dict[str, None] = {}
+    found: list[tuple[int, str]] = []
     for i, row in enumerate(rows):
         if isinstance(row, dict) and not row.keys() <= known:
             strange = [name for name in row if name not in known]
@@ -80,20 +81,37 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
                 message = f"row {i}: the model has no column {_shown(strange[0])}. {hint}"
                 raise RowError(message.rstrip(), i, strange[0])
             new |= dict.fromkeys(strange)
+            found += [(i, name) for name in strange]
             if encoder is not None and len(known) + len(new) > encoder.max_columns:
                 raise RowError(f"row {i} would bring the columns to more than {encoder.max_columns:,}", i, strange[0])
-    return list(new)
+    return found
 
 
 @dataclass
 class Gaps:
-    """Cells without a value that their column can use: (row, column) of missing ones, with the value of wrong ones."""
+    """Cells of rows that the model cannot use: (row, column), and the value of the wrong ones."""
 
-    missing: list[tuple[int, str]]
-    wrong: list[tuple[int, str, Any]]
+    missing: list[tuple[int, str]] = field(default_factory=list)
+    wrong: list[tuple[int, str, Any]] = field(default_factory=list)  # they do not fit their column's kind
+    strange: list[tuple[int, str]] = field(default_factory=list)  # of columns that the model does not know
+
+    def part(self, start: int, stop: int) -> Gaps:
+        """Those of some of the rows."""
+        if not (self.missing or self.wrong or self.strange):
+            return Gaps()
+        lists: Any = (self.missing, self.wrong, self.strange)
+        return Gaps(*([(i - start, *rest) for i, *rest in cells if start <= i < stop] for cells in lists))
+
+    def extend(self, others: Gaps, rows: int) -> None:
+        """Add those of rows that so many others come before."""
+        self.missing += [(i + rows, name) for i, name in others.missing]
+        self.wrong += [(i + rows, name, value) for i, name, value in others.wrong]
+        self.strange += [(i + rows, name) for i, name in others.strange]
 
     def warnings(self) -> list[str]:
         """Sentences about them."""
+        if not (self.missing or self.wrong or self.strange):
+            return []
         said = [
             f"row {i}, column {name!r}: {str(value)[:40]!r} is taken as missing" for i, name, value in self.wrong[:5]
         ]
@@ -105,12 +123,17 @@ class Gaps:
         counts = Counter(name for _, name in self.missing)
         for name, n in counts.most_common(5):
             said.append(f"column {name!r} is missing in row {first[name]}" + (f" and {n - 1} more" if n > 1 else ""))
-        return said + ([f"and {len(counts) - 5} more columns have gaps"] if len(counts) > 5 else [])
+        if len(counts) > 5:
+            said.append(f"and {len(counts) - 5} more columns have gaps")
+        if names := list(dict.fromkeys(name for _, name in self.strange)):
+            shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+            said.append(f"columns that the model does not know are left out: {shown}")
+        return said
 
 
 def gaps_of(rows: Any, model: Any) -> Gaps:
     """Cells that are missing, and those that do not fit their column's kind; RowError for a row of nothing else."""
-    found, encoder = Gaps([], []), encoder_of(model)
+    found, encoder = Gaps(), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found
     kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "text"]

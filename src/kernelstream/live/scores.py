@@ -197,6 +197,12 @@ class Scores:
                 about |= {"log_loss_whole": self.log_loss / self.rated, "log_loss_recent": _mean(self.last_log)}
         return about
 
+    def recent_loss(self) -> float | None:
+        """Log-loss of the last rows where there are probabilities, else their error."""
+        with self.lock:
+            self._count_kept()
+            return _mean(self.last_log or self.last)
+
     def picture(self) -> dict[str, Any]:
         """What the page draws."""
         with self.lock:

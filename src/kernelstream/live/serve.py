@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import Any
 from ._extra import needs
 from .app import make_app
 from .front import LOCAL, MAX_HEAD_BYTES
+from .rights import Tokens
 from .store import Store
 
 with needs("serve"):
@@ -28,20 +30,21 @@ class _Protocol(HttpToolsProtocol):
     limited in its other parser only.
     """
 
-    _head: int | None
-    _deadline: Any = None
+    _head: int | None = 0  # bytes of a head that has no end yet
+    _since = 0.0  # when it began
+    _check: Any = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._await_head()
+        self._since = self.loop.time()
+        self._check = self.loop.call_later(HEAD_SECONDS, self._check_head)
 
     def on_message_begin(self) -> None:
-        self._await_head()
+        self._head, self._since = 0, self.loop.time()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._head = None
-        self._deadline.cancel()
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
@@ -51,14 +54,16 @@ class _Protocol(HttpToolsProtocol):
             if self._head > MAX_HEAD_BYTES:
                 self.transport.close()
 
-    def _await_head(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._head = 0  # bytes of a head that has no end yet
-        self._deadline = self.loop.call_later(HEAD_SECONDS, self.timeout_keep_alive_handler)
+    def _check_head(self) -> None:
+        """Hang up if the head is late; one timer for a connection, set again when it is over, not with each request."""
+        late = 0.0 if self._head is None else self.loop.time() - self._since
+        if late >= HEAD_SECONDS:
+            self.timeout_keep_alive_handler()
+        else:
+            self._check = self.loop.call_later(HEAD_SECONDS - late, self._check_head)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._deadline.cancel()
+        self._check.cancel()
         super().connection_lost(exc)
 
 
@@ -79,8 +84,8 @@ class Server:
         The server closes it in the end.
     host, port
         Where to listen; port 0 takes any that is free.
-    token : str, optional
-        Needed unless ``host`` is this machine itself.
+    token_file : path, optional
+        With the tokens that requests must bring (:mod:`.rights`). Needed unless ``host`` is this machine itself.
     rate : float, optional
         Requests a second that one address may make.
     **limits
@@ -88,12 +93,16 @@ class Server:
     """
 
     def __init__(
-        self, store: Store, host: str = "127.0.0.1", port: int = 8000, token: str | None = None, **limits: Any
+        self,
+        store: Store,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        token_file: str | os.PathLike[str] | None = None,
+        **limits: Any,
     ):
-        if token is None and host not in LOCAL:
+        if token_file is None and host not in LOCAL:
             raise ValueError(f"a server that others can reach ({host}) needs a token: say which (--token-file)")
-        if token is not None and len(token) < 8:
-            raise ValueError("a token has at least 8 characters")
+        tokens = None if token_file is None else Tokens(token_file)
         self.store = store
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,10 +112,10 @@ class Server:
             self.socket.close()
             raise OSError(error.errno, f"{error.strerror} (port {port} of {host})") from None
         self.host, self.port = host, int(self.socket.getsockname()[1])
-        app = make_app(store, token=token, local=host in LOCAL, **limits)
+        app = make_app(store, tokens=tokens, local=host in LOCAL, **limits)
         config = uvicorn.Config(
-            app, http=_Protocol, ws="none", log_level="warning", access_log=False, server_header=False,
-            timeout_graceful_shutdown=2,
+            app, http=_Protocol, ws="none", log_config=None, access_log=False, server_header=False,
+            proxy_headers=False, timeout_graceful_shutdown=2,
         )  # fmt: skip
         self._server = _Uvicorn(config)
         self._thread: threading.Thread | None = None

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +17,16 @@ from .._files import sweep, write_atomic
 from . import records
 from .answers import StoreError
 from .champions import Champions, ScoredModel, logger
+from .clock import Clock
 from .copies import seeded
 from .log import Log
 from .losses import Gap, Losses
 from .rows import rows_learned
+from .samples import Samples
 from .scores import Scores, task_of
 
 SNAPSHOTS_KEPT = 2  # snapshots
+FORMAT_FILE, FORMAT = "format", 1  # of the folder; the number changes when an older version could not read it right
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
 _OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
@@ -33,24 +37,42 @@ def snapshots_in(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(match[1]), path) for path in folder.iterdir() if (match := _SNAPSHOT.match(path.name)))
 
 
+def check_format(folder: Path) -> None:
+    """Raise a StoreError where a folder was written by a version whose format is another."""
+    try:
+        found = (folder / FORMAT_FILE).read_text(encoding="ascii", errors="replace").strip()
+    except FileNotFoundError:  # nothing is there yet
+        return
+    if found != str(FORMAT):
+        raise StoreError(f"{folder} has the format {found[:20]!r}, and this version of kernelstream reads {FORMAT}")
+
+
 class Snapshots(Champions):
     """Champions that can be written to the disk as a whole and read back."""
 
     def __init__(self, folder: Path, log: Log, remembered: int):
         super().__init__(folder, log, remembered)
         self._since_snapshot = 0
+        self.snapshot_time = 0.0  # when the latest one was written
         self._saver: threading.Thread | None = None
+
+    @property
+    def rows_since_snapshot(self) -> int:
+        """Rows that a restart would have to learn again."""
+        return self._since_snapshot
 
     def _notes(self) -> dict[str, Any]:
         notes: dict[str, Any] = {
             "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
             "positions": self.positions, "retired": self.retired, "ids": list(self._ids),
+            "policy": self.policy, "rollbacks": self.rollbacks, "samples": self.samples.to_notes(),
+            "clock": self.clock.to_notes(),
             "scores": self.champion.scores.to_notes(),
         }  # fmt: skip
         if self.challenger is not None and self.against is not None:
             notes["challenger"] = {
                 "scores": self.challenger.scores.to_notes(), "failures": self.challenger.failures,
-                "against": self.against.to_notes(),
+                "against": self.against.to_notes(), "former": self.on_probation,
             }  # fmt: skip
         return notes
 
@@ -87,6 +109,7 @@ class Snapshots(Champions):
             self._complain("snapshot", str(error))
             raise
         self.problems.pop("snapshot", None)
+        self.snapshot_time = time.time()
         kept = [found for found, path in self._snapshots() if path not in self._unreadable][-SNAPSHOTS_KEPT:]
         for path in list(self.folder.iterdir()):
             match = _OWN.match(path.name)
@@ -109,6 +132,7 @@ class Snapshots(Champions):
         return snapshots_in(self.folder)
 
     def _recover(self, model: Any, columns: Sequence[str] | None) -> None:
+        check_format(self.folder)
         sweep(self.folder)
         self.losses = Losses(self.folder)
         self._unreadable: set[Path] = set()
@@ -137,6 +161,7 @@ class Snapshots(Champions):
         self.champion = ScoredModel(seat, Scores(task_of(seat)))
         self.total = rows_learned(seat)
         self.columns = None if columns is None else [str(name) for name in columns]
+        write_atomic(self.folder / FORMAT_FILE, b"%d\n" % FORMAT)
         self.log.open()
         self._snapshot(wait=True)
 
@@ -151,9 +176,11 @@ class Snapshots(Champions):
         if rival is not None:
             about = notes["challenger"]
             self.challenger = ScoredModel(rival, Scores.from_notes(about["scores"]), about["failures"])
-            self.against = Scores.from_notes(about["against"])
+            self.against, self.on_probation = Scores.from_notes(about["against"]), about["former"]
         self.version, self.total, self.columns = notes["version"], notes["total"], notes["columns"]
-        self.positions = notes["positions"]
+        self.positions, self.policy, self.rollbacks = notes["positions"], notes["policy"], notes["rollbacks"]
+        self.samples, self.clock = Samples.from_notes(notes["samples"]), Clock.from_notes(notes["clock"])
+        self.snapshot_time = path.stat().st_mtime
         self.retired, self._ids = notes["retired"], OrderedDict.fromkeys(notes["ids"])
 
     def _replay(self, start: int) -> None:
@@ -182,6 +209,7 @@ class Snapshots(Champions):
     def _acknowledge(self) -> int:
         calls = self.losses.acknowledge()
         self.problems.pop("lost", None)
+        self.problems.pop("rollback", None)
         return calls
 
     def _unpacked(self, number: int, payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
@@ -199,8 +227,10 @@ class Snapshots(Champions):
             elif kind == records.CHALLENGER:
                 self._challenge(bytes(content))
             elif kind == records.PROMOTE:
-                self._promote()
+                self._promote(header["back"])
             elif kind == records.ROLLBACK:
                 self._rollback(header["to"])
+            elif kind == records.POLICY:
+                self._set_policy({name: header[name] for name in ("share", "guard")})
         except (ValueError, OSError, ArithmeticError, TypeError) as error:  # it was refused then, too
             logger.warning("%s: record %d of the log is passed over: %s", self.folder, number, error)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from .learner import DurableLearner
 from .losses import Losses
 
 AWAKE = 256
+DELETED = ".deleted-"
 KEY = "key"  # file of a learner that holds the text it is for
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
@@ -58,7 +61,10 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._awake: OrderedDict[str, DurableLearner] = OrderedDict()
         self._users: dict[str, int] = {}
+        self._going: set[str] = set()  # those that are being deleted
         self._lock = threading.RLock()
+        for entry in self.folder.glob(f"{DELETED}*"):  # a deletion that did not come to its end
+            shutil.rmtree(entry, ignore_errors=True)
         found = [entry for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)]
         self._names = {entry.name for entry in found}
         self._keys = {entry.name: key for entry in found if (key := _key_of(entry)) is not None}
@@ -73,6 +79,11 @@ class Store:
         """Names of those in memory, the least recently used first."""
         with self._lock:
             return list(self._awake)
+
+    def learners(self) -> list[tuple[str, DurableLearner]]:
+        """Names and learners of those in memory."""
+        with self._lock:
+            return list(self._awake.items())
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -90,7 +101,7 @@ class Store:
         if not isinstance(name, str) or not NAME.match(name):
             raise ValueError(f"a name is 1 to 64 letters, digits, - and _, and starts with no sign; got {name!r:.80}")
         with self._lock:
-            if name in self._names:
+            if name in self._names or name in self._going:
                 raise ValueError(f"there is a learner named {name!r} already")
             if key is not None:
                 (self.folder / name).mkdir(exist_ok=True)
@@ -100,6 +111,26 @@ class Store:
             self._names.add(name)
             self._awake[name] = learner
             self._make_room(name)
+
+    def delete(self, name: str) -> None:
+        """Remove a learner and its folder for good, after the calls under way; KeyError for an unknown name."""
+        with self._lock:
+            self._names.remove(name)
+            self._going.add(name)
+            learner = self._awake.pop(name, None)
+            self._asleep.pop(name, None)
+            self._keys.pop(name, None)
+        try:
+            while name in self._users:
+                time.sleep(0.01)
+            if learner is not None:
+                learner.close()
+            gone = self.folder / f"{DELETED}{name}-{time.time_ns()}"  # in one step: half a folder is no learner
+            os.replace(self.folder / name, gone)
+            shutil.rmtree(gone, ignore_errors=True)
+        finally:
+            with self._lock:
+                self._going.discard(name)
 
     @contextlib.contextmanager
     def use(self, name: str) -> Iterator[DurableLearner]:
@@ -134,15 +165,18 @@ class Store:
             if not self._users[name]:
                 del self._users[name]
 
-    def is_awake(self, name: str) -> bool:
-        """Whether :meth:`acquire` will not have to read the disk."""
-        return name in self._awake
+    def health(self, wait: bool = True) -> dict[str, Any] | None:
+        """Whether all is well: status, and problems by name. Of learners that sleep it is known what they have lost.
 
-    def health(self) -> dict[str, Any]:
-        """Whether all is well: status, and problems by name. Of learners that sleep it is known what they have lost."""
-        with self._lock:
+        None, without ``wait``, while the store is busy, for example because a learner wakes.
+        """
+        if not self._lock.acquire(blocking=wait):
+            return None
+        try:
             awake = {name: learner.health()["problems"] for name, learner in self._awake.items()}
             found = self._asleep | awake
+        finally:
+            self._lock.release()
         problems = {name: problem for name, problem in found.items() if problem}
         return {"status": "degraded" if problems else "ok", "problems": problems}
 

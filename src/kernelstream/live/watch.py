@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncIterator
 from importlib import resources
 
 from ._extra import needs
-from .responses import Problem, encode
+from .recent import Recent
+from .responses import Problem, check_right, encode
 from .store import Store
 
 with needs("serve"):
@@ -25,17 +27,22 @@ class StatusPage:
     Parameters
     ----------
     store : Store
+    recent : dict
+        The latest requests, by call.
     """
 
-    def __init__(self, store: Store):
-        self.store = store
+    def __init__(self, store: Store, recent: dict[str, Recent]):
+        self.store, self.recent = store, recent
         self.watchers = 0
         self.closing = asyncio.Event()  # set when the server shuts down: open event streams end
         self._page = resources.files(__package__).joinpath("page.html").read_bytes()
 
     async def events(self, request: Request) -> Response:
         """The state of a model every second or so, as server-sent events."""
-        name = request.query_params.get("model") or next(iter(self.store.names()), "")
+        grant = request.scope["grant"]
+        first = next((name for name in self.store.names() if grant.may(None, name)), "")
+        name = request.query_params.get("model") or first
+        check_right(grant, None, name)
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
         if self.watchers >= WATCHERS:
@@ -66,6 +73,8 @@ class StatusPage:
     def _state(self, name: str) -> bytes:
         with self.store.use(name) as learner:
             about = {"name": name} | learner.describe() | {"picture": learner.champion.scores.picture()}
+            about["clock"] = [*learner.clock.times, (time.time(), learner.total)]
+            about["requests"] = {call: recent.picture() for call, recent in self.recent.items()}
             rival = learner.challenger
             if rival is not None:
                 about["rival"] = rival.scores.picture()

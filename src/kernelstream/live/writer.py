@@ -42,6 +42,7 @@ class Writer(Snapshots):
     """The one thread that changes the models, and the copy that readers see."""
 
     _view: View
+    _rival_view: View | None = None  # of the challenger, where it answers a share of the requests
 
     def __init__(self, folder: Path, log: Log, remembered: int, snapshot_rows: int, swap: float):
         super().__init__(folder, log, remembered)
@@ -169,15 +170,29 @@ class Writer(Snapshots):
             self._complain("log", f"{error.strerror or error}; a snapshot is tried instead")
             with contextlib.suppress(Exception):
                 self._snapshot(wait=True)
+        if self._guard_speaks():
+            message = "the champion's loss was more than %g times that of the former one, which is the champion again"
+            self._complain("rollback", message % self.policy["guard"])
+            self._commit([self._promotion(back=True)])
         if self._since_snapshot >= self.snapshot_rows and (self._saver is None or not self._saver.is_alive()):
             with contextlib.suppress(Exception):
                 self._snapshot(wait=False)
 
+    def _promotion(self, back: bool = False) -> Call:
+        """The call that makes the challenger the champion."""
+        call = Call(
+            records.pack(records.PROMOTE, {"back": back}), lambda: self._promote(back), before=self._before_promote
+        )
+        call.after = lambda: self._snapshot(wait=True)
+        return call
+
     def _publish(self) -> None:
         """Make a new copy for the readers; where there is no memory for it, they keep the one they have."""
-        started = time.monotonic()
+        started, rival = time.monotonic(), None
         try:
             model = copied(self.champion.model, self._example)
+            if self.challenger is not None and self.policy["share"]:
+                rival = copied(self.challenger.model, self._example)
         except MemoryError:
             if not hasattr(self, "_view"):
                 raise
@@ -185,11 +200,15 @@ class Writer(Snapshots):
             self._swapped = time.monotonic()
             return
         self.problems.pop("readers", None)
-        columns = columns_of(model) or self.columns
-        names = None if columns is None else tuple(columns)
-        extras = tuple(name for name in EXTRAS if hasattr(model, name))
-        self._view = View(model, self.version, self.total, names, self.champion.scores.task, extras)
+        self._view, self._rival_view = self._view_of(model), None if rival is None else self._view_of(rival, True)
         self._swapped, self._stale = time.monotonic(), False
+        self.clock.tick(self.total)
         if not self._pace or started - self._pace[-1][0] > 0.1:
             self._pace.append((started, self.total))
         self._pause = max(self.swap, COPY_SHARE * (self._swapped - started))
+
+    def _view_of(self, model: Any, challenger: bool = False) -> View:
+        columns = columns_of(model) or self.columns
+        names = None if columns is None else tuple(columns)
+        extras = tuple(name for name in EXTRAS if hasattr(model, name))
+        return View(model, self.version, self.total, names, self.champion.scores.task, extras, challenger)

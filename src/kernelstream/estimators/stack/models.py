@@ -161,7 +161,11 @@ class KernelClassifier(StreamClassifier):
             Columns follow ``classes_``. A set may be empty: nothing fits. All labels, before a row has been forecast.
         """
         coverage = check_coverage(coverage)
-        p = self._proba(X)
+        return self._sets_of(self._proba(X), coverage)
+
+    @in_turn
+    def _sets_of(self, p: np.ndarray, coverage: float = 0.9) -> np.ndarray:
+        """What ``predict_set`` answers, of the probabilities."""
         return 1.0 - p <= half_width(self, 0, coverage)
 
     @in_turn

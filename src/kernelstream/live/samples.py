@@ -1,0 +1,93 @@
+"""Rows of then and now: the first ones a learner was given, and the last ones, to see how a column has changed."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+SAMPLE_ROWS, MAX_SAMPLE_CELLS = 200, 20_000  # of each of the two samples
+BINS = 12  # of a column of numbers
+WORDS = 8  # of a column of words that are told apart
+
+
+class Samples:
+    """The first rows and the last ones."""
+
+    def __init__(self) -> None:
+        self.first: list[Any] = []
+        self.last: deque[Any] = deque(maxlen=SAMPLE_ROWS)
+
+    def add(self, X: Any) -> None:
+        """Take note of rows that were learned: an array, or a list of dictionaries."""
+        if sp.issparse(X) or len(X) == 0:
+            return
+        most = max(1, min(SAMPLE_ROWS, MAX_SAMPLE_CELLS // max(1, len(X[0]))))
+        if len(self.first) < most:
+            self.first += _plain(X[: most - len(self.first)])
+        if self.last.maxlen != most:
+            self.last = deque(self.last, most)
+        self.last.extend(_plain(X[-most:]))
+
+    def columns(self) -> list[Any]:
+        """Names, or places, of the columns."""
+        row = self.last[-1] if self.last else []
+        return list(row) if isinstance(row, dict) else list(range(len(row)))
+
+    def compare(self, column: Any) -> dict[str, Any]:
+        """How often the values of a column came then and now.
+
+        Returns
+        -------
+        dict
+            ``kind`` "number", with ``edges`` of the bins, or "word", with ``values``; ``then`` and ``now``, the part of
+            the rows in each; ``missing``, the parts without a value; and ``rows``, the sizes of both samples.
+        """
+        samples = [_cells(rows, column) for rows in (self.first, self.last)]
+        about: dict[str, Any] = {"rows": [len(cells) for cells in samples]}
+        about["missing"] = [sum(cell is None for cell in cells) / max(1, len(cells)) for cells in samples]
+        known = [[cell for cell in cells if cell is not None] for cells in samples]
+        both = known[0] + known[1]
+        if all(isinstance(cell, (int, float)) for cell in both):
+            edges = np.histogram_bin_edges(np.array(both, float), BINS) if both else np.array([0.0, 1.0])
+            counts = [np.histogram(np.array(cells, float), edges)[0] for cells in known]
+            about |= {"kind": "number", "edges": edges.tolist()}
+        else:
+            values = [value for value, _ in Counter(map(str, both)).most_common(WORDS)]
+            told = [Counter(map(str, cells)) for cells in known]
+            counts = [np.array([count[value] for value in values], float) for count in told]
+            about |= {"kind": "word", "values": [value[:40] for value in values]}
+        shares = [(count / max(1, len(cells))).tolist() for count, cells in zip(counts, samples)]
+        return about | {"then": shares[0], "now": shares[1]}
+
+    def to_notes(self) -> dict[str, Any]:
+        """Both, for a snapshot."""
+        return {"first": _noted(self.first), "last": _noted(list(self.last))}
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> Samples:
+        """What :meth:`to_notes` gave."""
+        made = cls()
+        made.first, made.last = _plain(notes["first"]), deque(_plain(notes["last"]), SAMPLE_ROWS)
+        return made
+
+
+def _plain(rows: Any) -> list[Any]:
+    return rows.tolist() if isinstance(rows, np.ndarray) else list(rows)
+
+
+def _noted(rows: list[Any]) -> Any:
+    """Rows of numbers as an array, which a file holds in fewer bytes."""
+    return np.array(rows, float) if rows and isinstance(rows[0], list) else rows
+
+
+def _cells(rows: Sequence[Any], column: Any) -> list[Any]:
+    """The cells of a column; None where there is no value."""
+    if isinstance(column, str):
+        found = [row.get(column) if isinstance(row, dict) else None for row in rows]
+    else:
+        found = [row[column] if isinstance(row, list) and column < len(row) else None for row in rows]
+    return [None if cell == "" or cell != cell else cell for cell in found]
