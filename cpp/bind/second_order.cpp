@@ -71,7 +71,7 @@ void bound_learn(nb::dict state, nb::dict block, const Act& act) {
     set_number(state, name::n, end);
 }
 
-// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins anew.
+// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins again.
 // The state: window, window_c, window_b, gram, b, yy, zsum, mass, and the number ridge; out: F (n, k) and s (n).
 void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const double> Z, Matrix<const double> y,
                Maybe<Vector<const double>> weight, std::pair<Matrix<double>, Vector<double>> out) {

@@ -105,7 +105,7 @@ T largest_norm(std::size_t n, const T* norms) {
     return top;
 }
 
-// Exponents of one row, corrected where they are too rough; `distance(j)` computes a squared distance anew.
+// Exponents of one row, corrected where they are too rough; `distance(j)` computes a squared distance directly.
 template <class T, class F>
 void refine(std::size_t n, const Gaussian<T>& kernel, T xn, const T* sn, T* t, F distance) {
     for (std::size_t j = 0; j < n; ++j) {

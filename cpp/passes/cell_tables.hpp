@@ -36,7 +36,7 @@ struct Model {
 
 KS_INLINE double deviation(const double* target) { return target[0] > 1 ? std::sqrt(target[2] / target[0]) : 1.0; }
 
-// Mean and deviation of the target, which one wild number does not move far.
+// Mean and deviation of the target, which a single outlier does not move far.
 KS_INLINE void follow(double* target, double y) {
     if (target[0] >= known) {
         const double most = outside * deviation(target);

@@ -80,7 +80,7 @@ KS_CLONES void stretched(std::size_t rows, std::size_t D, std::size_t stride, co
     }
 }
 
-// How many doublings lead to each member from the one whose cosines are made anew.
+// How many doublings lead to each member from the one whose cosines are computed directly.
 template <class T>
 std::vector<int> doublings(const std::vector<FamilyMember<T>>& members) {
     std::vector<int> links(members.size(), 0);
@@ -103,10 +103,10 @@ void family_share(std::size_t n, std::size_t stride, int C, const T* P, const do
         for (std::size_t k = share.begin; k < share.end; ++k) {
             FamilyMember<T>& member = members[k];
             const T scale = T(1 / std::sqrt(double(member.D)));
-            const bool anew = links[k] == 0 || k == share.begin;
-            if (anew)
+            const bool direct = links[k] == 0 || k == share.begin;
+            if (direct)
                 stretched(rows, member.D, stride, P + start * stride, members[k - links[k]].stretch, scale, V.data(), Z.data());
-            for (int link = anew ? 1 : links[k]; link <= links[k]; ++link)
+            for (int link = direct ? 1 : links[k]; link <= links[k]; ++link)
                 double_angles(rows, member.D, scale, link % checks == 0, V.data(), Z.data());
             member.t = linear_pass<T>(rows, 2 * member.D, C, Z.data(), y + start,
                                       member.weight ? member.weight + start : nullptr, member.model, member.t, *member.loss,

@@ -59,7 +59,7 @@ struct Deferred {
     int C;
     const LinearModel<T>& model;
     double* faded;                          // (C,)
-    const std::function<void()>& announce;  // is told before all columns change
+    const std::function<void()>& announce;  // is called before all columns change
     bool swept = false;                     // whether they have
     T watch = 0;                            // 0 as long as the weights that change are finite, else NaN: 0 * inf
     double t0 = 0;                          // rows that the mean is of, before

@@ -14,7 +14,7 @@
 
 namespace ks {
 
-// What the passes over rows need of one learner. Its arrays are those of its state.
+// What the passes over rows need of a learner. Its arrays are those of its state.
 template <class T>
 struct PoolMember {
     PoolKernel kernel;

@@ -116,7 +116,7 @@ struct HashedCells : Cells<T> {
     }
 };
 
-// Grids over few columns with edges at quantiles, and the sample of rows from which they are drawn anew.
+// Grids over few columns with edges at quantiles, and the sample of rows from which they are drawn again.
 template <class T>
 struct ColumnCells : Cells<T> {
     std::size_t d, L, K, cells_of_grid;
@@ -301,7 +301,7 @@ struct LeastSquares : Learner<T> {
     Features<T> features;
     bool intercept, labels;  // whether a constant comes first; whether targets are -1 and 1, one against the rest
     second::Head head;
-    double *R, *D, *q;       // of the head, to begin anew
+    double *R, *D, *q;       // of the head, to begin again
     second::Statistics sums;
     double ridge;
     const Blas& blas;

@@ -6,7 +6,7 @@
 //
 // What a row gets depends on the rows before it and not on how they came: V is solved in panels of PANEL coordinates and u in
 // strips of STRIP rows of the window, wherever a block starts or ends; every sum is an inner product (dots.hpp) or runs in the
-// order of the rows. So the window can be made anew from its rows, all at once, to the bit.
+// order of the rows. So the window can be made again from its rows, all at once, to the bit.
 #pragma once
 
 #include <algorithm>

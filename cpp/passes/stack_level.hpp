@@ -107,18 +107,18 @@ template <std::size_t M>
 struct Earned {
     double* logs;  // (M)
     double weight[M] = {};
-    bool told = true;  // whether the logarithms are those of the weights
+    bool current = true;  // whether the logarithms are those of the weights
 
     explicit Earned(double* l) : logs(l) {}
 
     void load() {
         const double top = *std::max_element(logs, logs + M);
         for (std::size_t k = 0; k < M; ++k) weight[k] = std::exp(logs[k] - top);
-        told = true;
+        current = true;
     }
     void store() {
-        for (std::size_t k = 0; k < M && !told; ++k) logs[k] = std::log(weight[k]);
-        told = true;
+        for (std::size_t k = 0; k < M && !current; ++k) logs[k] = std::log(weight[k]);
+        current = true;
     }
     KS_INLINE void parts(double share, double* out) const {
         double total = 0.0;
@@ -130,7 +130,7 @@ struct Earned {
     KS_INLINE void learn(const double* part, const double* likelihood, double importance) {
         if (importance == 1.0) {
             for (std::size_t k = 0; k < M; ++k) weight[k] = part[k] * likelihood[k];
-            told = false;
+            current = false;
             return;
         }
         for (std::size_t k = 0; k < M; ++k) logs[k] = std::log(part[k]) + importance * std::log(likelihood[k]);

@@ -1,4 +1,4 @@
-"""The demonstration behind ``kernelstream demo``: the one learner beside the tools people use, on two streams."""
+"""The demonstration behind ``kernelstream demo``: the default learner beside the tools people use, on two streams."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None,
     1
     """
     if not hasattr(est, "members_"):
-        raise ValueError(f"{type(est).__name__} has no members_: it has learned no row, or is one learner alone")
+        raise ValueError(f"{type(est).__name__} has no members_: it has learned no row yet, or has no members")
     from matplotlib import colormaps
 
     rows, weights = est.weights_history_

@@ -1,4 +1,4 @@
-"""What only `fit` of the one learner can have: learners of all rows at once, weighed on held-out rows."""
+"""What only `fit` of the default learner can have: learners of all rows at once, weighed on held-out rows."""
 
 import io
 

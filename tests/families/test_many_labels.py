@@ -31,7 +31,7 @@ def test_a_class_with_every_row(est, rng):
     assert np.isneginf(scores[5][np.sort(labels[5:])]).all()  # classes that had not appeared yet
 
 
-def test_a_class_with_every_row_of_the_one_learner(rng):
+def test_a_class_with_every_row_of_the_default_learner(rng):
     """The time of a new class does not grow with their number: 100 of them took 5 seconds once, and 300 had no end."""
     model = KernelClassifier(size="small", random_state=0)
     times = []

@@ -99,7 +99,7 @@ def test_maps(features, update):
             np.testing.assert_array_equal(got.state_[name], want.state_[name])
 
 
-def test_the_default_is_one_learner():
+def test_the_default_update():
     """No warning, and AdaGrad with sums of squares that fade, as with the other engines."""
     X, y, _ = rows(60)
     for make in (FeatureRegressor, NystroemRegressor):

@@ -275,7 +275,7 @@ def test_a_call_of_one_row_does_not_go_through_all_columns(make):
     assert least[1] < 4 * least[0]
 
 
-def test_single_rows_of_the_one_learner_see_squares_times_their_factor():
+def test_single_rows_of_the_default_learner_see_squares_times_their_factor():
     """G and twice G with the factor one half are the same model, also in the pass of all members for single rows."""
     rng = np.random.default_rng(5)
     X = rng.standard_normal((330, 210))

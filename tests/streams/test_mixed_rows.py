@@ -1,4 +1,4 @@
-"""The one learner on rows as they come: words, dates, gaps and new columns."""
+"""The default learner on rows as they come: words, dates, gaps and new columns."""
 
 import importlib.util
 import io

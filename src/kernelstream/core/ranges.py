@@ -6,7 +6,7 @@ The rule knows no mean and no deviation, which a glitch would spoil. It keeps th
 * a far number raises the doubt by 1, any other lowers it by ``FORGIVEN``, down to 0;
 * far numbers are glitches until the doubt has reached ``ENOUGH``; then they are believed, and the range grows.
 
-So a single wild number does nothing, a new level is believed with its 13th row, a second level that one row in twenty
+So a single outlier does nothing, a new level is believed with its 13th row, a second level that one row in twenty
 comes from after a few hundred rows; and of a target without glitches, however long its tail, hardly a row is far: each
 new record would have to be some ten times the last. Comparisons and exact sums only: the same in every engine.
 

@@ -15,9 +15,9 @@ from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ._client import connect
 from ._data import BLOCK_ROWS, partitions
 from .binning import fit_binning
+from .default_learner import fit_default_learner
 from .doubly import fit_doubly
 from .falkon import fit_falkon
-from .one_learner import fit_one_learner
 from .ridge import fit_ridge
 
 
@@ -45,7 +45,7 @@ def fit(
 
     :class:`~kernelstream.KernelClassifier` and :class:`~kernelstream.KernelRegressor`: the parts named above learn all
     rows, members that follow rows one by one a sample of at most 100,000 (a warning names them), and all are weighed on
-    rows held out; see ``kernelstream.distributed.one_learner``.
+    rows held out; see ``kernelstream.distributed.default_learner``.
 
     :class:`~kernelstream.DoublyStochasticClassifier` and :class:`~kernelstream.DoublyStochasticRegressor`: the result
     of ``est.fit``, up to rounding; the rows are held in the workers' memory.
@@ -91,7 +91,7 @@ def fit(
 
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, (KernelClassifier, KernelRegressor)):
-        return fit_one_learner
+        return fit_default_learner
     if isinstance(est._learner, Ridge):
         return fit_ridge
     if isinstance(est._learner, Falkon):

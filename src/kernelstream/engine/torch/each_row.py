@@ -1,6 +1,6 @@
 r"""Online learning on explicit features row after row, weights on a device.
 
-For updates that cannot be told from Gram matrices, because every weight has a step of its own or because the mean of
+For updates that do not follow from Gram matrices, because every weight has a step of its own or because the mean of
 all iterates answers::
 
     AdaGrad:       G_j <- mu G_j + (g z_j)^2,   w_j <- w_j - eta g z_j / sqrt(G_j)

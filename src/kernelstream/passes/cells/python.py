@@ -34,7 +34,7 @@ def deviation(target: np.ndarray) -> float:
 
 
 def follow(target: np.ndarray, y: float) -> None:
-    """Update mean and deviation of the target, (3,); a single wild number does not move them far."""
+    """Update mean and deviation of the target, (3,); a single outlier does not move them far."""
     if target[0] >= KNOWN:
         most = OUTSIDE * deviation(target)
         if most > 0:

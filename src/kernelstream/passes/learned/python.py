@@ -121,8 +121,8 @@ def _step(state: State, by_w: np.ndarray, by_theta: np.ndarray, rate: float, eta
 def usual(gradient: np.ndarray, H: np.ndarray, rows: float, t: int) -> np.ndarray:
     """A gradient of theta, no entry of it larger than REACH roots of the mean square of those before it.
 
-    The gradient scales with the cells of the row, and one wild cell would stop the learning of its column. ``H`` holds
-    the sums of squares, one for every ``rows`` of the t rows so far.
+    The gradient scales with the cells of the row, and a single outlier would stop its column from learning. ``H``
+    holds the sums of squares, one for every ``rows`` of the t rows so far.
     """
     if t <= SETTLED * rows:
         return gradient

@@ -1,4 +1,4 @@
-"""The one learner says how sure it is, what has changed and why: simulated streams whose answer is known."""
+"""The default learner says how sure it is, what has changed and why: simulated streams whose answer is known."""
 
 from __future__ import annotations
 

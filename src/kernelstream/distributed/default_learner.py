@@ -1,10 +1,9 @@
 """The default learner on many machines: what adds up over workers learns all rows, the rest a sample of them.
 
-Three kinds of learners are exact whatever machine sees which rows: least squares on features (two of the members),
-random binning by conjugate gradients, and kernel ridge through centres. The other members follow the rows one by one,
-which workers cannot share; they learn a sample of at most 100,000 rows, drawn from all partitions, on one worker, as
-``fit`` does. Some rows of the sample are held out, and nobody learns them before all are weighed on them. Rows are
-scaled by what the sample says of the columns.
+Least squares on features (two of the members) is exact, whichever machine sees which rows. The other members follow the
+rows one by one, which workers cannot share; they learn a sample of at most 100,000 rows, drawn from all partitions, on
+one worker, as ``fit`` does. Some rows of the sample are held out until all members are weighed on them. Columns are
+scaled by the statistics of the sample.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ ENTRIES = (
 )
 
 
-def fit_one_learner(est: StackShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """A state like that of ``est.fit``, the same for all partitions of the rows up to the solvers' tolerances.
 
     With at most 100,000 rows nothing is left out, and only least squares differs: it meets all rows by the last scales

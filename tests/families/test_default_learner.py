@@ -1,4 +1,4 @@
-"""The one learner: its combination against naive recursions, its contract, and that it is good without choices."""
+"""The default learner: its combination against naive recursions, its contract, and that it is good without choices."""
 
 import io
 import itertools

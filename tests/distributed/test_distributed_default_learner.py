@@ -1,4 +1,4 @@
-"""The one learner and Falkon's method over partitions: what one machine learns from the same rows."""
+"""The default learner and Falkon's method over partitions: what one machine learns from the same rows."""
 
 import warnings
 
@@ -20,7 +20,7 @@ from kernelstream import (
     OnlineRidgeClassifier,
     distributed,
 )
-from kernelstream.distributed import one_learner
+from kernelstream.distributed import default_learner
 from kernelstream.estimators.stack import batch
 from kernelstream.estimators.stack.fit import _held_out, prepared
 
@@ -59,7 +59,7 @@ def test_falkon_makes_the_choices_of_one_machine(client):
         distributed.fit(FalkonClassifier(loss="logistic"), DX, DLABELS, client=client)
 
 
-# -------------------------------------------------------------------- the one learner
+# -------------------------------------------------------------------- the default learner
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def quick(monkeypatch):
     """Batch learners whose choices are made, small ones."""
     monkeypatch.setattr(batch, "KINDS", {kind: params | {"lam": 0.1} for kind, params in batch.KINDS.items()})
     monkeypatch.setattr(batch, "FEWEST", 500)
-    monkeypatch.setattr(one_learner, "FEWEST", 500)
+    monkeypatch.setattr(default_learner, "FEWEST", 500)
     for name, value in (("GAIN", 10.0), ("TRACE", -1.0)):  # they stay, whatever they are worth
         monkeypatch.setattr(batch, name, value)
 
@@ -117,7 +117,7 @@ def normal_equations(model, i, target):
 
 @pytest.mark.usefixtures("clean", "quick")
 def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(one_learner, "SAMPLE_ROWS", 600)
+    monkeypatch.setattr(default_learner, "SAMPLE_ROWS", 600)
     with pytest.warns(UserWarning, match=rf"cells, .*: these members .* 600 of {N:,} rows"):
         model = distributed.fit(KernelClassifier(random_state=4), DX, DLABELS, client=client)
     rows = {line["name"]: line["rows"] for line in model.members_}
