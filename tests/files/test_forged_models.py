@@ -59,7 +59,7 @@ def fuzz(trials, first=0):
 
 @linux
 def test_some_forgeries():
-    fuzz(70)
+    fuzz(40)
 
 
 @linux
