@@ -3,7 +3,8 @@ r"""Batch learners on a fixed number of explicit features: ``f(x) = w'z(x)``, a 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -87,6 +88,7 @@ def coef(est: StreamEstimator) -> np.ndarray:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     r"""Linear classifier on a fixed number of features of a kernel, by a solver over all rows.
 
@@ -140,27 +142,17 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     True
     """
 
-    _learner: FixedFeatures
+    _learner: ClassVar[FixedFeatures]
     coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        loss: Loss | str = "auto",
-        lam: float = 1.0,
-        solver: Solver | str = "sdca",
-        *,
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.loss = loss
-        self.lam = lam
-        self.solver = solver
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    loss: Loss | str = "auto"
+    lam: float = 1.0
+    solver: Solver | str = "sdca"
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> FixedFeatures:
         return FixedFeatures(self, self.features, self.lam, self.solver)
@@ -172,6 +164,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
 
 
 @described(like=FixedFeatureClassifier)
+@dataclass(eq=False, repr=False)
 class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
     r"""Linear regression on a fixed number of features of a kernel, by a solver over all rows.
 
@@ -209,25 +202,16 @@ class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
     True
     """
 
-    _learner: FixedFeatures
+    _learner: ClassVar[FixedFeatures]
     coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        loss: Loss | str = "squared",
-        lam: float = 1.0,
-        solver: Solver | str = "sdca",
-        *,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.loss = loss
-        self.lam = lam
-        self.solver = solver
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    loss: Loss | str = "squared"
+    lam: float = 1.0
+    solver: Solver | str = "sdca"
+    _: KW_ONLY
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> FixedFeatures:
         return FixedFeatures(self, self.features, self.lam, self.solver)

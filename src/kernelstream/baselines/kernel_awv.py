@@ -2,6 +2,7 @@ r"""Kernel ridge regression and Kernel-AWV after every row: exact, and therefore
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,7 @@ def _factor(C: np.ndarray, noise: np.ndarray, K: np.ndarray) -> np.ndarray:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class KernelAWV(StreamRegressor):
     r"""Kernel-AWV: at every row the best function of the kernel's space, exactly.
 
@@ -213,28 +215,20 @@ class KernelAWV(StreamRegressor):
 
     _several_targets = True
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        lam: float = 1.0,
-        forecaster: str = "awv",
-        *,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.lam = lam
-        self.forecaster = forecaster
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    lam: float = 1.0
+    forecaster: str = "awv"
+    _: KW_ONLY
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> GrowingFactor:
         return GrowingFactor(self, self.kernel, self.gamma, self.lam, self.forecaster)
 
 
 @described(like=KernelAWV)
+@dataclass(eq=False, repr=False)
 class KernelAWVClassifier(StreamClassifier):
     r"""Kernel-AWV on targets -1 and +1, one output per class (two classes share one).
 
@@ -263,24 +257,14 @@ class KernelAWVClassifier(StreamClassifier):
 
     loss = "hinge"  # how labels are coded
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        lam: float = 1.0,
-        forecaster: str = "awv",
-        *,
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.lam = lam
-        self.forecaster = forecaster
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    lam: float = 1.0
+    forecaster: str = "awv"
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> GrowingFactor:
         return GrowingFactor(self, self.kernel, self.gamma, self.lam, self.forecaster)

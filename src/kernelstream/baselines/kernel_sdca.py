@@ -3,6 +3,7 @@ r"""k-SDCA: the regularised minimum over all rows, which the online learners of 
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,7 @@ def dual_gap(est: StreamEstimator) -> float:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
     r"""Kernel machine on all rows at once, by dual coordinate ascent.
 
@@ -177,28 +179,16 @@ class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
     n_iter_, objective_, dual_gap_ = property(n_iter), property(objective), property(dual_gap)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        lam: float = 1e-3,
-        loss: losses.Loss | str = "hinge",
-        *,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.lam = lam
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    lam: float = 1e-3
+    loss: losses.Loss | str = "hinge"
+    _: KW_ONLY
+    tol: float = 1e-3
+    max_iter: int = 200
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> DualAscent:
         return DualAscent(self, self.kernel, self.gamma, self.lam, self.tol, self.max_iter)
@@ -208,6 +198,7 @@ class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
 
 
 @described(like=KernelSDCAClassifier)
+@dataclass(eq=False, repr=False)
 class KernelSDCARegressor(BatchEstimator, StreamRegressor):
     r"""Kernel regression on all rows at once, by dual coordinate ascent.
 
@@ -241,28 +232,16 @@ class KernelSDCARegressor(BatchEstimator, StreamRegressor):
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
     n_iter_, objective_, dual_gap_ = property(n_iter), property(objective), property(dual_gap)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        lam: float = 1e-3,
-        loss: losses.Loss | str = "squared",
-        *,
-        tol: float = 1e-3,
-        max_iter: int = 200,
-        center: bool = True,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.lam = lam
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.center = center
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    lam: float = 1e-3
+    loss: losses.Loss | str = "squared"
+    _: KW_ONLY
+    tol: float = 1e-3
+    max_iter: int = 200
+    center: bool = True
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> DualAscent:
         return DualAscent(self, self.kernel, self.gamma, self.lam, self.tol, self.max_iter)

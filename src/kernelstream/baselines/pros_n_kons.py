@@ -2,6 +2,7 @@ r"""PROS-N-KONS: online Newton steps in a Nyström space that grows with the str
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -226,6 +227,7 @@ def dictionary(est: StreamEstimator) -> np.ndarray:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class ProsNKons(StreamRegressor):
     r"""PROS-N-KONS: second-order learning in a space spanned by a sample of the rows.
 
@@ -290,28 +292,16 @@ class ProsNKons(StreamRegressor):
     n_restarts_, dictionary_ = property(n_restarts), property(dictionary)
     _several_targets = True
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        epsilon: float = 0.5,
-        C: float = 1.0,
-        *,
-        budget: int | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.beta = beta
-        self.epsilon = epsilon
-        self.C = C
-        self.budget = budget
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    alpha: float = 1.0
+    beta: float = 1.0
+    epsilon: float = 0.5
+    C: float = 1.0
+    _: KW_ONLY
+    budget: int | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> LeverageSampling:
         sampling = self.alpha, self.beta, self.epsilon, self.C, self.budget
@@ -324,6 +314,7 @@ class ProsNKons(StreamRegressor):
 
 
 @described(like=ProsNKons)
+@dataclass(eq=False, repr=False)
 class ProsNKonsClassifier(StreamClassifier):
     r"""PROS-N-KONS on targets -1 and +1, one output per class (two classes share one); C is 1.
 
@@ -351,26 +342,15 @@ class ProsNKonsClassifier(StreamClassifier):
     loss = "hinge"  # how labels are coded
     C = 1.0
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        epsilon: float = 0.5,
-        *,
-        budget: int | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.beta = beta
-        self.epsilon = epsilon
-        self.budget = budget
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    alpha: float = 1.0
+    beta: float = 1.0
+    epsilon: float = 0.5
+    _: KW_ONLY
+    budget: int | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> LeverageSampling:
         sampling = self.alpha, self.beta, self.epsilon, self.C, self.budget

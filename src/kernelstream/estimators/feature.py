@@ -3,6 +3,7 @@ r"""Learners on explicit features: ``f(x) = w'z(x)``, a feature map × a loss ×
 from __future__ import annotations
 
 import functools
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -267,6 +268,7 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class FeatureClassifier(StreamClassifier):
     r"""Online classifier on explicit features; one pass, bounded memory.
 
@@ -318,30 +320,21 @@ class FeatureClassifier(StreamClassifier):
 
     on_device = True
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        loss: losses.Loss | str = "hinge",
-        update: Update | str = "auto",
-        *,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.loss = loss
-        self.update = update
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    loss: losses.Loss | str = "hinge"
+    update: Update | str = "auto"
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Linear:
         return Linear(self, self.features, self.update)
 
 
 @described(like=FeatureClassifier)
+@dataclass(eq=False, repr=False)
 class FeatureRegressor(StreamRegressor):
     r"""Online regression on explicit features; one pass, bounded memory.
 
@@ -383,24 +376,14 @@ class FeatureRegressor(StreamRegressor):
 
     _several_targets = True
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        loss: losses.Loss | str = "squared",
-        update: Update | str = "auto",
-        *,
-        center: bool = True,
-        standardize: bool | str = "auto",
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.loss = loss
-        self.update = update
-        self.center = center
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    loss: losses.Loss | str = "squared"
+    update: Update | str = "auto"
+    _: KW_ONLY
+    center: bool = True
+    standardize: bool | str = "auto"
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Linear:
         return Linear(self, self.features, self.update)

@@ -6,6 +6,7 @@ Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature r
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ from ._described import described
 from .feature import mix_outputs
 
 
+@dataclass(eq=False, repr=False)
 class RRFStep(WithParameters):
     r"""Step sizes of a learner that learns its kernel, and how many rows make a step.
 
@@ -55,10 +57,9 @@ class RRFStep(WithParameters):
     RRFClassifier(step=RRFStep(eta_g=0.01))
     """
 
-    def __init__(self, eta: float | str = "auto", eta_g: float = 0.1, batch_size: int = 1):
-        self.eta = eta
-        self.eta_g = eta_g
-        self.batch_size = batch_size
+    eta: float | str = "auto"
+    eta_g: float = 0.1
+    batch_size: int = 1
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
@@ -207,6 +208,7 @@ def relevance(est: Any) -> np.ndarray:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class RRFClassifier(StreamClassifier):
     r"""Online classifier that learns its kernel: a width for every input, together with the weights.
 
@@ -273,34 +275,23 @@ class RRFClassifier(StreamClassifier):
     _named_parts: ClassVar = {"step": {"auto": RRFStep}}
     relevance_ = property(relevance)
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        gamma: float | str = "median",
-        spectrum: Spectrum | str = "diagonal",
-        loss: losses.Loss | str = "hinge",
-        step: RRFStep | str = "auto",
-        *,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.gamma = gamma
-        self.spectrum = spectrum
-        self.loss = loss
-        self.step = step
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    n_components: int = 100
+    gamma: float | str = "median"
+    spectrum: Spectrum | str = "diagonal"
+    loss: losses.Loss | str = "hinge"
+    step: RRFStep | str = "auto"
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> LearnedFeatures:
         return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)
 
 
 @described(like=RRFClassifier)
+@dataclass(eq=False, repr=False)
 class RRFRegressor(StreamRegressor):
     r"""Online regression that learns its kernel: a width for every input, together with the weights.
 
@@ -341,28 +332,16 @@ class RRFRegressor(StreamRegressor):
     _named_parts: ClassVar = {"step": {"auto": RRFStep}}
     relevance_ = property(relevance)
 
-    def __init__(
-        self,
-        n_components: int = 100,
-        gamma: float | str = "median",
-        spectrum: Spectrum | str = "diagonal",
-        loss: losses.Loss | str = "squared",
-        step: RRFStep | str = "auto",
-        *,
-        center: bool = True,
-        standardize: bool | str = "auto",
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.n_components = n_components
-        self.gamma = gamma
-        self.spectrum = spectrum
-        self.loss = loss
-        self.step = step
-        self.center = center
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    n_components: int = 100
+    gamma: float | str = "median"
+    spectrum: Spectrum | str = "diagonal"
+    loss: losses.Loss | str = "squared"
+    step: RRFStep | str = "auto"
+    _: KW_ONLY
+    center: bool = True
+    standardize: bool | str = "auto"
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> LearnedFeatures:
         return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)

@@ -5,6 +5,7 @@ Algorithm 2 of Lu, Hoi, Wang, Zhao, Liu: Large Scale Online Kernel Learning, JML
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -49,7 +50,7 @@ class TwoPhases(WithKernel, Linear):
     kernel, gamma, budget, rank, update, refresh : see there
     """
 
-    _by_row = frozenset({"support", "pool"})  # type: ignore[assignment]
+    _by_row = frozenset({"support", "pool"})
 
     def __init__(
         self,
@@ -266,6 +267,7 @@ class TwoPhases(WithKernel, Linear):
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class NystroemClassifier(StreamClassifier):
     r"""NOGD for labels: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
@@ -316,30 +318,17 @@ class NystroemClassifier(StreamClassifier):
     on_device = True  # the expansion runs on the processor, the features on the device
     standardize = AUTO  # no parameter: see `TwoPhases.one_width`
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        budget: int = 100,
-        rank: int | None = None,
-        loss: losses.Loss | str = "hinge",
-        update: Update | str = "auto",
-        *,
-        refresh: int | None = None,
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.budget = budget
-        self.rank = rank
-        self.loss = loss
-        self.update = update
-        self.refresh = refresh
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    budget: int = 100
+    rank: int | None = None
+    loss: losses.Loss | str = "hinge"
+    update: Update | str = "auto"
+    _: KW_ONLY
+    refresh: int | None = None
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> TwoPhases:
         phases = self.budget, self.rank, self.update, self.refresh
@@ -347,6 +336,7 @@ class NystroemClassifier(StreamClassifier):
 
 
 @described(like=NystroemClassifier)
+@dataclass(eq=False, repr=False)
 class NystroemRegressor(StreamRegressor):
     r"""NOGD for real targets: kernel OGD until ``budget`` support vectors, then OGD on their Nyström features.
 
@@ -378,30 +368,17 @@ class NystroemRegressor(StreamRegressor):
     on_device = True  # the expansion runs on the processor, the features on the device
     standardize = AUTO  # no parameter: see `TwoPhases.one_width`
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        budget: int = 100,
-        rank: int | None = None,
-        loss: losses.Loss | str = "squared",
-        update: Update | str = "auto",
-        *,
-        refresh: int | None = None,
-        center: bool = True,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.budget = budget
-        self.rank = rank
-        self.loss = loss
-        self.update = update
-        self.refresh = refresh
-        self.center = center
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    budget: int = 100
+    rank: int | None = None
+    loss: losses.Loss | str = "squared"
+    update: Update | str = "auto"
+    _: KW_ONLY
+    refresh: int | None = None
+    center: bool = True
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> TwoPhases:
         phases = self.budget, self.rank, self.update, self.refresh

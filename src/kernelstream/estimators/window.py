@@ -2,6 +2,7 @@ r"""Smoothing over the last rows: ``f(x) = sum_i w_i y_i / sum_i w_i``, ``w_i = 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ class Window(Learner):
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class WindowClassifier(StreamClassifier):
     r"""Classifier by smoothing over the last rows: log-odds of the classes' weights near a row.
 
@@ -146,28 +148,20 @@ class WindowClassifier(StreamClassifier):
 
     loss = "logistic"
 
-    def __init__(
-        self,
-        rows: int | str = "auto",
-        neighbours: int = 10,
-        *,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.rows = rows
-        self.neighbours = neighbours
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    rows: int | str = "auto"
+    neighbours: int = 10
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Window:
         return Window(self, self.rows, self.neighbours, labels=True)
 
 
 @described(like=WindowClassifier)
+@dataclass(eq=False, repr=False)
 class WindowRegressor(StreamRegressor):
     r"""Regression by smoothing over the last rows.
 
@@ -192,20 +186,12 @@ class WindowRegressor(StreamRegressor):
 
     loss = "squared"
 
-    def __init__(
-        self,
-        rows: int | str = "auto",
-        neighbours: int = 10,
-        *,
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.rows = rows
-        self.neighbours = neighbours
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    rows: int | str = "auto"
+    neighbours: int = 10
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Window:
         return Window(self, self.rows, self.neighbours, labels=False)

@@ -31,7 +31,7 @@ def is_exact(model: Any) -> bool:
     """Whether gradients have a formula: linear models of Fourier features."""
     model = innermost(model)
     state = model.state_
-    learner = getattr(model, "_learner", None)
+    learner: Any = getattr(model, "_learner", None)
     known = "w" in state or hasattr(learner, "recursion")
     if not known or not hasattr(learner, "mapping") or (state["warm_rows"] and not state["warm_count"]):
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...solvers._problem import Problem, Solution, Solver
 from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
 
 
+@dataclass(eq=False, repr=False)
 class Pegasos(Solver):
     r"""Stochastic sub-gradients of ``lam/2 ||w||^2 + sum_i a_i l(y_i, z_i'w)``, one batch of rows at a time.
 
@@ -43,10 +45,9 @@ class Pegasos(Solver):
         "hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "huber", "quantile",
     )  # fmt: skip
 
-    def __init__(self, tol: float = 1e-3, max_iter: int = 20, batch_size: int = 16):
-        self.tol = tol
-        self.max_iter = max_iter
-        self.batch_size = batch_size
+    tol: float = 1e-3
+    max_iter: int = 20
+    batch_size: int = 16
 
     def check(self) -> None:
         super().check()

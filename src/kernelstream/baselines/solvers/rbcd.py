@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from ...solvers._problem import Problem, Solution, Solver
 from .dense import by_column, dense_rows, row_weights, slopes
 
 
+@dataclass(eq=False, repr=False)
 class BlockCoordinateDescent(Solver):
     r"""Random block coordinate descent for ``lam/2 ||w||^2 + sum_i a_i l(y_i, z_i'w)``, l smooth.
 
@@ -41,10 +43,9 @@ class BlockCoordinateDescent(Solver):
 
     name: ClassVar[str] = "rbcd"
 
-    def __init__(self, tol: float = 1e-3, max_iter: int = 50, block_size: int = 128):
-        self.tol = tol
-        self.max_iter = max_iter
-        self.block_size = block_size
+    tol: float = 1e-3
+    max_iter: int = 50
+    block_size: int = 128
 
     def can(self, loss: Loss) -> bool:
         return loss.smoothness is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...solvers._problem import Problem, Solution, Solver
 from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
 
 
+@dataclass(eq=False, repr=False)
 class BlockMirrorDescent(Solver):
     r"""Stochastic block mirror descent: a step moves one random block of coordinates, by a batch of random rows.
 
@@ -45,11 +47,10 @@ class BlockMirrorDescent(Solver):
         "hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "huber", "quantile",
     )  # fmt: skip
 
-    def __init__(self, tol: float = 1e-3, max_iter: int = 20, batch_size: int = 16, n_blocks: int = 4):
-        self.tol = tol
-        self.max_iter = max_iter
-        self.batch_size = batch_size
-        self.n_blocks = n_blocks
+    tol: float = 1e-3
+    max_iter: int = 20
+    batch_size: int = 16
+    n_blocks: int = 4
 
     def check(self) -> None:
         super().check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from ...solvers._problem import Problem, Solution, Solver
 from .dense import by_column, dense_rows, row_weights
 
 
+@dataclass(eq=False, repr=False)
 class SDCA(Solver):
     r"""Dual coordinate ascent for ``lam/2 ||w||^2 + sum_i a_i l(y_i, z_i'w)``.
 
@@ -35,9 +37,8 @@ class SDCA(Solver):
 
     name: ClassVar[str] = "sdca"
 
-    def __init__(self, tol: float = 1e-3, max_iter: int = 50):
-        self.tol = tol
-        self.max_iter = max_iter
+    tol: float = 1e-3
+    max_iter: int = 50
 
     def can(self, loss: Loss) -> bool:
         return loss.dual() is not None

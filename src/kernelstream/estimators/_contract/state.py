@@ -51,7 +51,7 @@ def centres(est: Any, outputs: int = 1) -> Schema:
 
 def no_centres(est: Any, outputs: int = 1) -> State:
     """The same before the first row."""
-    return {name: np.zeros(entry.shape) for name, entry in centres(est, outputs).items()}
+    return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(est) else {}
 
 
 def _targets(est: Any, state: State) -> Schema:

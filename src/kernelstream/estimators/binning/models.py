@@ -2,7 +2,8 @@ r"""Learners on random binning features: ``f(x) = w'z(x)``, z sparse, by solvers
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ def squares(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class BinningClassifier(BatchEstimator, StreamClassifier):
     r"""Classifier on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
@@ -100,34 +102,21 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
     True
     """
 
-    _learner: BatchBinning
+    _learner: ClassVar[BatchBinning]
     coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
     n_iter_, history_ = property(n_iter), property(history)
 
-    def __init__(
-        self,
-        kernel: Any = "laplacian",
-        gamma: float | str | None = None,
-        n_components: int = 128,
-        lam: float | None = None,
-        solver: Solver | str = "cg",
-        *,
-        loss: Loss | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.lam = lam
-        self.solver = solver
-        self.loss = loss
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "laplacian"
+    gamma: float | str | None = None
+    n_components: int = 128
+    lam: float | None = None
+    solver: Solver | str = "cg"
+    _: KW_ONLY
+    loss: Loss | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    warm_start: bool = False
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> BatchBinning:
         grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
@@ -139,6 +128,7 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
 
 
 @described(like=BinningClassifier)
+@dataclass(eq=False, repr=False)
 class BinningRegressor(BatchEstimator, StreamRegressor):
     r"""Regression on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
@@ -176,32 +166,20 @@ class BinningRegressor(BatchEstimator, StreamRegressor):
     True
     """
 
-    _learner: BatchBinning
+    _learner: ClassVar[BatchBinning]
     coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
     n_iter_, history_ = property(n_iter), property(history)
 
-    def __init__(
-        self,
-        kernel: Any = "laplacian",
-        gamma: float | str | None = None,
-        n_components: int = 128,
-        lam: float | None = None,
-        solver: Solver | str = "cg",
-        *,
-        loss: Loss | str = "auto",
-        warm_start: bool = False,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.lam = lam
-        self.solver = solver
-        self.loss = loss
-        self.warm_start = warm_start
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "laplacian"
+    gamma: float | str | None = None
+    n_components: int = 128
+    lam: float | None = None
+    solver: Solver | str = "cg"
+    _: KW_ONLY
+    loss: Loss | str = "auto"
+    warm_start: bool = False
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> BatchBinning:
         grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)

@@ -2,6 +2,7 @@ r"""Random binning features learned row by row, on cells hashed into a bounded n
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -154,6 +155,7 @@ def coef(est: StreamEstimator) -> np.ndarray:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class OnlineBinningClassifier(StreamClassifier):
     r"""Classifier of a stream on random binning features: the Laplacian kernel, a row changing few of many weights.
 
@@ -214,34 +216,23 @@ class OnlineBinningClassifier(StreamClassifier):
 
     coef_, gamma_ = property(coef), property(gamma)
 
-    def __init__(
-        self,
-        kernel: Any = "laplacian",
-        gamma: float | str | None = None,
-        n_components: int = 128,
-        update: Update | str = "auto",
-        *,
-        n_columns: int = 2**20,
-        loss: Loss | str = "hinge",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.update = update
-        self.n_columns = n_columns
-        self.loss = loss
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "laplacian"
+    gamma: float | str | None = None
+    n_components: int = 128
+    update: Update | str = "auto"
+    _: KW_ONLY
+    n_columns: int = 2**20
+    loss: Loss | str = "hinge"
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> HashedBinning:
         return HashedBinning(self, self.kernel, self.gamma, self.n_components, self.update, self.n_columns)
 
 
 @described(like=OnlineBinningClassifier)
+@dataclass(eq=False, repr=False)
 class OnlineBinningRegressor(StreamRegressor):
     r"""Regression of a stream on random binning features: the Laplacian kernel, a row changing few of many weights.
 
@@ -277,26 +268,15 @@ class OnlineBinningRegressor(StreamRegressor):
 
     coef_, gamma_ = property(coef), property(gamma)
 
-    def __init__(
-        self,
-        kernel: Any = "laplacian",
-        gamma: float | str | None = None,
-        n_components: int = 128,
-        update: Update | str = "auto",
-        *,
-        n_columns: int = 2**20,
-        loss: Loss | str = "squared",
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.update = update
-        self.n_columns = n_columns
-        self.loss = loss
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "laplacian"
+    gamma: float | str | None = None
+    n_components: int = 128
+    update: Update | str = "auto"
+    _: KW_ONLY
+    n_columns: int = 2**20
+    loss: Loss | str = "squared"
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> HashedBinning:
         return HashedBinning(self, self.kernel, self.gamma, self.n_components, self.update, self.n_columns)

@@ -4,6 +4,7 @@ strategy.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from ... import losses
@@ -16,6 +17,7 @@ from .base import KernelExpansion, dual_coef, n_support, support_vectors
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class BudgetClassifier(StreamClassifier):
     r"""Online classifier in the kernel expansion, with at most ``budget`` support vectors.
 
@@ -73,36 +75,24 @@ class BudgetClassifier(StreamClassifier):
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        budget: int | None = 100,
-        strategy: Budget | str = "auto",
-        loss: losses.Loss | str = "hinge",
-        update: Update | str = "auto",
-        *,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.budget = budget
-        self.strategy = strategy
-        self.loss = loss
-        self.update = update
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    budget: int | None = 100
+    strategy: Budget | str = "auto"
+    loss: losses.Loss | str = "hinge"
+    update: Update | str = "auto"
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> KernelExpansion:
         return KernelExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, self.update)
 
 
 @described(like=BudgetClassifier)
+@dataclass(eq=False, repr=False)
 class BudgetRegressor(StreamRegressor):
     r"""Online regression in the kernel expansion, with at most ``budget`` support vectors.
 
@@ -134,30 +124,17 @@ class BudgetRegressor(StreamRegressor):
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        budget: int | None = 100,
-        strategy: Budget | str = "auto",
-        loss: losses.Loss | str = "squared",
-        update: Update | str = "auto",
-        *,
-        center: bool | str = True,
-        standardize: bool | str = "auto",
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.budget = budget
-        self.strategy = strategy
-        self.loss = loss
-        self.update = update
-        self.center = center
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    budget: int | None = 100
+    strategy: Budget | str = "auto"
+    loss: losses.Loss | str = "squared"
+    update: Update | str = "auto"
+    _: KW_ONLY
+    center: bool | str = True
+    standardize: bool | str = "auto"
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> KernelExpansion:
         return KernelExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, self.update)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .models import BudgetClassifier
 class NoveltyExpansion(KernelExpansion):
     """A support set of a stream without targets."""
 
-    update: Novelty  # type: ignore[assignment]
+    update: Novelty
     auto_strategy = budgets.RemoveSmallest
 
     def check_parameters(self) -> None:
@@ -38,6 +39,7 @@ class NoveltyExpansion(KernelExpansion):
 
 
 @described(like=BudgetClassifier)
+@dataclass(eq=False, repr=False)
 class BudgetOneClass(StreamOutlier):
     r"""NORMA for novelties: a row is novel where a function learned from the stream is below a threshold.
 
@@ -95,30 +97,17 @@ class BudgetOneClass(StreamOutlier):
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        budget: int | None = 200,
-        strategy: Budget | str = "auto",
-        nu: float = 0.1,
-        eta: float = 0.05,
-        lam: float = 0.01,
-        *,
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.budget = budget
-        self.strategy = strategy
-        self.nu = nu
-        self.eta = eta
-        self.lam = lam
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    budget: int | None = 200
+    strategy: Budget | str = "auto"
+    nu: float = 0.1
+    eta: float = 0.05
+    lam: float = 0.01
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     # ---------------------------------------------------------------- scikit-learn's contract
     def fit(

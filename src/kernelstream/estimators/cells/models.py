@@ -15,6 +15,7 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -378,6 +379,7 @@ def _review_before(t: int) -> int:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class CellsClassifier(StreamClassifier):
     r"""Classifier on cells of random grids, with a step of its own for every cell.
 
@@ -441,29 +443,19 @@ class CellsClassifier(StreamClassifier):
     def _new_learner(self) -> Cells:
         return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=False)
 
-    def __init__(
-        self,
-        n_grids: int = 128,
-        grids: str = "columns",
-        *,
-        eta: float | str = "auto",
-        forgetting: float = 1.0,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.n_grids = n_grids
-        self.grids = grids
-        self.eta = eta
-        self.forgetting = forgetting
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    n_grids: int = 128
+    grids: str = "columns"
+    _: KW_ONLY
+    eta: float | str = "auto"
+    forgetting: float = 1.0
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
 
 @described(like=CellsClassifier)
+@dataclass(eq=False, repr=False)
 class CellsRegressor(StreamRegressor):
     r"""Regression on cells of random grids, with a step of its own for every cell.
 
@@ -498,21 +490,11 @@ class CellsRegressor(StreamRegressor):
     def _new_learner(self) -> Cells:
         return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=True)
 
-    def __init__(
-        self,
-        n_grids: int = 128,
-        grids: str = "columns",
-        *,
-        eta: float | str = "auto",
-        forgetting: float = 1.0,
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.n_grids = n_grids
-        self.grids = grids
-        self.eta = eta
-        self.forgetting = forgetting
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    n_grids: int = 128
+    grids: str = "columns"
+    _: KW_ONLY
+    eta: float | str = "auto"
+    forgetting: float = 1.0
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None

@@ -2,6 +2,7 @@ r"""Gaussian-process regression by doubly stochastic gradients."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -177,6 +178,7 @@ class GaussianProcess(Doubly):
 
 
 @described(like=DoublyStochasticRegressor)
+@dataclass(eq=False, repr=False)
 class DoublyStochasticGP(StreamRegressor):
     r"""Posterior of a Gaussian process, mean and standard deviation, without a kernel matrix.
 
@@ -236,36 +238,23 @@ class DoublyStochasticGP(StreamRegressor):
     (True, True, True)
     """
 
-    _learner: GaussianProcess
+    _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
     _short_way = False  # rows wait with their original targets
     fit, kernel_ = fit, property(kernel)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = "auto",
-        noise: float | str = "auto",
-        points: Any = None,
-        step: DoublyStep | str = "auto",
-        *,
-        normalize_y: bool = False,
-        variance_features: int = 256,
-        schedule: DoublySchedule | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.noise = noise
-        self.points = points
-        self.step = step
-        self.normalize_y = normalize_y
-        self.variance_features = variance_features
-        self.schedule = schedule
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = "auto"
+    noise: float | str = "auto"
+    points: Any = None
+    step: DoublyStep | str = "auto"
+    _: KW_ONLY
+    normalize_y: bool = False
+    variance_features: int = 256
+    schedule: DoublySchedule | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> GaussianProcess:
         prior = self.noise, self.points, self.normalize_y, self.variance_features

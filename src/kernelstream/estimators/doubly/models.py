@@ -2,6 +2,7 @@ r"""Doubly stochastic gradients for classification and regression: any kernel wi
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ AUTO_PARTS: Any = PARTS | {"step": {"auto": partial(DoublyStep, theta0=300.0, pr
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class DoublyStochasticClassifier(StreamClassifier):
     r"""Kernel classifier trained by doubly stochastic gradients: random rows and random features at once.
 
@@ -92,30 +94,17 @@ class DoublyStochasticClassifier(StreamClassifier):
     _short_way = False  # rows wait with their original labels
     fit, kernel_ = fit, property(kernel)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = "auto",
-        loss: Loss | str = "hinge",
-        lam: float | str = "auto",
-        step: DoublyStep | str = "auto",
-        *,
-        schedule: DoublySchedule | str = "auto",
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.loss = loss
-        self.lam = lam
-        self.step = step
-        self.schedule = schedule
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = "auto"
+    loss: Loss | str = "hinge"
+    lam: float | str = "auto"
+    step: DoublyStep | str = "auto"
+    _: KW_ONLY
+    schedule: DoublySchedule | str = "auto"
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     @in_turn
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> DoublyStochasticClassifier:
@@ -142,6 +131,7 @@ class DoublyStochasticClassifier(StreamClassifier):
 
 
 @described(like=DoublyStochasticClassifier)
+@dataclass(eq=False, repr=False)
 class DoublyStochasticRegressor(StreamRegressor):
     r"""Kernel regression trained by doubly stochastic gradients: random rows and random features at once.
 
@@ -181,30 +171,17 @@ class DoublyStochasticRegressor(StreamRegressor):
     _short_way = False  # rows wait with their original labels
     fit, kernel_ = fit, property(kernel)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = "auto",
-        loss: Loss | str = "squared",
-        lam: float | str = "auto",
-        step: DoublyStep | str = "auto",
-        *,
-        center: bool = True,
-        schedule: DoublySchedule | str = "auto",
-        standardize: bool | str = "auto",
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.loss = loss
-        self.lam = lam
-        self.step = step
-        self.center = center
-        self.schedule = schedule
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = "auto"
+    loss: Loss | str = "squared"
+    lam: float | str = "auto"
+    step: DoublyStep | str = "auto"
+    _: KW_ONLY
+    center: bool = True
+    schedule: DoublySchedule | str = "auto"
+    standardize: bool | str = "auto"
+    engine: Any = "auto"
+    random_state: Any = None
 
     @in_turn
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:

@@ -2,6 +2,7 @@ r"""Novelty detection by doubly stochastic gradients."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -137,6 +138,7 @@ class Novelties(Doubly):
 
 
 @described(like=DoublyStochasticRegressor)
+@dataclass(eq=False, repr=False)
 class DoublyStochasticOneClass(StreamOutlier):
     r"""Novelty detection: a row is novel where :math:`f(x) = \sum_i \alpha_i'\phi_i(x) < \tau`, f and tau learned.
 
@@ -190,26 +192,15 @@ class DoublyStochasticOneClass(StreamOutlier):
     _short_way = False
     kernel_ = property(kernel)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = "auto",
-        nu: float = 0.1,
-        step: DoublyStep | str = "auto",
-        *,
-        schedule: DoublySchedule | str = "auto",
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.nu = nu
-        self.step = step
-        self.schedule = schedule
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = "auto"
+    nu: float = 0.1
+    step: DoublyStep | str = "auto"
+    _: KW_ONLY
+    schedule: DoublySchedule | str = "auto"
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     @property
     def offset_(self) -> float:

@@ -17,6 +17,7 @@ LARGE_BATCH = 4096  # in `fit`
 DAMPING, LEAST_DAMPING = 0.1, 0.01  # of preconditioned steps: in batches of a stream, and in large ones
 
 
+@dataclass(eq=False, repr=False)
 class DoublyStep(WithParameters):
     r"""Step sizes of a doubly stochastic learner, ``gamma_t = eta theta0 / (theta0 + t)``.
 
@@ -45,13 +46,10 @@ class DoublyStep(WithParameters):
     DoublyStep(eta=2.0, theta0=10.0)
     """
 
-    def __init__(
-        self, eta: float | str = "auto", theta0: float = 100.0, average: bool = True, precondition: float | str = 0.0
-    ):
-        self.eta = eta
-        self.theta0 = theta0
-        self.average = average
-        self.precondition = precondition
+    eta: float | str = "auto"
+    theta0: float = 100.0
+    average: bool = True
+    precondition: float | str = 0.0
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
@@ -69,6 +67,7 @@ class DoublyStep(WithParameters):
         return DAMPING if large is None else max(LEAST_DAMPING, DAMPING * BATCH / large)
 
 
+@dataclass(eq=False, repr=False)
 class DoublySchedule(WithParameters):
     r"""How many rows and random features an iteration of a doubly stochastic learner takes, and how long it goes on.
 
@@ -96,17 +95,10 @@ class DoublySchedule(WithParameters):
     DoublyStochasticClassifier(schedule=DoublySchedule(batch_size=64, passes=20))
     """
 
-    def __init__(
-        self,
-        batch_size: int | str = "auto",
-        block_size: int | str = "auto",
-        max_blocks: int | str | None = "auto",
-        passes: float | str = "auto",
-    ):
-        self.batch_size = batch_size
-        self.block_size = block_size
-        self.max_blocks = max_blocks
-        self.passes = passes
+    batch_size: int | str = "auto"
+    block_size: int | str = "auto"
+    max_blocks: int | str | None = "auto"
+    passes: float | str = "auto"
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""

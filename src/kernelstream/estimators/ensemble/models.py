@@ -2,6 +2,7 @@ r"""Online multiple kernel learning: many learners, one per kernel, weighted by 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from ...features import RandomFourier
@@ -11,7 +12,7 @@ from .._contract.composite import learners, weights, weights_history
 from .._contract.regressor import StreamRegressor
 from ..feature import FeatureClassifier, FeatureRegressor
 from .base import Ensemble
-from .parts import HedgeWeights, StochasticUpdates
+from .parts import NAMED_PARTS, HedgeWeights, StochasticUpdates
 
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
 
@@ -21,6 +22,7 @@ def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
     return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
 
 
+@dataclass(eq=False, repr=False)
 class MultiKernelClassifier(StreamClassifier):
     r"""Classifier made of many, one per kernel, that vote with weights earned by predicting well.
 
@@ -102,40 +104,29 @@ class MultiKernelClassifier(StreamClassifier):
     True
     """
 
-    _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
+    _named_parts: ClassVar = NAMED_PARTS
 
     learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
 
     loss = "hinge"  # how labels are coded: ±1 for two classes, a column each for more
 
-    def __init__(
-        self,
-        learners: list[Any] | None = None,
-        combination: HedgeWeights | str = "hedge",
-        updates: StochasticUpdates | str = "deterministic",
-        *,
-        capacity: str = "fixed",
-        vote: str = "sign",
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.learners = learners
-        self.combination = combination
-        self.updates = updates
-        self.capacity = capacity
-        self.vote = vote
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    learners: list[Any] | None = None
+    combination: HedgeWeights | str = "hedge"
+    updates: StochasticUpdates | str = "deterministic"
+    _: KW_ONLY
+    capacity: str = "fixed"
+    vote: str = "sign"
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Ensemble:
         pool = [FeatureClassifier(features) for features in gaussian_maps()]
         return Ensemble(self, pool, 0.99, self.vote, False)
 
 
+@dataclass(eq=False, repr=False)
 class MultiKernelRegressor(StreamRegressor):
     r"""Regression by many learners, one per kernel, averaged with weights that follow their squared errors.
 
@@ -205,28 +196,18 @@ class MultiKernelRegressor(StreamRegressor):
     True
     """
 
-    _named_parts: ClassVar = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}
+    _named_parts: ClassVar = NAMED_PARTS
 
     learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
 
-    def __init__(
-        self,
-        learners: list[Any] | None = None,
-        combination: HedgeWeights | str = "hedge",
-        updates: StochasticUpdates | str = "deterministic",
-        *,
-        capacity: str = "fixed",
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.learners = learners
-        self.combination = combination
-        self.updates = updates
-        self.capacity = capacity
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    learners: list[Any] | None = None
+    combination: HedgeWeights | str = "hedge"
+    updates: StochasticUpdates | str = "deterministic"
+    _: KW_ONLY
+    capacity: str = "fixed"
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Ensemble:
         return Ensemble(self, [FeatureRegressor(features) for features in gaussian_maps()], 0.61, "score", True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ..._checks import fraction
 from ...registry.parameters import WithParameters
 
 COUNTED = ("all", "drawn")
 
 
+@dataclass(eq=False, repr=False)
 class HedgeWeights(WithParameters):
     r"""Weights that follow the mistakes of the learners, :math:`\theta_i \leftarrow \theta_i \gamma^{l_i}` (Hedge).
 
@@ -31,9 +35,8 @@ class HedgeWeights(WithParameters):
     MultiKernelClassifier(combination=HedgeWeights(discount=0.9, share=0.001))
     """
 
-    def __init__(self, discount: float | str = "auto", share: float = 0.0):
-        self.discount = discount
-        self.share = share
+    discount: float | str = "auto"
+    share: float = 0.0
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
@@ -42,6 +45,7 @@ class HedgeWeights(WithParameters):
         fraction("share", self.share, zero=True, one=False)
 
 
+@dataclass(eq=False, repr=False)
 class StochasticUpdates(WithParameters):
     r"""Learner i of an ensemble learns a row with probability :math:`(1 - \delta)\theta_i / \max_j \theta_j + \delta`.
 
@@ -61,12 +65,14 @@ class StochasticUpdates(WithParameters):
     MultiKernelClassifier(updates=StochasticUpdates(counted='drawn'))
     """
 
-    def __init__(self, smoothing: float = 0.001, counted: str = "all"):
-        self.smoothing = smoothing
-        self.counted = counted
+    smoothing: float = 0.001
+    counted: str = "all"
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
         fraction("smoothing", self.smoothing, zero=True, one=True)
         if self.counted not in COUNTED:
             raise ValueError(f"counted must be one of {', '.join(COUNTED)}, got {self.counted!r}")
+
+
+NAMED_PARTS: Any = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}

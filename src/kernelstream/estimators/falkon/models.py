@@ -3,6 +3,7 @@ r"""Nearly exact kernel ridge, logistic regression and support vector machines o
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -212,6 +213,7 @@ def _for_trials(ops: Any, X: Rows, m: int) -> Any:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class FalkonClassifier(BatchEstimator, StreamClassifier):
     r"""Kernel classifier on all rows at once, nearly exact, in time and memory that grow like the rows.
 
@@ -300,30 +302,17 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
     lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
     n_iter_, history_ = property(n_iter), property(history)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        n_centers: int | str = "auto",
-        lam: float | None = None,
-        loss: Loss | str = "squared",
-        *,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_centers = n_centers
-        self.lam = lam
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    n_centers: int | str = "auto"
+    lam: float | None = None
+    loss: Loss | str = "squared"
+    _: KW_ONLY
+    tol: float = 1e-3
+    max_iter: int = 100
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Falkon:
         solution = self.n_centers, self.lam, self.tol, self.max_iter
@@ -334,6 +323,7 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
 
 
 @described(like=FalkonClassifier)
+@dataclass(eq=False, repr=False)
 class FalkonRegressor(BatchEstimator, StreamRegressor):
     r"""Kernel ridge regression on all rows at once, nearly exact, in time and memory that grow like the rows.
 
@@ -368,26 +358,15 @@ class FalkonRegressor(BatchEstimator, StreamRegressor):
     n_iter_, history_ = property(n_iter), property(history)
     loss = "squared"
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = None,
-        n_centers: int | str = "auto",
-        lam: float | None = None,
-        *,
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_centers = n_centers
-        self.lam = lam
-        self.tol = tol
-        self.max_iter = max_iter
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = None
+    n_centers: int | str = "auto"
+    lam: float | None = None
+    _: KW_ONLY
+    tol: float = 1e-3
+    max_iter: int = 100
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Falkon:
         solution = self.n_centers, self.lam, self.tol, self.max_iter

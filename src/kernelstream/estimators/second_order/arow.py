@@ -3,8 +3,9 @@ r"""Confidence-weighted classifiers: AROW and the online Newton step, with full 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Confidence(SecondOrder):
         self.diagonal, self.make_rule = diagonal, make_rule
 
     @cached_property
-    def rule(self) -> Rule:  # type: ignore[override]
+    def rule(self) -> Rule:
         """What a row does to A and b."""
         return self.make_rule()
 
@@ -106,6 +107,7 @@ def coef(est: AROWClassifier | NewtonClassifier) -> np.ndarray:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class AROWClassifier(StreamClassifier):
     r"""Adaptive regularisation of weights: a Gaussian over the weights that narrows where rows have been.
 
@@ -155,29 +157,18 @@ class AROWClassifier(StreamClassifier):
     """
 
     loss = "hinge"  # how labels are coded
-    _learner: Confidence
+    _learner: ClassVar[Confidence]
     coef_ = property(coef)
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        lam: float = 0.1,
-        diagonal: bool = False,
-        *,
-        intercept: bool = False,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.lam = lam
-        self.diagonal = diagonal
-        self.intercept = intercept
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    lam: float = 0.1
+    diagonal: bool = False
+    _: KW_ONLY
+    intercept: bool = False
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
@@ -187,6 +178,7 @@ class AROWClassifier(StreamClassifier):
 
 
 @described(like=AROWClassifier)
+@dataclass(eq=False, repr=False)
 class NewtonClassifier(StreamClassifier):
     r"""Online Newton step: gradients divided by the matrix of all gradients so far.
 
@@ -230,29 +222,18 @@ class NewtonClassifier(StreamClassifier):
     True
     """
 
-    _learner: Confidence
+    _learner: ClassVar[Confidence]
     coef_ = property(coef)
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        loss: Loss | str = "logistic",
-        lam: float = 0.1,
-        curvature: float = 0.5,
-        diagonal: bool = False,
-        *,
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.loss = loss
-        self.lam = lam
-        self.curvature = curvature
-        self.diagonal = diagonal
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    loss: Loss | str = "logistic"
+    lam: float = 0.1
+    curvature: float = 0.5
+    diagonal: bool = False
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)

@@ -28,7 +28,7 @@ class SecondOrder(Linear):
     features, lam, forgetting, intercept : see :class:`~kernelstream.OnlineRidge`
     """
 
-    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW  # type: ignore[assignment]
+    _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
 
     def __init__(self, est: StreamEstimator, features: Any, lam: Any, forgetting: float = 1.0, intercept: bool = False):
         super().__init__(est, features)

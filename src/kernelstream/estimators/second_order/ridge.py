@@ -3,7 +3,8 @@ r"""Online ridge regression and the forecaster of Azoury, Warmuth and Vovk, on a
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -218,6 +219,7 @@ def _align(est: RidgeShell, mine: State, theirs: State) -> None:
 
 
 @described()
+@dataclass(eq=False, repr=False)
 class OnlineRidge(StreamRegressor):
     r"""Ridge regression after every row, exactly, in constant memory.
 
@@ -284,32 +286,21 @@ class OnlineRidge(StreamRegressor):
     >>> mean, std = model.predict(X[:5], return_std=True)
     """
 
-    _learner: Ridge
+    _learner: ClassVar[Ridge]
     on_device = True
     coef_ = property(coef)
     merge = merge
     _several_targets = True
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        lam: Any = 1.0,
-        forecaster: str = "ridge",
-        forgetting: float = 1.0,
-        *,
-        intercept: bool = False,
-        standardize: bool | str = "auto",
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.lam = lam
-        self.forecaster = forecaster
-        self.forgetting = forgetting
-        self.intercept = intercept
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    lam: Any = 1.0
+    forecaster: str = "ridge"
+    forgetting: float = 1.0
+    _: KW_ONLY
+    intercept: bool = False
+    standardize: bool | str = "auto"
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Ridge:
         return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)
@@ -360,6 +351,7 @@ class OnlineRidge(StreamRegressor):
 
 
 @described(like=OnlineRidge)
+@dataclass(eq=False, repr=False)
 class OnlineRidgeClassifier(StreamClassifier):
     r"""Least-squares classification after every row, on targets -1 and +1, one output per class.
 
@@ -407,34 +399,22 @@ class OnlineRidgeClassifier(StreamClassifier):
     True
     """
 
-    _learner: Ridge
+    _learner: ClassVar[Ridge]
     on_device = True
     coef_ = property(coef)
     merge = merge
     loss = "hinge"  # how labels are coded: ±1 for two classes, one column each for more
 
-    def __init__(
-        self,
-        features: FeatureMap | str = "fourier",
-        lam: Any = 1.0,
-        forecaster: str = "ridge",
-        forgetting: float = 1.0,
-        *,
-        intercept: bool = False,
-        standardize: bool | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.features = features
-        self.lam = lam
-        self.forecaster = forecaster
-        self.forgetting = forgetting
-        self.intercept = intercept
-        self.standardize = standardize
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    features: FeatureMap | str = "fourier"
+    lam: Any = 1.0
+    forecaster: str = "ridge"
+    forgetting: float = 1.0
+    _: KW_ONLY
+    intercept: bool = False
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
 
     def _new_learner(self) -> Ridge:
         return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)

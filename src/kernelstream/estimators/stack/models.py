@@ -2,6 +2,7 @@ r"""The default learner: unlike members, combined by a second-order recursion on
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .reasons import explain, relevance
 from .watch import changes
 
 
+@dataclass(eq=False, repr=False)
 class KernelClassifier(StreamClassifier):
     r"""Classifier of streams that needs no choice.
 
@@ -118,24 +120,14 @@ class KernelClassifier(StreamClassifier):
     def _new_learner(self) -> Stack:
         return Stack(self, classifiers)
 
-    def __init__(
-        self,
-        members: list[Any] | str = "auto",
-        size: str = "medium",
-        *,
-        recent: bool = True,
-        columns: dict[str, str] | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.members = members
-        self.size = size
-        self.recent = recent
-        self.columns = columns
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    members: list[Any] | str = "auto"
+    size: str = "medium"
+    _: KW_ONLY
+    recent: bool = True
+    columns: dict[str, str] | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
 
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -203,6 +195,7 @@ class KernelClassifier(StreamClassifier):
         return scores, 1.0 - p <= half[:, None]
 
 
+@dataclass(eq=False, repr=False)
 class KernelRegressor(StreamRegressor):
     r"""Regression of streams that needs no choice.
 
@@ -290,22 +283,13 @@ class KernelRegressor(StreamRegressor):
     def _new_learner(self) -> Stack:
         return Stack(self, regressors)
 
-    def __init__(
-        self,
-        members: list[Any] | str = "auto",
-        size: str = "medium",
-        *,
-        recent: bool = True,
-        columns: dict[str, str] | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.members = members
-        self.size = size
-        self.recent = recent
-        self.columns = columns
-        self.engine = engine
-        self.random_state = random_state
+    members: list[Any] | str = "auto"
+    size: str = "medium"
+    _: KW_ONLY
+    recent: bool = True
+    columns: dict[str, str] | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     @in_turn
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
