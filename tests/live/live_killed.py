@@ -1,12 +1,15 @@
 """Kills a durable learner again and again, and lets another process go on.
 
 Arguments: a folder and either kills and a seed, for kills at any time while it learns; or "steps" and a number of
-calls, for a kill at each single operation on a file, from its creation through snapshots and new log files to its end.
+calls, for a kill at each single operation on a file, from its creation through snapshots, new log files, a challenger,
+its promotion and the way back to its end, and a second kill while it recovers from each of these; it prints how many
+kills there were in which phase.
 No row that was acknowledged may be missing, none may be learned twice, and in the end the model must equal, bit for
 bit, one that learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own: it forks before
 any thread has been started.
 """
 
+import io
 import os
 import random
 import select
@@ -151,59 +154,137 @@ def count_down(steps):
     os.write = write
 
 
+PHASES = ("creation", "learning", "snapshot", "challenge", "promotion", "rollback", "end")
+VERSION = 10**9  # what is added to the number of a version that is acknowledged
+
+
+def life(learned):
+    """What a learner is asked in a life: (phase, argument), calls, snapshots, and a challenger that comes and goes."""
+    for i in range(learned):
+        yield "learning", i
+        if i % 2 == 0:
+            yield "snapshot", None
+        if i == learned // 3:
+            yield "challenge", None
+        if i == 2 * learned // 3:
+            yield "promotion", None
+    yield "rollback", None
+    yield "learning", learned
+
+
 def short_life(folder, learned, steps, out, real=os.write):
-    """Create a learner, learn, take snapshots, begin new log files, end; dies at an operation."""
+    """Create a learner and do all that is asked of it; nearly every call begins a new log file. Dies at a step."""
     from kernelstream.live import DurableLearner, log
 
-    log.FILE_BYTES = 100  # nearly every call begins a new file
+    def tell(value):
+        real(out, struct.pack("<q", value))
+
+    log.FILE_BYTES = 100
     count_down(steps)
+    tell(-1)
     learner = DurableLearner(folder, make(0))
-    for i, (_, X, y) in zip(range(learned), calls(0)):
-        real(out, struct.pack("<q", learner.learn(X, y).total))
-        if i % 2 == 0:
+    given = dict(enumerate(next_calls(learned)))
+    for phase, i in life(learned):
+        tell(-1 - PHASES.index(phase))
+        if phase == "learning":
+            tell(learner.learn(*given[i][1:]).total)
+        elif phase == "snapshot":
             learner.snapshot()
+        elif phase == "challenge":
+            learner.challenge(make(1))
+        else:
+            tell(VERSION + (learner.promote() if phase == "promotion" else learner.rollback()))
+    tell(-1 - PHASES.index("end"))
     learner.close()
 
 
+def next_calls(learned):
+    return [call for _, call in zip(range(learned + 1), calls(0))]
+
+
+def states_of(learned):
+    """The champion's bytes by version and rows, from models that learn the same calls by themselves."""
+    from kernelstream import model_io
+
+    first, second, states, version, rival = make(0), None, {}, 1, make(1)
+    given, total = next_calls(learned), 0
+    for phase, i in life(learned):
+        if phase == "learning":
+            _, X, y = given[i]
+            first.learn(X, y)
+            if second is not None:
+                second.learn(X, y)
+            total += len(X)
+        elif phase == "challenge":
+            second = rival
+        elif phase == "promotion":
+            retired = model_io.to_bytes(first)
+            first, second, version = second, None, 2
+        elif phase == "rollback":
+            first, second, version = model_io.load(io.BytesIO(retired)), None, 3
+        states[version, total] = model_io.to_bytes(first)
+    return states
+
+
 def at_each_step(folder, learned):
+    """A kill at every operation on a file; with a second one, at another operation, while the folder is recovered."""
     from kernelstream import model_io
     from kernelstream.live import DurableLearner
 
-    make(0).learn(*next(calls(0))[1:])
-    undisturbed, states = make(0), {}
-    for i, (first, X, y) in zip(range(learned + 1), calls(0)):
-        states[first] = model_io.to_bytes(undisturbed) if i else None
-        undisturbed.learn(X, y)
+    for kind in range(2):
+        make(kind).learn(*next(calls(0))[1:])
+    states, table = states_of(learned), dict.fromkeys((*PHASES, "recovery"), 0)
     steps = 0
     while True:
         steps += 1
         home = os.path.join(folder, str(steps))
-        source, sink = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                short_life(home, learned, steps, sink)
-                os._exit(0)
-            finally:
-                os._exit(99)
-        os.close(sink)
-        words = b"".join(iter(lambda source=source: os.read(source, 4096), b""))
-        os.close(source)
-        end = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        assert end in (0, -signal.SIGKILL), f"step {steps}: the learner ended with {end}"
-        acknowledged = struct.unpack("<q", words[-8:])[0] if words else 0
+        end, words = lived(lambda out, home=home, steps=steps: short_life(home, learned, steps, out))
+        told = struct.unpack(f"<{len(words) // 8}q", words)
+        acknowledged = max((word for word in told if 0 <= word < VERSION), default=0)
+        version = max((word - VERSION for word in told if word >= VERSION), default=1)
+        if end:
+            table[PHASES[-1 - [word for word in told if word < 0][-1]]] += 1
+            again, _ = lived(lambda out, home=home, steps=steps: recover(home, 1 + steps % 17))
+            table["recovery"] += again != 0
         with DurableLearner(home, make(0)) as learner:
-            assert learner.total >= acknowledged, (
-                f"step {steps}: {acknowledged} acknowledged, {learner.total} are there"
+            about = (
+                f"step {steps}: {acknowledged} rows, version {version} acknowledged; {learner.total}, {learner.version}"
             )
+            assert learner.total >= acknowledged and learner.version >= version, about
             assert not learner.problems, f"step {steps}: {learner.problems}"
             if learner.total:
-                assert model_io.to_bytes(learner.champion.model) == states[learner.total], (
-                    f"step {steps}: another model"
-                )
+                found = model_io.to_bytes(learner.champion.model)
+                assert found == states[learner.version, learner.total], f"{about}: another model"
         if end == 0:
             break
+    for phase, kills in table.items():
+        print(f"{phase:10} {kills:5} kills", flush=True)
     print("steps", steps - 1)
+
+
+def recover(home, steps):
+    from kernelstream.live import DurableLearner
+
+    count_down(steps)
+    DurableLearner(home, make(0)).close()
+
+
+def lived(task):
+    """The end of a process that does a task, 0 or a kill, and what it wrote."""
+    source, sink = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            task(sink)
+            os._exit(0)
+        finally:
+            os._exit(99)
+    os.close(sink)
+    words = b"".join(iter(lambda: os.read(source, 4096), b""))
+    os.close(source)
+    end = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    assert end in (0, -signal.SIGKILL), f"the learner ended with {end}"
+    return end, words
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def test_the_command(tmp_path, capsys):
                     assert cli.main(["store", "repair", str(folder)]) == 1  # but not this
                     assert "in use" in capsys.readouterr().err
         crash(learner)
-    assert "2 models, all of them whole" in _said(["check", folder], capsys)
+    assert "2 models: nothing is damaged" in _said(["check", folder], capsys)
     _said(["backup", folder, tmp_path / "b"], capsys)
     assert cli.main(["store", "backup", str(folder), str(tmp_path / "b")]) == 1  # never over another one
     assert "exists already" in capsys.readouterr().err
@@ -69,7 +69,7 @@ def test_the_command(tmp_path, capsys):
     assert cli.main(["store", "restore", str(folder), str(tmp_path / "b")]) == 1
     assert "move it away first" in capsys.readouterr().err
     assert "key-1: 1 lost calls acknowledged" in _said(["repair", folder], capsys)
-    assert "all of them whole" in _said(["check", folder], capsys)
+    assert "nothing is damaged" in _said(["check", folder], capsys)
     _said(["restore", tmp_path / "new", tmp_path / "b"], capsys)
     with Store(tmp_path / "new") as store, store.use("key-1") as learner:
         assert learner.total == 25 and store.keys() == {"key-1": "Rome / ü"}

@@ -81,7 +81,7 @@ def test_each_token_has_its_rights_and_models(many):
         assert own.get("/events?count=1&model=b")[0] == (200 if ("look", "b") in may else 403)
     status, _answer = Client(server.port, "predict-a").post("/models/nothing/predict", {"rows": []})
     assert status == 403  # it is not told which models there are
-    assert "right to learn" in Client(server.port, "predict-a").post("/models/a/learn", BODY)[1]["error"]
+    assert "right 'learn'" in Client(server.port, "predict-a").post("/models/a/learn", BODY)[1]["error"]
 
 
 def test_tokens_change_without_a_restart(many, monkeypatch, tmp_path):

@@ -62,4 +62,4 @@ def _run(args: argparse.Namespace) -> None:
             print(f"kernelstream: {name}: {problem}", file=sys.stderr)
     if wrong:
         raise OSError(f"{len(wrong):,} of {len(found):,} models are damaged")
-    print(f"{len(found):,} models, all of them whole")
+    print(f"{len(found):,} model{'s' * (len(found) != 1)}: nothing is damaged")

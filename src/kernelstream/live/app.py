@@ -127,7 +127,7 @@ class Application:
 
     def count(self, route: str, status: int) -> None:
         """Count a response."""
-        self.measured.requests.labels(route, status).inc()
+        self.measured.responses(route, status).inc()
 
     def _timed(self, call: str, started: float) -> None:
         taken = time.perf_counter() - started

@@ -32,5 +32,7 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[Any, list[str] |
 def file_of(learner: DurableLearner) -> bytes:
     """The file of the champion with all that it has learned."""
     view = learner.latest()
-    notes = {} if view.columns is None else {"reader": {"features": list(view.columns)}}
+    notes: dict[str, Any] = {"rows": view.rows}
+    if view.columns is not None:
+        notes["reader"] = {"features": list(view.columns)}
     return model_io.to_bytes(view.model, notes)

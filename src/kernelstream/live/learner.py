@@ -357,7 +357,7 @@ class DurableLearner(Described):
         if y.dtype.kind not in "biufUS":
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
         if self._view.task == "regression" and y.dtype.kind not in "iuf":
-            raise RowError(f"target 0 is {y[0]!r:.60}, and this model learns numbers", 0, "y")
+            raise RowError(f"target 0 is {y.tolist()[0]!r:.60}, and this model learns numbers", 0, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
             raise RowError(f"target {at} is {y[at]}, which is not a finite number", at, "y")

@@ -99,7 +99,7 @@ class Log:
         found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
         return sorted(found)
 
-    def bytes(self) -> int:
+    def size(self) -> int:
         """Bytes of all files."""
         found = 0
         for _, path in self.files():

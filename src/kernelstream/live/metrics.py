@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -91,7 +92,7 @@ def _facts(learner: DurableLearner) -> dict[str, float | None]:
         "changes": len(learner.champion.scores.marks),
         "snapshot_age_seconds": time.time() - learner.snapshot_time,
         "rows_since_snapshot": learner.rows_since_snapshot,
-        "log_bytes": learner.log.bytes(),
+        "log_bytes": learner.log.size(),
     }
 
 
@@ -154,9 +155,10 @@ class Metrics:
         waiting = Gauge("kernelstream_waiting_rows", "Rows that wait for a prediction", registry=self.registry)
         waiting.set_function(waiting_rows)
         ProcessCollector(registry=self.registry)
-        self.requests = Counter(
+        counter = Counter(
             "kernelstream_requests", "Responses by path and status", ["path", "status"], registry=self.registry
         )
+        self.responses = functools.cache(counter.labels)  # to find the counter of a path and status takes long
         self.seconds = {
             name: Histogram(f"kernelstream_{name}_seconds", f"Times to {name}", buckets=BOUNDS, registry=self.registry)
             for name in ("predict", "learn")

@@ -62,7 +62,8 @@ def guarded(
 def check_right(grant: Grant | None, right: str | None, name: str | None) -> None:
     """Raise the problem of a request that a grant does not allow."""
     if name is not None and (grant is None or not grant.may(right, name)):
-        raise Problem(403, f"this needs the right to {right or 'look at'} the model {name[:80]!r}")
+        needed = f"the right {right!r}" if right else "any right"
+        raise Problem(403, f"this takes a token with {needed} for the model {name[:80]!r}")
 
 
 def error_response(error: Exception, path: str) -> Response:

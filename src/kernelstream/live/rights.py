@@ -54,7 +54,8 @@ class Tokens:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self.path, self.problem = Path(path), None
+        self.path = Path(path)
+        self.problem: str | None = None
         self._looked, self._seen = time.monotonic(), self._stamp()
         self._grants = self._read()
 
