@@ -1,15 +1,16 @@
 """The default learner on many machines: what adds up over workers learns all rows, the rest a sample of them.
 
-Least squares on features (two of the members) is exact, whichever machine sees which rows. The other members follow the
-rows one by one, which workers cannot share; they learn a sample of at most 100,000 rows, drawn from all partitions, on
-one worker, as ``fit`` does. Some rows of the sample are held out until all members are weighed on them. Columns are
-scaled by the statistics of the sample.
+Least squares on features (one of the members, or two) is exact whatever machine sees which rows. The other members
+follow the rows one by one, which workers cannot share; they learn a sample of at most 100,000 rows, drawn from all
+partitions, on one worker, as ``fit`` does. As many rows are learned at once, here. Where members are weighed on rows
+that are held out, nobody learns these before. Rows are scaled by what the sample says of the columns.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.base import clone, is_classifier
 from .. import second_order
 from ..estimators.second_order.ridge import Ridge, RidgeShell
 from ..estimators.stack import fit as _fit
-from ..estimators.stack.batch import FEWEST, Teacher, chosen
+from ..estimators.stack.batch import chosen, helps
 from ..estimators.stack.fit import Part
 from ..estimators.stack.shell import StackShell
 from ..estimators.stack.weights import mean
@@ -41,6 +42,7 @@ ENTRIES = (
     "classes_fixed",
     "class_counts",
     "first_width",
+    "lasting",
     "weight_sums",
 )
 
@@ -64,7 +66,7 @@ def fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any =
     some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
     sample = rows.delayed(some), rows.delayed(some, target=True)
     est.state_, held, part = compute(client, delayed(_learned, pure=False)(est, *sample, labels, classes is None))
-    if part is None:
+    if held is None:
         return est.state_
     exact = [i for i, member in enumerate(est._learner.members) if _adds_up(member)]
     seen = _as_seen(est, data, rows.starts, some[held])
@@ -81,20 +83,16 @@ def fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any =
         passes = round(est._learner.members[i]._state["t"] / once)
         _enter(est, i, _everywhere(client, seen, est._learner.members[i], factor, passes))
     starts = rows.starts - np.searchsorted(some[held], rows.starts)
-    teacher = _gathered(est, seen, starts, client) if n - len(held) >= FEWEST else None
-    _fit.conclude(est, part, teacher, n - len(held) if n > SAMPLE_ROWS else 0)
+    _fit.conclude(est, part, _gathered(est, seen, starts, client), n - len(held) if n > SAMPLE_ROWS else 0)
     return est.state_
 
 
 def _learned(
     est: StackShell, X: Any, y: np.ndarray, labels: Any, free: bool
 ) -> tuple[dict[str, Any], np.ndarray | None, Part | None]:
-    """On a worker: the state after all passes over the sample, numbers of the rows held out, and these rows."""
-    est._fitting = True
-    try:
+    """On a worker: the state after all passes over the sample; what is left to do, rows held out and their numbers."""
+    with _fit.fitting(est, True, helps(est, y)):
         found = _fit.passes_over(est, X, y, labels, None, True, "auto")
-    finally:
-        del est._fitting
     if free and is_classifier(est):
         for state in (est._state, *est._state["members"]):
             state["classes_fixed"] = 0
@@ -186,8 +184,8 @@ def _enter(est: StackShell, i: int, learned: RidgeShell) -> None:
     est._learner.members[i]._forget()
 
 
-def _gathered(est: StackShell, seen: Data, starts: np.ndarray, client: Any) -> Teacher:
-    """Teaches batch learners rows of all partitions, here: a system of all rows needs them in one place."""
+def _gathered(est: StackShell, seen: Data, starts: np.ndarray, client: Any) -> Callable[[], Part]:
+    """Gives rows of all partitions, here: a system of all rows needs them in one place."""
     wanted, factors, take = (
         chosen(est._state["seed"], int(starts[-1])),
         _factors(est),
@@ -196,12 +194,12 @@ def _gathered(est: StackShell, seen: Data, starts: np.ndarray, client: Any) -> T
     cuts = np.searchsorted(wanted, starts)
     pieces = [take(piece, wanted[cuts[i] : cuts[i + 1]] - starts[i]) for i, piece in enumerate(seen.pieces)]
 
-    def rows() -> tuple[np.ndarray, np.ndarray, Any]:
+    def rows() -> Part:
         parts = compute(client, need("dask").delayed(list)(pieces))
         X, y = (np.concatenate(values) for values in zip(*parts, strict=True))
         return X, y, None if factors is None else np.array([factors[code] for code in y.tolist()])
 
-    return Teacher(rows)
+    return rows
 
 
 def _taken(piece: Rows, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

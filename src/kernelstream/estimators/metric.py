@@ -1,4 +1,4 @@
-r"""Kernel ridge regression on all rows, in a metric that follows from the gradients of the learned function."""
+"""Kernel ridge regression on all rows, in a metric that follows from the gradients of the learned function."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ..core import threads
 from ..losses import Loss
 from ..random import Stream, generator
 from ..rows import Rows, dense, host, merged
-from ..solvers.kernel_ridge import descend, row_matrix
-from ..solvers.metric import KERNELS, Metric, learn_metric
+from ..solvers.kernel_ridge import RowMatrix, addition, descend
+from ..solvers.metric import Metric, learn_metric, table
+from ..solvers.metric import Rows as Pair
+from ..solvers.ranks import KNOTS, rank_knots, with_ranks
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
 from ._contract.base import State
@@ -32,6 +34,7 @@ FEW = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
 LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
 MOST_LEFT = 2000  # and how many at most
+RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and where they have which
 
 
 class LearnedMetric(Learner):
@@ -55,10 +58,8 @@ class LearnedMetric(Learner):
 class MetricEstimator(BatchEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
-    norm: int
     lam: float | None
-    _leave: np.ndarray | None = None  # which rows (n,) to forecast by the others alone
-    _left: tuple[np.ndarray, np.ndarray, Any]  # these forecasts and the targets, (rows, outputs), and the weights
+    _left: tuple[np.ndarray, np.ndarray, Any]  # forecasts of rows by the others, targets (rows, outputs), weights
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
         X = host(super()._check_X(X, reset, least))
@@ -70,8 +71,6 @@ class MetricEstimator(BatchEstimator):
         return X
 
     def _check_parameters(self) -> None:
-        if self.norm not in (1, 2):
-            raise ValueError(f"norm must be 1 or 2, got {self.norm!r}")
         if self.lam is not None:
             positive("lam", self.lam)
 
@@ -80,102 +79,116 @@ class MetricEstimator(BatchEstimator):
         return LearnedMetric(self)
 
     def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        X, leave = _dense(X), self._leave
-        if leave is None:  # equal rows are one, with the sum of their weights
-            X, Y, weight = merged(X, Y, weight)
-            leave = _some(len(Y), state["seed"])
+        X, Y, weight = merged(_dense(X), Y, weight)  # equal rows are one, with the sum of their weights
+        leave = _some(len(Y), state["seed"])
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
         if is_regressor(self):
             unit = _deviations(Y, offset, weight)
         Y = (Y - offset) / unit
-        if "root" not in state:
-            state |= _columns(X, weight)
-            known = ~leave if self._leave is not None else slice(None)  # nothing of the others may be known
-            metric = learn_metric(
-                _standard(state, X, self._ops)[known],
-                Y[known],
-                None if weight is None else weight[known],
-                self.norm,
-                state["seed"],
-                self._ops,
-            )
-            state |= {"root": metric.root, "lam": float(metric.lam if self.lam is None else self.lam)}
-        Z = self._metric(state).rows(_standard(state, X, self._ops))
+        state |= _columns(X, weight)
+        X = _standard(state, X, self._ops)
+        state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
+        rows = _pair(state, X)
+        metric = learn_metric(rows, Y, weight, state["seed"], self._ops)
+        lam = float(metric.lam if self.lam is None else self.lam)
+        state |= {"root": metric.root, "scales": metric.scales, "share": float(metric.share), "lam": lam}
+        Z, W = metric.rows(rows)
         tree, order = _leaves(Z, leave, state["seed"])
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
-            rows = order[start:stop]
-            matrix = row_matrix(
-                KERNELS[self.norm], Z[rows], state["lam"], self._ops, None if weight is None else weight[rows]
-            )
-            alpha[rows] = descend(matrix, Y[rows], TOLERANCE).W
-            last = int(np.count_nonzero(leave[rows]))
+            part = order[start:stop]
+            some = (Z[part], W[part])
+            more = addition(lam, len(part), None if weight is None else weight[part])
+            matrix = RowMatrix(table(some, some, metric.share, self._ops), 1 + more)
+            alpha[part] = descend(matrix, Y[part], TOLERANCE).W
+            last = int(np.count_nonzero(leave[part]))
             if last:
-                residual[rows[len(rows) - last :]] = matrix.left_out(alpha[rows], last)
+                residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
         own = None if weight is None else weight[leave]
         self._left = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
-        state |= tree | {"centers": Z[order], "alpha": alpha[order] * unit, "offset": offset}
+        state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self._cache.pop("leaves", None)
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        scores, Y, own = self.__dict__.pop("_left") if self._leave is None else self._left
-        state = self._state
-        if is_regressor(self) or self._linkless or len(state["classes"]) < 2 or len(y) < link.FEWEST:
+        if self._linkless:
+            return
+        state, (scores, Y, own) = self._state, self.__dict__.pop("_left")
+        if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
             return
         link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
 
     def _score(self, state: State, X: Rows) -> np.ndarray:
-        Z = self._metric(state).rows(_standard(state, X, self._ops))
+        Z, W = self._metric(state).rows(_pair(state, _standard(state, X, self._ops)))
         leaves = self._cached("leaves", lambda: self._kernels(state))
         if len(leaves) == 1:
-            return self._sums(leaves[0], Z) + state["offset"]
+            return self._sums(leaves[0], (Z, W)) + state["offset"]
         leaf = _leaf_of(Z, state)
         out = np.empty((len(Z), state["n_outputs"]))
         for number in np.unique(leaf):
-            out[leaf == number] = self._sums(leaves[number], Z[leaf == number])
+            own = leaf == number
+            out[own] = self._sums(leaves[number], (Z[own], W[own]))
         return out + state["offset"]
 
-    def _kernels(self, state: State) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows and coefficients (outputs, rows) of every leaf, as the engine takes them."""
-        cuts = state["leaves"][1:-1]
-        parts = zip(np.split(state["centers"], cuts), np.split(state["alpha"], cuts), strict=True)
-        return [(self._ops.tiles(S), np.ascontiguousarray(alpha.T)) for S, alpha in parts]
+    def _kernels(self, state: State) -> list[list[tuple[int, np.ndarray, np.ndarray]]]:
+        """Norm, rows and coefficients (outputs, rows) of both kinds of kernel functions of every leaf."""
+        rows = self._metric(state).rows(_pair(state, state["rows"]))
+        kinds = list(zip((2, 1), rows, (state["share"], 1 - state["share"]), strict=True))
+        parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
+        return [
+            [(norm, self._ops.tiles(S[part]), np.ascontiguousarray(w * state["alpha"][part].T)) for norm, S, w in kinds]
+            for part in parts
+        ]
 
-    def _sums(self, leaf: tuple[np.ndarray, np.ndarray], Z: np.ndarray) -> np.ndarray:
-        """Kernel functions of a leaf at rows Z (n, d), (n, outputs), on all threads."""
-        tiles, A = leaf
-        if len(Z) <= FEW:
-            return self._ops.exponential_sums(Z, tiles, A, self.norm, 1.0)
-        out = np.empty((len(Z), len(A)))
+    def _sums(self, leaf: list[tuple[int, np.ndarray, np.ndarray]], rows: Pair) -> np.ndarray:
+        """Kernel functions of a leaf at rows (n, ...), (n, outputs), on all threads."""
 
-        def work(rows: slice) -> None:
-            out[rows] = self._ops.exponential_sums(Z[rows], tiles, A, self.norm, 1.0)
+        def sums(part: slice) -> np.ndarray:
+            first, second = (
+                self._ops.exponential_sums(S[part], tiles, A, norm, 1.0)
+                for S, (norm, tiles, A) in zip(rows, leaf, strict=True)
+            )
+            return first + second
 
-        threads.each(work, threads.cuts(len(Z), FEW))
+        n = len(rows[0])
+        if n <= FEW:
+            return sums(slice(None))
+        out = np.empty((n, leaf[0][2].shape[0]))
+
+        def work(part: slice) -> None:
+            out[part] = sums(part)
+
+        threads.each(work, threads.cuts(n, FEW))
         return out
 
     def _schema(self, state: State, trained: bool) -> Schema:
         n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]
-        starts, k = length(state, "leaves"), length(state, "thresholds")
-        if starts != k + 2 or (k + 1) & k:
-            raise ValueError(f"{k} cuts do not make {starts - 1} leaves")
+        starts, cuts, k = (length(state, name) for name in ("leaves", "thresholds", "ranked"))
+        if starts != cuts + 2 or (cuts + 1) & cuts:
+            raise ValueError(f"{cuts} cuts do not make {starts - 1} leaves")
         full = isinstance(state.get("root"), np.ndarray) and state["root"].ndim == 2
         own: Schema = {
             "middle": Array((d,)),
             "unit": Array((d,), low=POSITIVE),
+            "ranked": Array((k,), "int64", low=0, high=d - 1),
+            "places": Array((k, KNOTS), "float32"),
+            "heights": Array((k, KNOTS), "float32"),
             "root": Array((d, d) if full else (d,)),
+            "scales": Array((d,)),
+            "share": Number(0.0, 1.0),
             "lam": Number(POSITIVE),
-            "centers": Array((n, d), "float32"),
+            "rows": Array((n, d), "float32"),
             "alpha": Array((n, outputs)),
             "offset": Array((outputs,)),
-            "directions": Array((k, d), "float32"),
-            "thresholds": Array((k,), "float32"),
+            "directions": Array((cuts, d), "float32"),
+            "thresholds": Array((cuts,), "float32"),
             "leaves": Array((starts,), "int64", low=0, high=n, rising=True),
         }
         check({name: state[name] for name in own if name in state}, own)
         if state["leaves"][0] != 0 or state["leaves"][-1] != n:
             raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")
+        if (np.diff(state["places"], axis=1) < 0).any():
+            raise ValueError("state_['places'] must not fall along a column")
         return own
 
     # ---------------------------------------------------------------- what was found
@@ -196,6 +209,16 @@ class MetricEstimator(BatchEstimator):
         return np.sqrt(self.metric_.diagonal())
 
     @property
+    def scales_(self) -> np.ndarray:
+        """Factors of the columns in the sum of their differences, (d,)."""
+        return self.state_["scales"]
+
+    @property
+    def share_(self) -> float:
+        """The part w of the distance in the kernel."""
+        return self.state_["share"]
+
+    @property
     def lam_(self) -> float:
         """The penalty in use."""
         return self.state_["lam"]
@@ -211,7 +234,7 @@ class MetricEstimator(BatchEstimator):
         return self.state_["offset"]
 
     def _metric(self, state: State) -> Metric:
-        return Metric(state["root"], state["lam"], self.norm)
+        return Metric(state["root"], state["scales"], state["share"], state["lam"])
 
     def _squares(self) -> np.ndarray:
         root = self.state_["root"]
@@ -239,6 +262,11 @@ def _dense(X: Rows) -> np.ndarray:
 def _standard(state: State, X: Rows, ops: Any) -> np.ndarray:
     """Rows (n, d) of deviation 1, far values drawn in, in float32."""
     return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
+
+
+def _pair(state: State, X: np.ndarray) -> Pair:
+    """Rows X (n, d) of deviation 1, and the same with the ranks of columns added."""
+    return X, with_ranks(X, *(state[name] for name in RANKS))
 
 
 def _some(n: int, seed: int) -> np.ndarray:
@@ -366,14 +394,12 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
 
     def __init__(
         self,
-        norm: int = 2,
         lam: float | None = None,
         *,
         class_weight: dict[Any, float] | str | None = None,
         engine: Any = "auto",
         random_state: Any = None,
     ):
-        self.norm = norm
         self.lam = lam
         self.class_weight = class_weight
         self.engine = engine
@@ -421,8 +447,7 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
     loss = "squared"
     _several_targets = True
 
-    def __init__(self, norm: int = 2, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
-        self.norm = norm
+    def __init__(self, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
         self.lam = lam
         self.engine = engine
         self.random_state = random_state

@@ -23,22 +23,21 @@ FAR = 1e15  # times lam: a row of so little weight has no say
 
 
 class RowMatrix:
-    """``K + diag(more)`` for the Gram matrix K of rows X (n, d) and its factor, in the type of the rows.
+    """A Gram matrix K with something added to its diagonal, and its factor, in the type of K.
 
     One array holds both: the kernel below the diagonal, the triangular factor on it and above. Products are in float64.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : (n, d) array or CSR
-    ops : module
-    more : (n,) array
+    K : (n, n) array
+        The Gram matrix, which is overwritten.
+    diagonal : (n,) array
+        Its diagonal with what is added to it.
     """
 
-    def __init__(self, kernel: Kernel, X: Rows, ops: Any, more: np.ndarray):
-        self.K = Centers(kernel, X, ops).table(X)
-        self.cuts = threads.cuts(len(self.K), max(1, ELEMENTS // len(self.K)))
-        self.diagonal = kernel.diag(X).astype(np.float64) + more
+    def __init__(self, K: np.ndarray, diagonal: np.ndarray):
+        self.K, self.diagonal = K, diagonal
+        self.cuts = threads.cuts(len(K), max(1, ELEMENTS // len(K)))
         less = 0.0
         while not factorise(self.K, self.diagonal + less):  # with as little more as arithmetic allows
             less = 10 * max(less, float(np.finfo(self.K.dtype).eps * self.diagonal.max()))
@@ -49,7 +48,7 @@ class RowMatrix:
                 self.K[rows, rows] = _symmetric(self.K[rows, rows])
 
     def dot(self, V: np.ndarray) -> np.ndarray:
-        """``(K + diag(more)) V``, (n, C) -> (n, C)."""
+        """The matrix times V, (n, C) -> (n, C)."""
         out = self.diagonal[:, None] * V
         for rows in self.cuts:
             before = self.K[rows, : rows.start].astype(np.float64)
@@ -86,6 +85,14 @@ def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:
     return potrs(K.T, V.astype(K.dtype, copy=False), lower=1)[0]
 
 
+def inverse_diagonal(K: np.ndarray, last: int) -> np.ndarray:
+    """The last numbers on the diagonal of the inverse of the matrix of a factor in the upper part of K (n, n)."""
+    upper = np.triu(K[-last:, -last:])
+    (trtri,) = get_lapack_funcs(("trtri",), (K,))
+    upper = trtri(upper.T, lower=1, overwrite_c=1)[0]
+    return np.einsum("ij,ij->j", upper, upper)
+
+
 def _symmetric(block: np.ndarray) -> np.ndarray:
     """A square with what is below its diagonal on both sides, and 0 on it."""
     below = np.tril(block, -1)
@@ -110,9 +117,16 @@ def kernel_ridge(
 
 def row_matrix(kernel: Kernel, X: Rows, lam: float, ops: Any, weight: np.ndarray | None) -> Any:
     """``K + lam A^-1`` of rows X (n, d) with its factor, by an engine."""
-    more = lam * (np.ones(X.shape[0]) if weight is None else np.minimum(1 / weight, FAR))
+    more = addition(lam, X.shape[0], weight)
     own = getattr(ops, "row_matrix", None)
-    return RowMatrix(kernel, X, ops, more) if own is None else own(kernel, X, more)
+    if own is not None:
+        return own(kernel, X, more)
+    return RowMatrix(Centers(kernel, X, ops).table(X), kernel.diag(X).astype(np.float64) + more)
+
+
+def addition(lam: float, n: int, weight: np.ndarray | None) -> np.ndarray:
+    """What the penalty adds to the diagonal, (n,)."""
+    return lam * (np.ones(n) if weight is None else np.minimum(1 / weight, FAR))
 
 
 def descend(

@@ -1,13 +1,17 @@
 r"""A metric from the gradients of the learned function itself, for exponential kernels.
 
-.. math:: k(x, z) = \exp(-\|M^{1/2}(x - z)\|_p / L), \qquad (K + \lambda A^{-1})\, \alpha = y, \qquad
-          G = E\, \nabla f\, \nabla f', \qquad M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}
+.. math:: k(x, z) = w \exp(-\|M^{1/2}(x - z)\| / L) + (1 - w) \exp(-\sum_j m_j^{1/2} |u_j(x_j) - u_j(z_j)| / l)
 
-f is kernel ridge regression on some rows, G its average gradient outer product, summed over the outputs. The kernel is
-solved again in the metric that follows from G, a few times, as long as the error on held-out rows falls; then
-:math:`\rho` (how much of the part off the diagonal counts), L and :math:`\lambda` are chosen by the same error. What
-was found on few rows is improved once on more of them. p is 2, or 1 with a diagonal M: a kernel of single columns, as
-the cuts of trees are.
+Rows are compared by their distance in a metric M, and by the differences of the ranks u of single columns, as the cuts
+of trees are. f is kernel ridge regression on some rows, :math:`(K + \lambda A^{-1})\, \alpha = y`, the sum of a function
+of each kind; G is the average outer product of the gradients of the first, g that of the squared slopes of the second,
+each summed over the outputs:
+
+.. math:: M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}, \qquad m = g / \max_j g_j
+
+The kernel is solved again in the metrics that follow, a few times, as long as the error on held-out rows falls; then
+:math:`\rho` (how much of the part off the diagonal counts), L, l, w and :math:`\lambda` are chosen by the same error.
+What was found on few rows is improved once on more of them.
 
 References
 ----------
@@ -23,38 +27,59 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Laplacian, Matern
+from ..core import threads
 from ..kernels._rows import squared_distances
 from ..random import Stream, generator
-from .kernel_blocks import Centers
-from .kernel_ridge import FAR, divided_by, factorise
+from .kernel_blocks import ELEMENTS
+from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
 
-KERNELS = {1: Laplacian(gamma=1.0), 2: Matern(nu=0.5, length=1.0)}  # exp(-|z - z'|) of rows z = M^{1/2} x / L
-FIRST, SECOND = 1500, 3000  # rows to learn from, at first and for the improvement
-HELD = 2000  # rows to judge by, at most; a quarter of few
+FIRST, SECOND = 1200, 3000  # rows to learn from, at first and for the improvement
+JUDGED = 1500  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
-SHARES = (0.5, 0.0, 1.0)  # values of rho, the one of the rounds first
-LENGTH, LENGTHS = 10.0, (3.0, 30.0)  # L, and the values that are tried beside it
+RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
+LENGTH, LENGTHS = 10.0, (3.0, 30.0)  # of both kinds, and the values that are tried beside it
+SHARE, SHARES = 0.5, (0.2, 0.8)  # w, and the values that are tried beside it
 LAM, LEAST_LAM, MOST_LAM = 0.01, 1e-4, 10.0  # the penalty goes up and down by factors of ten from the first
 SLOPES = 800  # rows that gradients are taken at, at most;
-SIGNS = 10**8  # for the norm 1 no more than so many comparisons of columns
+SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 NEAR = 1e-10  # distance below which a kernel function has no gradient
 BROAD = 1000  # columns up to which the part off the diagonal is tried
+
+Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1, and with their ranks, (n, d) each; or both in a metric
 
 
 @dataclass(frozen=True)
 class Metric:
-    """``M^{1/2} / L``, (d, d), or (d,) for a diagonal M, the penalty that goes with it, and the norm p."""
+    """What a kernel is made of, and the penalty that goes with it."""
 
-    root: np.ndarray
+    root: np.ndarray  # M^{1/2} / L, (d, d), or (d,) for a diagonal M
+    scales: np.ndarray  # m^{1/2} / l, (d,)
+    share: float  # w
     lam: float
-    norm: int
 
-    def rows(self, X: np.ndarray) -> np.ndarray:
-        """Rows X (n, d) in the metric, in float32: ``exp(-|z - z'|)`` of them is the kernel."""
+    def rows(self, rows: Rows) -> Rows:
+        """Rows in the metric, in float32."""
+        X, U = rows
         Z = X * self.root if self.root.ndim == 1 else X @ self.root
-        return np.ascontiguousarray(Z, np.float32)
+        return np.ascontiguousarray(Z, np.float32), np.ascontiguousarray(U * self.scales, np.float32)
+
+
+def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
+    """Kernel values (n, m) of rows and others in a metric, in float32."""
+    K = np.empty((len(rows[0]), len(others[0])), np.float32)
+    tiles = [ops.tiles(S) for S in others]
+
+    def fill(part: slice) -> None:
+        first, second = (
+            ops.exponential(S[part], tile, K.shape[1], norm, 1.0) for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
+        )
+        first *= np.float32(share)
+        second *= np.float32(1 - share)
+        np.add(first, second, out=K[part])
+
+    threads.each(fill, threads.cuts(len(K), max(1, ELEMENTS // max(1, K.shape[1]))))
+    return K
 
 
 @dataclass(frozen=True)
@@ -64,22 +89,28 @@ class Tried:
     metric: Metric
     error: float
     alpha: Any  # (n, C), None where the matrix has no factor
-    G: np.ndarray | None  # average gradient outer product, (d, d)
+    G: np.ndarray  # average gradient outer product, (d, d), and
+    g: np.ndarray  # average squares of the slopes along ranks, (d,)
     rho: float
-    length: float
+    lengths: tuple[float, float]
+
+    def made(self, **changes: Any) -> Metric:
+        """The metric with other gradients, rho or lengths."""
+        new = replace(self, **changes)
+        scales = np.sqrt(new.g / new.g.max()) / new.lengths[1]
+        return replace(self.metric, root=root_of(new.G, new.rho, new.lengths[0]), scales=scales)
 
 
 class Trials:
-    """Rows X (n, d) to learn from with targets Y (n, C) and weights a (n,), and the same of rows to judge by."""
+    """Rows to learn from, with targets Y (n, C) and weights a (n,)."""
 
-    def __init__(self, ops: Any, learned: tuple[np.ndarray, ...], held: tuple[np.ndarray, ...]):
-        self.ops, (self.X, self.Y, self.a), (self.XH, self.YH, self.aH) = ops, learned, held
+    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
+        self.ops, self.X, self.Y, self.a = ops, X, Y, a
 
     def at(self, metric: Metric, walk: bool = True) -> tuple[Metric, float, Any]:
         """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C)."""
         Z = metric.rows(self.X)
-        values = Centers(KERNELS[metric.norm], Z, self.ops)
-        K, KH = values.table(Z), values.table(metric.rows(self.XH))
+        K = table(Z, Z, metric.share, self.ops)
         more = np.minimum(1 / self.a, FAR)
 
         def solved(lam: float) -> tuple[Metric, float, Any]:
@@ -87,8 +118,9 @@ class Trials:
             if not factorise(A, 1 + lam * more):
                 return replace(metric, lam=lam), np.inf, None
             alpha = divided_by(A, self.Y)
-            errors = np.square(KH @ alpha - self.YH).sum(axis=1, dtype=np.float64)
-            return replace(metric, lam=lam), float(np.average(errors, weights=self.aH)), alpha
+            left = alpha[-JUDGED:] / inverse_diagonal(A, JUDGED)[:, None]
+            errors = np.square(left).sum(axis=1, dtype=np.float64)
+            return replace(metric, lam=lam), float(np.average(errors, weights=self.a[-JUDGED:])), alpha
 
         best = solved(metric.lam)
         for factor in (10.0, 0.1) if walk else ():
@@ -99,30 +131,30 @@ class Trials:
                 break
         return best
 
-    def gradients(self, metric: Metric, alpha: np.ndarray) -> np.ndarray:
-        r"""``G`` (d, d), the weighted mean over some rows, and the sum over the outputs, of ``g g'``.
+    def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
 
-        .. math:: g(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \qquad z = R x,\; R = M^{1/2} / L
+        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \qquad z = R x,\; R = M^{1/2} / L
 
-        For the norm 1 the signs of z - z_i stand for its direction, and the diagonal of G is all that is made.
+        of the first kind; of the second the signs of :math:`u_j - u_{ij}` stand for the direction.
         """
-        Z, R = metric.rows(self.X), metric.root
+        (Z, W), R = metric.rows(self.X), metric.root
         n, d = Z.shape
-        some = min(SLOPES, n) if metric.norm == 2 else int(np.clip(SIGNS // (n * d), 50, SLOPES))
+        some = min(SLOPES, n)
         at, a = Z[:some], self.a[:some]
-        K = Centers(KERNELS[metric.norm], Z, self.ops).table(at)
-        if metric.norm == 1:
-            slopes = [((K * np.sign(at[:, j, None] - Z[:, j])) @ alpha).astype(np.float64) for j in range(d)]
-            return np.diag([R[j] ** 2 * float(a @ np.square(g).sum(axis=1)) for j, g in enumerate(slopes)]) / a.sum()
         r = np.sqrt(squared_distances(at, Z, precision=0))
-        P = np.where(r > NEAR, K / np.maximum(r, NEAR), 0.0).astype(np.float32)
+        P = np.where(r > NEAR, np.exp(-r) / np.maximum(r, NEAR), 0.0).astype(np.float32)
         G = np.zeros((d, d))
         for column in alpha.T:
             Q = P * column
-            g = (at * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
-            g = g * R if R.ndim == 1 else g @ R
-            G += (g * a[:, None]).T @ g
-        return G / a.sum()
+            slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
+            slopes = slopes * R if R.ndim == 1 else slopes @ R
+            G += (slopes * a[:, None]).T @ slopes
+        few = int(np.clip(SIGNS // (n * d), 50, some))
+        K = self.ops.exponential(W[:few], self.ops.tiles(W), n, 1, 1.0)
+        along = [((K * np.sign(W[:few, j, None] - W[:, j])) @ alpha).astype(np.float64) for j in range(d)]
+        g = metric.scales**2 * np.array([self.a[:few] @ np.square(slopes).sum(axis=1) for slopes in along])
+        return G / a.sum(), g / self.a[:few].sum()
 
 
 def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
@@ -135,75 +167,75 @@ def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
     return (V * np.sqrt(np.maximum(values, 0.0))) @ V.T / length
 
 
-def learn_metric(X: np.ndarray, Y: np.ndarray, weight: np.ndarray | None, norm: int, seed: int, ops: Any) -> Metric:
-    """The metric of a norm for rows X (n, d), whose columns have the deviation 1, and targets Y (n, C) of mean 0."""
-    n, d = X.shape
+def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any) -> Metric:
+    """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0."""
+    n, d = rows[0].shape
     order = generator(seed, Stream.METRIC_ROWS).permutation(n)
     a = np.ones(n) if weight is None else weight
-    held = min(HELD, n // 4)
 
-    def trials(rows: int) -> Trials:
-        judged, learned = order[:held], order[held : held + rows]
-        return Trials(ops, *((X[rows], Y[rows].astype(np.float32), a[rows]) for rows in (learned, judged)))
+    def trials(count: int) -> Trials:
+        some = order[:count]
+        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
 
-    plain = Metric(np.full(d, 1 / LENGTH), LAM, norm)
+    plain = Metric(np.full(d, 1 / LENGTH), np.full(d, 1 / LENGTH), SHARE, LAM)
     if n < FEWEST:
         return plain
     best = _from_few(trials(FIRST), plain)
-    if n - held > FIRST:
+    if n > FIRST:
         best = _from_more(trials(SECOND), best)
     return best.metric
 
 
 def _from_few(trials: Trials, plain: Metric) -> Tried:
-    """Rounds of gradients from the plain metric on; then rho, and then L with its penalty."""
-    shares = _shares(plain)
-    last = best = Tried(*trials.at(plain), None, shares[0], LENGTH)
+    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, and the share."""
+    d = len(plain.root)
+    rho, rhos = (RHO, RHOS) if 1 < d <= BROAD else (0.0, ())
+    last = best = Tried(*trials.at(plain), np.eye(d), np.ones(d), rho, (LENGTH, LENGTH))
     for number in range(ROUNDS):
-        last = _renewed(trials, last, shares[0])
+        last = _renewed(trials, last)
         if last.error < best.error:
             best = last
         elif number:
             break
-    for rho in shares[1:] if best.G is not None else ():
-        best = _better(best, _with(trials, best, rho, best.length, walk=False))
-    for length in (LENGTH, *LENGTHS):
-        best = _better(best, _with(trials, best, best.rho, length))
-    return best
+    for rho in rhos:
+        best = _better(best, trials, False, rho=rho)
+    for length in LENGTHS:
+        best = _better(best, trials, True, lengths=(length, best.lengths[1]))
+    for length in LENGTHS:
+        best = _better(best, trials, True, lengths=(best.lengths[0], length))
+    return _shared(trials, best)
 
 
 def _from_more(trials: Trials, best: Tried) -> Tried:
     """The same metric on more rows, or that of the gradients there, whichever is better."""
     metric, error, alpha = trials.at(best.metric)
     best = replace(best, metric=metric, error=error, alpha=alpha)
-    if alpha is None:
-        return best
-    G = trials.gradients(metric, alpha)
-    if not np.diag(G).max() > 0:
-        return best
-    for rho in _shares(metric):
-        best = _better(best, _with(trials, replace(best, G=G), rho, best.length, walk=False))
-    return best
+    new = _renewed(trials, best)
+    return _shared(trials, new if new.error < best.error else best)
 
 
-def _shares(metric: Metric) -> tuple[float, ...]:
-    """Values of rho that make sense."""
-    return SHARES if metric.norm == 2 and 1 < len(metric.root) <= BROAD else (0.0,)
-
-
-def _renewed(trials: Trials, last: Tried, rho: float) -> Tried:
+def _renewed(trials: Trials, last: Tried) -> Tried:
     """The metric from the gradients of the function learned last; the same again where they say nothing."""
-    G = None if last.alpha is None else trials.gradients(last.metric, last.alpha)
-    if G is None or not np.isfinite(G).all() or not np.diag(G).max() > 0:
+    if last.alpha is None:
         return last
-    return _with(trials, replace(last, G=G), rho, last.length, walk=False)
+    G, g = trials.gradients(last.metric, last.alpha)
+    if not (np.isfinite(G).all() and np.isfinite(g).all() and np.diag(G).max() > 0 and g.max() > 0):
+        return last
+    new = replace(last, G=G, g=g)
+    metric, error, alpha = trials.at(new.made(), walk=False)
+    return replace(new, metric=metric, error=error, alpha=alpha)
 
 
-def _with(trials: Trials, from_: Tried, rho: float, length: float, walk: bool = True) -> Tried:
-    """Another rho or L, with the gradients that a metric was made of."""
-    root = np.full(trials.X.shape[1], 1 / length) if from_.G is None else root_of(from_.G, rho, length)
-    return Tried(*trials.at(replace(from_.metric, root=root), walk), from_.G, rho, length)
+def _better(best: Tried, trials: Trials, walk: bool, **changes: Any) -> Tried:
+    """The best so far, or it with other rho or lengths if that is better."""
+    metric, error, alpha = trials.at(best.made(**changes), walk)
+    return best if error >= best.error else replace(best, metric=metric, error=error, alpha=alpha, **changes)
 
 
-def _better(one: Tried, other: Tried) -> Tried:
-    return other if other.error < one.error else one
+def _shared(trials: Trials, best: Tried) -> Tried:
+    """The best so far with the best share."""
+    for share in SHARES:
+        metric, error, alpha = trials.at(replace(best.metric, share=share), walk=False)
+        if error < best.error:
+            best = replace(best, metric=metric, error=error, alpha=alpha)
+    return best

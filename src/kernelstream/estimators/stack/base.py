@@ -24,7 +24,7 @@ from .._contract.mixed import check_columns
 from ..ensemble import members as _members
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
-from .members import SIZES
+from .members import LASTING, SIZES
 from .shell import StackShell
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
@@ -59,7 +59,8 @@ class Stack(Composite):
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
         if isinstance(self.est.members, str):
-            return self.choose(self.est.size, self._width())
+            found = self.choose(self.est.size, self._width())
+            return [(name, member) for name, member in found if name in LASTING] if self._lasting() else found
         return [(type(member).__name__, member) for member in self.est.members]
 
     def names(self) -> list[str]:
@@ -74,6 +75,11 @@ class Stack(Composite):
         state = self.est.__dict__.get("_state")
         return int(self.est.n_features_in_ if state is None else state["first_width"])
 
+    def _lasting(self) -> bool:
+        """Whether there are only the members of a batch."""
+        est = self.est.__dict__
+        return bool(est["_lasting"] if "_lasting" in est else est.get("_state", {}).get("lasting"))
+
     def begin(self, state: State) -> None:
         if state["n_features"] > BROAD:
             name = type(self.est).__name__
@@ -85,6 +91,7 @@ class Stack(Composite):
                 stacklevel=caller(),
             )
         state["first_width"] = state["n_features"]
+        state["lasting"] = int(self.est.__dict__.get("_lasting", False))
         self.forget_examples()
         super().begin(state)
 
@@ -356,6 +363,8 @@ class Stack(Composite):
     def combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
         # a row asked alone is the next of the stream; of a table that is not known
+        if batch.alone(state):
+            return batch.blended(self.est, state, X, 0.0, state["t"])
         streams = bool(self.est.recent) and bool(state["recent_on"])
         scores = self.members_score(state, X, streams and X.shape[0] == 1)
         if streams and X.shape[0] > 1 and not self.regression:
@@ -378,7 +387,7 @@ class Stack(Composite):
         return scores
 
     def schema(self, state: State, trained: bool) -> Schema:
-        first: Schema = super().schema(state, trained) | {"first_width": Count(1, state["n_features"])}
+        first: Schema = super().schema(state, trained) | {"first_width": Count(1, state["n_features"]), "lasting": Count(0, 1)}
         if not trained:
             return first
         N, k = len(self.examples()), self.outputs(state)

@@ -1,16 +1,19 @@
 """`fit` of the default learner: what a batch allows and a stream does not.
 
-Rows are taken in random order. A tenth of them is held out. After the first pass, which is the stream's, members that
-take small steps go over the rows again as long as their loss on the held-out rows falls; then the members are weighed
-on the held-out rows, whose forecasts none of them has seen, and learn those rows as well. Learners of all rows at once
-join them where the held-out rows gain by it (:mod:`.batch`).
+Rows are taken in random order. Members learn them as a stream, and then all rows are learned at once (:mod:`.batch`):
+that is what the model answers with, until other rows come. Beside it there are only the members that never forget.
+
+Where there is no such learner (the size "small", few rows), a tenth of the rows is held out. After the first pass,
+members that take small steps go over the rows again as long as their loss on the held-out rows falls; then the members
+are weighed on the held-out rows, whose forecasts none of them has seen, and learn those rows as well.
 """
 
 from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,11 +48,11 @@ Prepare = Callable[[np.ndarray], Part]  # of row numbers
 
 
 @dataclass
-class HeldOut:
-    """Rows that no member has learned, and how to get at the others."""
+class Left:
+    """What is left to do at the end of ``fit``."""
 
-    held: np.ndarray  # their numbers, sorted
-    held_rows: Part  # in random order
+    held: np.ndarray  # numbers of rows that no member has learned, sorted
+    held_rows: Part | None  # these in random order
     train: np.ndarray  # numbers of the others
     prepare: Prepare
 
@@ -86,33 +89,43 @@ def fit(
 def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
-        est._fitting = shuffle
-        try:
+        with fitting(est, shuffle, shuffle and passes != 1 and batch.helps(est, y)):
             found = passes_over(est, X, y, None, sample_weight, shuffle, passes)
             if found is not None:
-                conclude(est, found.held_rows, batch.local(est, found.prepare, found.train))
-        finally:
-            del est._fitting
+                some = found.train[batch.chosen(est._state["seed"], len(found.train))]
+                conclude(est, found.held_rows, lambda: found.prepare(some))
+
+
+@contextmanager
+def fitting(est: StackShell, shuffle: bool, lasting: bool) -> Iterator[None]:
+    """While rows are learned at once: whether their order means nothing, and which members there are."""
+    est._fitting, est._lasting = shuffle, lasting
+    try:
+        yield
+    finally:
+        del est._fitting, est._lasting
 
 
 def passes_over(
     est: StackShell, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any
-) -> HeldOut | None:
-    """All passes over the rows; what is left for the end of ``fit``, where rows were held out."""
+) -> Left | None:
+    """All passes over the rows; what is left to do, None where they were all."""
     rows, target, weight = est._admit(X, y, classes, sample_weight, fresh=True)
     est._check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-    most = _passes(passes, len(counted), shuffle)
-    held = _held_out(est._state["seed"], counted, target) if most > 1 else None
+    most, lasting = _passes(passes, len(counted), shuffle), est._state["lasting"]
+    held = _held_out(est._state["seed"], counted, target) if most > 1 and not lasting else None
     _first_pass(est, X, y, rows, target, weight, held, shuffle)
+    prepare = partial(prepared, est, est._state, rows, target, weight)
+    if lasting:
+        return Left(counted[:0], None, counted, prepare)
     if held is None:
         return None
     train = np.setdiff1d(counted, held)
-    prepare = partial(prepared, est, est._state, rows, target, weight)
     # the combination takes them as a stream
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most)
-    return HeldOut(held, held_rows, train, prepare)
+    return Left(held, held_rows, train, prepare)
 
 
 def _first_pass(
@@ -163,19 +176,13 @@ def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows
             est._learner.members[i]._forget()
 
 
-def conclude(est: StackShell, held_rows: Part, teacher: batch.Teacher | None, rows: int = 0) -> None:
-    """Weigh the members on held-out rows, which they then learn, and learners of all rows beside them.
-
-    ``teacher`` has their rows (None where there are too few for them), ``rows`` in all if these are
-    not the rows that the members have learned.
-    """
-    state = est._state
-    helped = isinstance(est.members, str) and est.size != "small" and est._learner.outputs(state) == 1
-    S = _honest_scores(est, state, *held_rows) if helped and teacher is not None else None
-    _weigh(est, state, *held_rows)
-    _members_learn(est, list(range(len(est._learner.members))), state, *held_rows)
-    if S is not None and teacher is not None:
-        batch.learn(est, teacher, held_rows, S, rows)
+def conclude(est: StackShell, held_rows: Part | None, all_rows: Callable[[], Part], rows: int = 0) -> None:
+    """Learn all rows at once (``rows``, if not as many as the members have), or weigh the members on held-out rows."""
+    if held_rows is None:
+        batch.learn(est, *all_rows(), rows)
+    else:
+        _weigh(est, est._state, *held_rows)
+        _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)
 
 
 def prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
@@ -210,16 +217,6 @@ def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: An
     f = _members.scores(member._learner.score(member._state, X), C)
     value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
     return value if np.isfinite(value) else np.inf
-
-
-def _honest_scores(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
-    """Scores of held-out rows (n, C), each half by a combination that was made on the other."""
-    halves = np.arange(len(X)) % 2 == 0
-    S = np.empty((len(X), est._learner.columns(state)))
-    for half in (halves, ~halves):
-        _weigh(est, state, X[half], y[half], None if weight is None else weight[half])
-        S[~half] = est._learner.members_score(state, X[~half], False)
-    return S
 
 
 def _weigh(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:

@@ -13,6 +13,7 @@ from ..second_order.ridge import OnlineRidge, OnlineRidgeClassifier
 from ..window import WindowClassifier, WindowRegressor
 
 SIZES = ("small", "medium", "large")
+LASTING = ("cells", "linear", "learned widths")  # members without a memory for the time of a row: those of a batch
 FEW = 200  # columns up to which a second-order linear member is cheap
 
 

@@ -35,6 +35,8 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
 
 def score(stack: Stack, state: State, X: Any) -> np.ndarray | None:
     """Scores (1, outputs) of a row; one that is asked alone is the next of the stream."""
+    if batch.alone(state):
+        return None
     recent = bool(stack.est.recent) and bool(state["recent_on"])
     scores = _answer(stack, state, lambda bound: bound.score(X, recent))
     if scores is None or not batch.present(state):

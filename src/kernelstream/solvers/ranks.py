@@ -1,0 +1,52 @@
+"""Columns with their ranks, u(x) = x + rank(x): how many rows have less, between few knots along straight lines.
+
+Where many rows are, values are drawn apart; a value far from all others stays far. Both terms rise with x, so that
+``|u(x) - u(z)|`` is the sum of the differences in value and in rank.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+KNOTS = 256  # of a column, at most
+ALIKE = 0.99  # correlation of a column with its ranks, from which they say nothing else
+
+
+def rank_knots(X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which columns of X (n, d) have ranks of their own, (k,), and where they have which, (k, KNOTS) each.
+
+    A rank is the share of rows with less and of half of the rows with as much, less the mean and by the deviation.
+    """
+    a = np.ones(len(X)) if weight is None else weight / weight.mean()
+    columns, places, heights = [], [], []
+    for j, x in enumerate(X.T.astype(np.float64)):
+        values, group = np.unique(x, return_inverse=True)
+        if len(values) < 3:
+            continue
+        own = np.bincount(group, weights=a)
+        ranks = (np.cumsum(own) - own / 2) / own.sum()
+        deviation = np.sqrt(np.average(np.square(ranks - 0.5), weights=own))
+        middle, spread = np.average(values, weights=own), np.sqrt(np.cov(values, aweights=own, ddof=0))
+        if not np.average((values - middle) * (ranks - 0.5), weights=own) < ALIKE * spread * deviation:
+            continue
+        if len(values) > KNOTS:
+            some = np.unique(np.searchsorted(ranks, np.linspace(ranks[0], ranks[-1], KNOTS)))
+            values, ranks = values[some], ranks[some]
+        more = (0, KNOTS - len(values))
+        columns.append(j)
+        places.append(np.pad(values, more, "edge"))
+        heights.append(np.pad((ranks - 0.5) / deviation, more, "edge"))
+    shape = (len(columns), KNOTS)
+    return (
+        np.array(columns, np.int64),
+        np.array(places, np.float32).reshape(shape),
+        np.array(heights, np.float32).reshape(shape),
+    )
+
+
+def with_ranks(X: np.ndarray, columns: np.ndarray, places: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """Rows X (n, d) with their ranks added, where columns have some, in float32."""
+    out = X.astype(np.float32)
+    for i, j in enumerate(columns):
+        out[:, j] += np.interp(X[:, j], places[i], heights[i]).astype(np.float32)
+    return out
