@@ -64,12 +64,8 @@ def test_falkon_makes_the_choices_of_one_machine(client):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Batch learners whose choices are made, small ones."""
-    monkeypatch.setattr(batch, "KINDS", {kind: params | {"lam": 0.1} for kind, params in batch.KINDS.items()})
+    """Only tests of many rows learn them at once."""
     monkeypatch.setattr(batch, "FEWEST", 500)
-    monkeypatch.setattr(default_learner, "FEWEST", 500)
-    for name, value in (("GAIN", 10.0), ("TRACE", -1.0)):  # they stay, whatever they are worth
-        monkeypatch.setattr(batch, name, value)
 
 
 @pytest.mark.usefixtures("clean", "quick")
@@ -94,9 +90,9 @@ def test_the_model_of_one_machine_whatever_the_partitions(client, numbers):
     assert np.abs(ask(model) - ask(alone)).mean() < 0.01 * unit
     for i, (one, two) in enumerate(zip(model.learners_, alone.learners_, strict=True)):
         if not isinstance(one, (OnlineRidge, OnlineRidgeClassifier)):
-            assert np.array_equal(one._score(one._state, X), two._score(two._state, X))
+            assert np.array_equal(one._learner.score(one._state, X), two._learner.score(two._state, X))
             continue
-        np.testing.assert_allclose(one._score(one._state, X), normal_equations(model, i, target), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(one._learner.score(one._state, X), normal_equations(model, i, target), rtol=1e-6, atol=1e-6)
 
 
 def normal_equations(model, i, target):
@@ -183,7 +179,7 @@ def test_weights_of_classes(client):
     model = distributed.fit(clone(est), DX, DLABELS, client=client)
     linear = next(m for m in model.learners_ if isinstance(m, OnlineRidgeClassifier))
     truth = normal_equations(model, model.learners_.index(linear), LABELS)
-    np.testing.assert_allclose(linear._score(linear._state, X), truth, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(linear._learner.score(linear._state, X), truth, rtol=1e-6, atol=1e-6)
     assert np.abs(model.predict_proba(X) - est.fit(X, LABELS).predict_proba(X)).mean() < 0.01
 
 
