@@ -77,7 +77,7 @@ def measured(name: str, rows: int) -> dict[str, Any] | None:
     H, T, seconds = {}, {}, {}
     for kind in batch.KINDS:
         learner = batch._make(kind, est)
-        learner._linkless = True
+        learner._link_frozen = True
         begin = time.process_time()
         scores = caught["teacher"].teach(learner, caught["held"])
         seconds[kind] = time.process_time() - begin

@@ -14,7 +14,7 @@ from kernelstream.cli._values import parameter, value
 from kernelstream.kernels import Polynomial
 from kernelstream.losses import Huber
 
-pytestmark = pytest.mark.usefixtures("plain_default")
+pytestmark = pytest.mark.usefixtures("plain_default", "short_searches")
 
 
 def test_a_word_about_every_option():

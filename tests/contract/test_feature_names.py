@@ -43,4 +43,4 @@ def test_a_call_refused_at_the_door_keeps_what_was_derived():
     with pytest.raises(ValueError, match="feature names"):
         est.partial_fit(FRAME[["b", "a", "c"]], y)
     assert est._cache["held"] is held
-    assert "_at_door" not in vars(est)
+    assert "_nothing_learned" not in vars(est)

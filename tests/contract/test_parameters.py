@@ -58,7 +58,9 @@ def test_the_signature_of_a_class_is_read_once(monkeypatch):
     assert clone(model).get_params().keys() == names >= {"features__kernel__gamma", "loss"}
 
 
-@pytest.mark.parametrize("cls", [ks.AROWClassifier, ks.BudgetClassifier, ks.BinningClassifier])
+@pytest.mark.parametrize(
+    "cls", [ks.AROWClassifier, ks.BudgetClassifier, ks.BinningClassifier, ks.DensityRatioEstimator]
+)
 def test_families_without_a_torch_engine_say_so(cls):
     with pytest.raises(ValueError, match=f"{cls.__name__} has no torch engine"):
         cls(engine="torch").fit(X, LABELS)

@@ -41,7 +41,7 @@ def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -
         )
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
-    start._linkless = est._linkless
+    start._link_frozen = est._link_frozen
     parts = data.map(summary, start)
     found, counts = compute(
         client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])

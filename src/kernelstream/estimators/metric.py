@@ -111,7 +111,7 @@ class MetricEstimator(BatchEstimator):
         self._cache.pop("leaves", None)
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        if self._linkless:
+        if self._link_frozen:
             return
         state, (scores, Y, own) = self._state, self.__dict__.pop("_left")
         if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:

@@ -166,8 +166,9 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
     ----------
     obj : object
         Its attributes become what they were, but for those named in ``_lasting``. ``_begin_call()`` gives an
-        :class:`Undo` of its state that has begun, or None where there is nothing to undo; ``_take_back(undo, at_door)``
-        ends it. The attribute ``_at_door`` is True as long as nothing has been learned.
+        :class:`Undo` of its state that has begun, or None where there is nothing to undo;
+        ``_take_back(undo, nothing_learned)`` ends it. The attribute ``_nothing_learned`` is True as long as nothing has
+        been learned.
     *inside : objects
         Those with a method ``_kept`` are kept in the context that it gives.
     fresh : bool
@@ -181,7 +182,7 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
         before = dict(own)
         undo = None if fresh else obj._begin_call()
         try:
-            own |= {"_open": True, "_at_door": True}
+            own |= {"_open": True, "_nothing_learned": True}
             with contextlib.ExitStack() as opened:
                 for part in inside:
                     if hasattr(part, "_kept"):
@@ -189,12 +190,12 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
                 yield
             if undo is not None:
                 undo.end()
-            del own["_open"], own["_at_door"]
+            del own["_open"], own["_nothing_learned"]
         except BaseException:
-            at_door = own.get("_at_door", False)
+            nothing_learned = own.get("_nothing_learned", False)
             for name in [name for name in own if name not in before and name not in obj._lasting]:
                 del own[name]
             own |= {name: value for name, value in before.items() if name not in obj._lasting}
             if undo is not None:
-                obj._take_back(undo, at_door)
+                obj._take_back(undo, nothing_learned)
             raise

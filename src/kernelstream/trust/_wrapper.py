@@ -112,7 +112,7 @@ class Wrapper(WithParameters):
         undo.begin()
         return undo
 
-    def _take_back(self, undo: Undo, at_door: bool) -> None:
+    def _take_back(self, undo: Undo, nothing_learned: bool) -> None:
         undo.take_back()
 
     def _adopt(self, model: Any, fresh: bool) -> None:

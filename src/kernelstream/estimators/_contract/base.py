@@ -10,7 +10,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,8 +41,17 @@ from .state import check_state, check_tensor, checked_weights, scaled_rows, wide
 from .units import check_moderate
 from .warm_up import DENSE_ROWS
 
-# type and number of columns; all_below and its exponent; whether rows are checked further; plain_rows, and for float32
-Hot = tuple[np.dtype, int, Any, int, bool, Any, bool]
+
+class FastPath(NamedTuple):
+    """What the rows of plain calls are like, so that one look tells whether they need any further check."""
+
+    dtype: np.dtype
+    width: int
+    all_below: Any
+    exponent: int  # of the bound of all numbers
+    restricts_rows: bool  # whether the learner checks rows further
+    plain_rows: Any
+    single: bool  # whether rows are float32
 
 
 class StreamEstimator(CallbackSupportMixin, WithParameters):
@@ -61,9 +70,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
     _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
-    _short_way: bool = True  # whether plain calls go straight to `_learn`
+    _has_fast_path: bool = True  # whether plain calls go straight to `_learn`
     _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
-    _linkless: bool = False  # True while known rows are learned again: the link must not see their scores
+    _link_frozen: bool = False  # True while known rows are learned again: the link must not see their scores
     _several_targets: bool = False  # whether a regressor may have more than one output
 
     columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
@@ -108,34 +117,34 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                     self._learn_any, y=y, classes=classes, sample_weight=sample_weight, encoded=True
                 )
                 return mixed.learn(self, X, y, sample_weight, learn)
-            plain = classes is None and sample_weight is None and self._short_way
-            hot = (self._cache.get("hot") or self._plain_form()) if plain else None
-            target = self._hot_target(y, X.shape[0]) if hot is not None and self._plain_rows(X, hot) else None
-            if hot is not None and target is None:
-                X, y, target = self._made_plain(X, y, hot)
-            if hot is None or target is None:
+            plain = classes is None and sample_weight is None and self._has_fast_path
+            fast = (self._cache.get("fast") or self._plain_form()) if plain else None
+            target = self._fast_target(y, X.shape[0]) if fast is not None and self._plain_rows(X, fast) else None
+            if fast is not None and target is None:
+                X, y, target = self._made_plain(X, y, fast)
+            if fast is None or target is None:
                 return self._learn_checked(X, y, classes, sample_weight)
-            if hot[4]:
+            if fast.restricts_rows:
                 self._learner.check_rows(X)
             scores = self._learn_plain(X, target)
             return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _made_plain(self, X: Any, y: Any, hot: Hot) -> tuple[Any, Any, np.ndarray | None]:
+    def _made_plain(self, X: Any, y: Any, fast: FastPath) -> tuple[Any, Any, np.ndarray | None]:
         """Rows, target and encoded target of a call in another form (lists, say); None where it needs a decision.
 
         Only the rows and the state decide, not how the rows are given: lists go the way of arrays, to the same bits.
         """
         rows = X
-        if not self._plain_rows(X, hot):
+        if not self._plain_rows(X, fast):
             rows = self._check_X(X, reset=False, least=0)
-            if not self._plain_rows(rows, hot):
+            if not self._plain_rows(rows, fast):
                 return X, y, None
         n = rows.shape[0]
-        target = self._hot_target(y, n)
+        target = self._fast_target(y, n)
         if target is None and not (type(y) is np.ndarray and y.ndim == 1):
             y = host(y)
             check_consistent_length(rows, y)
-            target = self._hot_target(self._check_target(y, None, n, None, False)[0], n)
+            target = self._fast_target(self._check_target(y, None, n, None, False)[0], n)
         return (X, y, None) if target is None else (rows, y, target)
 
     @with_callbacks
@@ -210,7 +219,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
         if "_open" in self.__dict__:  # whoever has opened it takes back what fails
-            self._at_door = False
+            self._nothing_learned = False
             return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
         if self._few_at_once:
             found = self._learner.learn_few(self._state, X, y)
@@ -276,10 +285,10 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                     self._end_warm_up()
                     if ended:
                         break
-                    self._linkless = True
+                    self._link_frozen = True
                     self._cache.pop("follow", None)  # the short path
             finally:
-                self.__dict__.pop("_linkless", None)
+                self.__dict__.pop("_link_frozen", None)
             if context is not None:
                 context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
@@ -301,15 +310,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         undo.put_back = held.mark() if hasattr(held, "mark") else None
         return undo
 
-    def _take_back(self, undo: Undo, at_door: bool = False) -> None:
+    def _take_back(self, undo: Undo, nothing_learned: bool = False) -> None:
         """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it.
 
-        Unless the rows were refused ``at_door``: then nothing has changed, and a factor that is computed again may
-        differ from the old one in its last bits.
+        Where ``nothing_learned`` nothing has changed: what was derived is kept, because a factor that is computed again
+        may differ from the old one in its last bits.
         """
         if undo.take_back():
             self._undo = undo
-            if at_door:
+            if nothing_learned:
                 return
             members = self._cache.get("learners")
             self._cache = {} if undo.put_back is None else {"held": undo.put_back()}
@@ -346,8 +355,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._learner.check_parameters()
         X = self._check_X(X, reset=starts, least=int(fresh))
         y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
-        if "_at_door" in self.__dict__:
-            self._at_door = False
+        if "_nothing_learned" in self.__dict__:
+            self._nothing_learned = False
         check_consistent_length(X, y)
         weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
         if weight is not None:
@@ -441,8 +450,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             )
         if self._encoder is not None:
             X = mixed.encoded(self, X)
-        hot = self._cache.get("hot") or self._plain_form()
-        if hot is None or not self._plain_rows(X, hot):
+        fast = self._cache.get("fast") or self._plain_form()
+        if fast is None or not self._plain_rows(X, fast):
             X = self._check_X(X, reset=False)
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
@@ -495,15 +504,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._sync()
         self._cache, self._undo, self._marks = {}, None, None
 
-    def _plain_form(self) -> Hot | None:
+    def _plain_form(self) -> FastPath | None:
         """What rows of plain calls are like; None as long as something about a row needs a decision."""
-        hot: Hot | None = self._cache.get("hot")
-        if hot is None and self.__dict__.get("_state") is not None and self._may_be_plain():
+        fast: FastPath | None = self._cache.get("fast")
+        if fast is None and self.__dict__.get("_state") is not None and self._may_be_plain():
             state, ops = self._state, self._ops
             dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
             rows = self._learner.restricts_rows(), ops.plain_rows, dtype == np.float32
-            hot = self._cache["hot"] = (dtype, state["n_features"], ops.all_below, most, *rows)
-        return hot
+            fast = self._cache["fast"] = FastPath(dtype, state["n_features"], ops.all_below, most, *rows)
+        return fast
 
     def _may_be_plain(self) -> bool:
         if self._state["warm_rows"] or (self._encoder is None and hasattr(self, "feature_names_in_")):
@@ -514,13 +523,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Whether rows are weighed by more than ``sample_weight``."""
         return False
 
-    def _plain_rows(self, X: Any, hot: Hot) -> bool:
+    def _plain_rows(self, X: Any, fast: FastPath) -> bool:
         """Whether the rows need neither a conversion nor further checks."""
         if type(X) is np.ndarray:
-            return hot[5](X, hot[6], hot[1], hot[3])
+            return fast.plain_rows(X, fast.single, fast.width, fast.exponent)
         if type(X) in (sp.csr_array, sp.csr_matrix) and not scales_columns(self._state):
-            plain = X.ndim == 2 and X.dtype == hot[0] and X.shape[1] == hot[1] and X.shape[0] > 0
-            return bool(plain and is_canonical(X) and hot[2](X.data, hot[3]))
+            plain = X.ndim == 2 and X.dtype == fast.dtype and X.shape[1] == fast.width and X.shape[0] > 0
+            return bool(plain and is_canonical(X) and fast.all_below(X.data, fast.exponent))
         return False
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
@@ -532,9 +541,14 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            hot = self._plain_form() if self._short_way else None
-            if hot is not None and X.dtype == hot[0] and X.shape[1] == hot[1] and hot[2](X, hot[3]):
-                target = self._hot_row(y)
+            fast = self._plain_form() if self._has_fast_path else None
+            if (
+                fast is not None
+                and X.dtype == fast.dtype
+                and X.shape[1] == fast.width
+                and fast.all_below(X, fast.exponent)
+            ):
+                target = self._fast_row(y)
                 if target is not None:
                     self._learner.check_rows(X)
                     self._learn_plain(X, target)
@@ -670,11 +684,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Weights of rows with encoded target y that are about to be learned, 0 for those that should not be."""
         return weight
 
-    def _hot_row(self, y: Any) -> np.ndarray | None:
+    def _fast_row(self, y: Any) -> np.ndarray | None:
         """Encoded target (1,) of a single row of a plain call, or None when it needs the full checks."""
         return None
 
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         """Encoded target of a plain call, or None when it needs the full checks."""
         raise NotImplementedError
 
@@ -685,4 +699,4 @@ def has_fixed_width(est: Any) -> bool:
 
 
 # attributes that copies make again
-_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open", "_at_door")
+_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open", "_nothing_learned")

@@ -156,7 +156,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         )[0]
 
     def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-        if not self._linkless and self._needs_link():
+        if not self._link_frozen and self._needs_link():
             link.follow(self, self._state, scores, y, weight)
             found, ops = self._state.get("link"), self._ops
             if found is not None and not ops.on_device:
@@ -178,8 +178,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return p
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        if not self._linkless and self._needs_link():
-            link.from_a_part(self, X, y, weight)
+        if not self._link_frozen and self._needs_link():
+            link.fit_on_held_out_rows(self, X, y, weight)
 
     def _loss_now(self, state: State) -> Loss:
         n = len(state["classes"])
@@ -368,7 +368,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return 2.0 * codes[:, None] - 1.0, weight
         return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight
 
-    def _hot_row(self, y: Any) -> np.ndarray | None:
+    def _fast_row(self, y: Any) -> np.ndarray | None:
         state = self._state
         classes = state["classes"]
         codes = self._cache.get("codes")
@@ -377,13 +377,13 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             self._cache["codes"] = codes
         return codes.get(y)
 
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         if type(y) is not np.ndarray or y.shape != (n,):
             return None
         state = self._state
         classes = state["classes"]
         if n == 1:
-            return self._hot_row(y.item(0))
+            return self._fast_row(y.item(0))
         if not len(classes) or y.dtype.kind not in "iufb" or classes.dtype.kind not in "iufb":
             return None
         return self._encode(state, y) if _known(classes, y).all() else None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.ranges import FAR
-from .first_rows import odd_ones
+from .first_rows import outlying_values
 
 STANDARD = "standard"
 UNIT = "unit"  # the entry of a state
@@ -15,7 +15,7 @@ UNIT = "unit"  # the entry of a state
 
 def deviation(y: np.ndarray) -> float:
     """Standard deviation of targets (n,) without those far outside; their size where they are all the same."""
-    usual = y[~odd_ones(y, FAR)]
+    usual = y[~outlying_values(y, FAR)]
     return float(np.std(usual)) or float(abs(usual[0])) or 1.0
 
 

@@ -11,7 +11,7 @@ RARE = 16  # at most one row in RARE is a glitch; if there are more, they are no
 FAR_CELL = 50.0  # widths; large, because among hundreds of columns some are nearly constant, with rare other values
 
 
-def odd_ones(values: np.ndarray, far: float) -> np.ndarray:
+def outlying_values(values: np.ndarray, far: float) -> np.ndarray:
     """Which numbers (n,) lie far outside the range of the others; none if too many do."""
     low, high = bulk(values, far)
     odd = (values < low) | (values > high)
@@ -27,5 +27,5 @@ def odd_cells(X: Rows) -> np.ndarray:
     middle = ends[2] - ends[1]
     suspect = (ends[1] - ends[0] > FAR_CELL * middle) | (ends[3] - ends[2] > FAR_CELL * middle)
     for j in np.flatnonzero(suspect & (middle > 0)):
-        odd |= odd_ones(X[:, j].astype(np.float64), FAR_CELL)
+        odd |= outlying_values(X[:, j].astype(np.float64), FAR_CELL)
     return odd if np.count_nonzero(odd) <= len(X) / RARE else np.zeros(len(X), bool)

@@ -115,7 +115,7 @@ def agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     return p
 
 
-def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+def fit_on_held_out_rows(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
     """The link of a learner of all rows at once: a similar model learns some of them and predicts others.
 
     At most 2,000 rows, of which every fifth is held out. Where they are too few, or lack a label, there is no link.
@@ -132,7 +132,7 @@ def from_a_part(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> N
     X = X if width is None else divided(X, width)
     part = clone(est).set_params(**found)
     part.__dict__.pop("_skl_callbacks", None)  # the callbacks are for the main fit
-    part._linkless = True
+    part._link_frozen = True
     part.random_state = int(state["seed"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the main fit has warned about a tolerance that was not reached

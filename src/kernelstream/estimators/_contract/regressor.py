@@ -15,7 +15,7 @@ from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
 from ...state.turns import in_turn
 from . import warm_up
 from .base import State, StreamEstimator
-from .first_rows import odd_ones
+from .first_rows import outlying_values
 from .units import check_moderate
 
 CALLER = 5  # frames between the warning and the caller of ``learn``
@@ -102,7 +102,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         weight = super()._trusted(X, y, weight)
         seen = self._state["target_range"]
         for o, column in enumerate(y.reshape(len(y), -1).T):
-            odd = odd_ones(column, FAR)
+            odd = outlying_values(column, FAR)
             seen[LOW, o], seen[HIGH, o] = column[~odd].min(), column[~odd].max()
             weight = np.where(odd, 0.0, weight)
         return weight
@@ -119,15 +119,15 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         return y[:, None], weight
 
-    def _hot_row(self, y: Any) -> np.ndarray | None:
-        plain = type(y) in (float, int) and abs(y) < 2.0 ** self._cache["hot"][3]
+    def _fast_row(self, y: Any) -> np.ndarray | None:
+        plain = type(y) in (float, int) and abs(y) < 2.0 ** self._cache["fast"].exponent
         return np.array([y], np.float64) if plain else None
 
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         if type(y) is not np.ndarray or y.shape != (n,) or y.dtype.kind not in "fiu" or self._state["n_outputs"] > 1:
             return None
-        y, hot = np.ascontiguousarray(y, np.float64), self._cache["hot"]
-        return y if hot[2](y, hot[3]) else None
+        y, fast = np.ascontiguousarray(y, np.float64), self._cache["fast"]
+        return y if fast.all_below(y, fast.exponent) else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

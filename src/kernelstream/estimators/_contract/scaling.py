@@ -99,8 +99,8 @@ def extremes(X: Rows, names: Any = None) -> str:
     units = column_units(X)
     order = [int(j) for j in np.argsort(-units, kind="stable") if units[j] > 0]
 
-    def told(columns: list[int]) -> str:
+    def listed(columns: list[int]) -> str:
         return ", ".join(f"{j if names is None else repr(names[j])} ({units[j]:.2g})" for j in columns)
 
     k = min(NAMED, len(order) // 2)
-    return f"{told(order[:k])} beside {told(order[len(order) - k :])}"
+    return f"{listed(order[:k])} beside {listed(order[len(order) - k :])}"

@@ -165,5 +165,5 @@ class BudgetOneClass(StreamOutlier):
     def _loss_now(self, state: State) -> losses.Loss:
         return self._loss_for(0)
 
-    def _hot_target(self, y: Any, n: int) -> np.ndarray | None:
+    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         return np.zeros(n)

@@ -145,9 +145,9 @@ class Cells(Learner):
         if not self.regression:
             return y
         if not state["unit"] and not state["target"][1:].any():
-            told = y != 0 if weight is None else (y != 0) & (weight > 0)
-            if told.any():
-                state["unit"] = math.frexp(float(y[told.argmax()]))[1]
+            nonzero = y != 0 if weight is None else (y != 0) & (weight > 0)
+            if nonzero.any():
+                state["unit"] = math.frexp(float(y[nonzero.argmax()]))[1]
         return np.ldexp(y, -state["unit"]) if state["unit"] else y
 
     def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:

@@ -241,7 +241,7 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    _short_way = False  # rows wait with their original targets
+    _has_fast_path = False  # rows wait with their original targets
     fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"

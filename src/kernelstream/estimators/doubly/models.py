@@ -91,7 +91,7 @@ class DoublyStochasticClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    _short_way = False  # rows wait with their original labels
+    _has_fast_path = False  # rows wait with their original labels
     fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"
@@ -168,7 +168,7 @@ class DoublyStochasticRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    _short_way = False  # rows wait with their original labels
+    _has_fast_path = False  # rows wait with their original labels
     fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"

@@ -189,7 +189,7 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    _short_way = False
+    _has_fast_path = False
     kernel_ = property(kernel)
 
     kernel: Any = "gaussian"

@@ -77,6 +77,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     loss = RatioLoss()
     class_weight = "balanced"
+    on_device = False  # its loss has no program there
     _named_parts: ClassVar = PARTS
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The one learner: KernelClassifier and KernelRegressor."""
+"""The default learner: KernelClassifier and KernelRegressor."""

@@ -156,7 +156,7 @@ class Stack(Composite):
         """Weights next to the mean of those of the rows up to each."""
         found = weights.relative(state, weight, n)
         if weights.SUMS in state:  # from now on rows without weights are weighed too
-            self.est._cache.pop("hot", None)
+            self.est._cache.pop("fast", None)
         return found
 
     def forget_rows(self, state: State) -> None:

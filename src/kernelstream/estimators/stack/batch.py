@@ -39,7 +39,7 @@ def chosen(seed: int, n: int) -> np.ndarray:
 def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, rows: int = 0) -> None:
     """Learn rows as members see them, with encoded targets, at once; ``rows``, if not as many as the members have."""
     state, learner = est._state, _make(est)
-    learner._linkless = True  # scores are all that is asked of it
+    learner._link_frozen = True  # scores are all that is asked of it
     learner.fit(X, y, sample_weight=weight)
     scale = 1.0 if est._regression else _scale(*learner.__dict__.pop("_left"))
     state["batch"] = {"scale": scale, "rows": int(rows or state["t"]), "metric": learner.state_}

@@ -1,4 +1,4 @@
-"""The members of the one learner, by task and size."""
+"""The members of the default learner, by task and size."""
 
 from __future__ import annotations
 
