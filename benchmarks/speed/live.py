@@ -160,6 +160,52 @@ def round_of(port, pid, task, seconds, connections, folder):
 
 
 TASKS = ("classification", "regression", "mixed")
+
+
+async def paced(port, requests, a_second, until):
+    """Send requests at a rate until the time is over."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for i in range(10**9):
+        if time.perf_counter() > until:
+            break
+        writer.write(requests[i % len(requests)])
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+        await asyncio.sleep(1 / a_second)
+    writer.close()
+
+
+def resident(pid):
+    """Megabytes of memory that a process has (Linux)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+async def memory(port, pid, task, minutes):
+    """A steady load, and the memory of the server after each minute of it."""
+    X, y = rows(TAUGHT, task)
+    told = X if task == "mixed" else X.tolist()
+    one = [request(port, "predict", {"rows": told[i : i + 1]}) for i in range(1000)]
+    learn = [
+        request(port, "learn", {"rows": told[i : i + 20], "y": y[i : i + 20].tolist()}) for i in range(0, 10_000, 20)
+    ]
+    metrics = [f"GET /metrics HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()]
+    until = time.perf_counter() + 60 * minutes
+    load = [
+        paced(port, one, 20, until),
+        paced(port, one, 20, until),
+        paced(port, learn, 10, until),
+        paced(port, metrics, 0.2, until),
+    ]
+    running = asyncio.gather(*load)
+    print(f"{task}: 40 predictions and 200 rows learned a second; MB after each minute:", flush=True)
+    for minute in range(int(minutes) + 1):
+        print(f"  {minute:3} {resident(pid):8.1f}", flush=True)
+        await asyncio.sleep(60 if minute < int(minutes) else 0)
+    await running
+
+
 LESS = ("p50 ms", "p99 ms", "server µs", "health ms")
 
 
@@ -169,6 +215,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--flush", default="each")
+    parser.add_argument(
+        "--memory", type=float, metavar="MINUTES", help="measure the memory under a steady load instead"
+    )
     parser.add_argument("--task", nargs="+", choices=TASKS, default=TASKS)
     args = parser.parse_args()
     for task in args.task:
@@ -177,6 +226,9 @@ def main():
             save(taught(kind, task), f"{folder}/m.ks")
             server, port = serve(folder, args.flush)
             try:
+                if args.memory is not None:
+                    asyncio.run(memory(port, server.pid, task, args.memory))
+                    continue
                 rounds = [
                     round_of(port, server.pid, task, args.seconds, args.connections, folder) for _ in range(args.rounds)
                 ]

@@ -1,13 +1,18 @@
 """Readers, writers and what is flushed when."""
 
+import gc
 import os
 import threading
 import time
+import weakref
 
+import numpy as np
 import pytest
 from live_cases import CALLS, crash, logistic, moons, same, taught
 
+from kernelstream import KernelClassifier, KernelRegressor, MultiKernelClassifier
 from kernelstream.live import Busy, DurableLearner, writer
+from kernelstream.live.copies import copied
 
 
 # -------------------------------------------------------------------- threads
@@ -101,3 +106,26 @@ def test_policies(tmp_path, flush, monkeypatch):
             while not times and time.monotonic() < until:
                 time.sleep(0.005)
             assert times
+
+
+@pytest.mark.parametrize("kind", [KernelClassifier, KernelRegressor, "mixed", MultiKernelClassifier])
+def test_copies_out_of_use_are_freed_at_once(kind):
+    """Without the garbage collector, which counts objects and not bytes: hundreds of megabytes would wait for it."""
+    X = np.random.default_rng(0).normal(size=(120, 3))
+    rows, y = X, (X[:, 0] > 0).astype(int)
+    if kind == "mixed":
+        rows = [{"a": row[0], "b": "u" if row[1] > 0 else "v"} for row in X.tolist()]
+        kind = KernelClassifier
+    model = kind(random_state=0)
+    model.learn(rows, y)
+    gc.collect()
+    gc.disable()
+    try:
+        copy = copied(model, rows[:1])
+        np.testing.assert_array_equal(copy.predict(rows[:20]), model.predict(rows[:20]))
+        alive = weakref.ref(copy)
+        del copy
+        assert alive() is None
+    finally:
+        gc.enable()
+    assert model.predict(rows[:1]).shape == (1,)

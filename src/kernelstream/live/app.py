@@ -151,8 +151,11 @@ class Application:
         """The rows of a body, whatever its type."""
         reader = TABLES.get(kind_of(headers))
         if reader is None:
-            return await read(headers, receive, decoder, self.body, self.rows)
-        body, query = await content(headers, receive, self.body), parse_qs(scope["query_string"].decode("latin-1"))
+            return await read(scope, headers, receive, decoder, self.body, self.rows)
+        body, query = (
+            await content(scope, headers, receive, self.body),
+            parse_qs(scope["query_string"].decode("latin-1")),
+        )
         if len(body) <= BYTES_PER_STEP:
             return reader(body, decoder.type, query, self.rows)
         return await self.desk.run(reader, body, decoder.type, query, self.rows)
@@ -268,7 +271,7 @@ class Application:
         headers = dict(request.scope["headers"])
         if kind_of(headers) != BYTES:
             raise Problem(415, f"send a model file, with Content-Type: {BYTES.decode()}")
-        return await to_thread.run_sync(read_model, await content(headers, request.receive, self.body))
+        return await to_thread.run_sync(read_model, await content(request.scope, headers, request.receive, self.body))
 
     async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
         return json_response({"version": await self._changed(request, change)})
@@ -340,7 +343,7 @@ class Application:
         return json_response(document(__version__))
 
     async def _body(self, request: Request, decoder: Any) -> Any:
-        return await read(dict(request.scope["headers"]), request.receive, decoder, self.body)
+        return await read(request.scope, dict(request.scope["headers"]), request.receive, decoder, self.body, self.rows)
 
     async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
         """The result of a call with the learner that the path names, in another thread."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import gc
+import weakref
 from typing import Any
 
+from ..columns.stream import StreamPipeline
 from ..estimators._contract.base import StreamEstimator
+from ..estimators._contract.learner import Learner
 from ..random import seed_from
 
 
@@ -23,7 +27,20 @@ def copied(model: Any, example: Any) -> Any:
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)
+    _loosen(made)
     return made
+
+
+def _loosen(made: Any) -> None:
+    """Let the learners in a copy refer weakly to the estimators that have them: a copy out of use is freed at once."""
+    seen, waiting = set(), [made]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
+            seen.add(id(one))
+            waiting += gc.get_referents(one)
+            if isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyType):
+                one.est = weakref.proxy(one.est)
 
 
 def seeded(model: Any) -> Any:

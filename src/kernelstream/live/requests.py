@@ -57,11 +57,11 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
     guard: float | None = None
 
 
-async def read(headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int = MAX_ROWS) -> Any:
+async def read(scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int) -> Any:
     """The JSON body of a request, of at most ``most`` bytes and ``rows`` rows, decoded."""
     if kind_of(headers) != b"application/json":  # which a page of another site cannot send without being asked
         raise Problem(415, "send JSON, with Content-Type: application/json")
-    body = await content(headers, receive, most) or b"{}"
+    body = await content(scope, headers, receive, most) or b"{}"
     if len(body) > BYTES_PER_STEP and decoder.type in (Predict, Learn):
         return await to_thread.run_sync(decoded, body, lambda text: in_slices(text, decoder.type, rows))
     asked = decoded(body, decoder.decode)
@@ -75,13 +75,15 @@ def kind_of(headers: dict[bytes, bytes]) -> bytes:
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
 
 
-async def content(headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
+async def content(scope: Any, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
     """The bytes of a body, of which there are at most ``most``."""
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise Problem(415, "send the body as it is, without Content-Encoding")
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > most:
         raise Problem(413, f"a body has at most {most:,} bytes")
+    if "whole" in scope:  # all of it is there
+        return await _received(receive, most)
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await _received(receive, most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -23,6 +24,34 @@ HEAD_SECONDS = 10.0  # that the head of a request may take to arrive
 SWITCH = 0.0005  # seconds that a computing thread may keep others waiting: the most that an answer is delayed
 
 
+class _OneWrite:
+    """A transport that sends the head of a response with its body, in one call of the system instead of two."""
+
+    def __init__(self, transport: Any, loop: Any):
+        self._transport, self._loop, self._head = transport, loop, b""
+
+    def write(self, data: bytes) -> None:
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._flush)  # a body that is not there yet is not waited for
+            return
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class _Protocol(HttpToolsProtocol):
     """Hangs up on clients that do not send the head of a request, or send one without an end.
 
@@ -35,7 +64,7 @@ class _Protocol(HttpToolsProtocol):
     _check: Any = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
+        super().connection_made(_OneWrite(transport, self.loop))  # type: ignore[arg-type]
         self._since = self.loop.time()
         self._check = self.loop.call_later(HEAD_SECONDS, self._check_head)
 
@@ -46,6 +75,10 @@ class _Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head = None
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.scope["whole"] = True  # type: ignore[typeddict-unknown-key]
+        super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -131,9 +164,12 @@ class Server:
         sys.setswitchinterval(SWITCH)
         if started is not None:
             threading.Thread(target=self._when_started, args=(started,), daemon=True).start()
+        gc.collect()
+        gc.freeze()  # a look at all objects of the libraries would stop every thread for a quarter of a second
         try:
             self._server.run(sockets=[self.socket])
         finally:
+            gc.unfreeze()
             sys.setswitchinterval(before)
             self.store.close()
 
