@@ -17,7 +17,7 @@ from ..rows import Rows, dense, host, merged
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import Metric, learn_metric, table
 from ..solvers.metric import Rows as Pair
-from ..solvers.ranks import KNOTS, rank_knots, with_ranks
+from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
 from ._contract.base import State
@@ -70,7 +70,13 @@ class MetricEstimator(BatchEstimator):
         rows = _pair(state, X)
         metric = learn_metric(rows, Y, weight, state["seed"], self._ops)
         lam = float(metric.lam if self.lam is None else self.lam)
-        state |= {"root": metric.root, "scales": metric.scales, "share": float(metric.share), "lam": lam}
+        state |= {
+            "root": metric.root,
+            "scales": metric.scales,
+            "share": metric.share,
+            "ranks": metric.ranks,
+            "lam": lam,
+        }
         Z, W = metric.rows(rows)
         tree, order = _leaves(Z, leave, state["seed"])
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
@@ -154,6 +160,7 @@ class MetricEstimator(BatchEstimator):
             "root": Array((d, d) if full else (d,)),
             "scales": Array((d,)),
             "share": Number(0.0, 1.0),
+            "ranks": Number(0.0),
             "lam": Number(POSITIVE),
             "rows": Array((n, d), "float32"),
             "alpha": Array((n, outputs)),
@@ -212,7 +219,7 @@ class MetricEstimator(BatchEstimator):
         return self.state_["offset"]
 
     def _metric(self, state: State) -> Metric:
-        return Metric(state["root"], state["scales"], state["share"], state["lam"])
+        return Metric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
 
     def _squares(self) -> np.ndarray:
         root = self.state_["root"]
@@ -243,8 +250,8 @@ def _standard(state: State, X: Rows, ops: Any) -> np.ndarray:
 
 
 def _pair(state: State, X: np.ndarray) -> Pair:
-    """Rows X (n, d) of deviation 1, and the same with the ranks of columns added."""
-    return X, with_ranks(X, *(state[name] for name in RANKS))
+    """Rows X (n, d) of deviation 1, and their ranks."""
+    return X, ranks_of(X, *(state[name] for name in RANKS))
 
 
 def _some(n: int, seed: int) -> np.ndarray:
