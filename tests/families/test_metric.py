@@ -14,6 +14,7 @@ from kernelstream.estimators import metric as models
 from kernelstream.kernels import Matern
 from kernelstream.solvers import metric as search
 from kernelstream.solvers import ranks
+from kernelstream.solvers.clock import Clock
 from kernelstream.solvers.kernel_ridge import descend, row_matrix
 
 RNG = np.random.default_rng(0)
@@ -139,7 +140,7 @@ def test_gradients_are_those_of_differences():
         G += WEIGHT[i] * slopes @ slopes.T
         slopes = np.array([(along(ranks[i] + h * e) - along(ranks[i] - h * e)) / (2 * h) for e in np.eye(3)])
         g += WEIGHT[i] * np.square(slopes).sum(axis=1)
-    trials = search.Trials(engine.get("native"), (rows, (ranks - rows) / 2), alpha, WEIGHT[:40])
+    trials = search.Trials(engine.get("native"), (rows, (ranks - rows) / 2), alpha, WEIGHT[:40], Clock())
     found = trials.gradients(search.Metric(R, scales, 0.5, 2.0, 1.0), alpha.astype(np.float32))
     np.testing.assert_allclose(found[0], G / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found[1], g / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
@@ -152,7 +153,9 @@ def test_every_row_is_judged_by_the_others(judged, monkeypatch):
     rows = (X[:60, :2] / [1.0, 10.0], RNG.normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
     metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
-    _, error, _ = search.Trials(engine.get("native"), rows, Y.astype(np.float32), WEIGHT[:60]).at(metric, walk=False)
+    _, error, _ = search.Trials(engine.get("native"), rows, Y.astype(np.float32), WEIGHT[:60], Clock()).at(
+        metric, walk=False
+    )
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
     K = 0.7 * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2)) + 0.3 * np.exp(-np.abs(U[:, None] - U).sum(axis=2))
     left = []

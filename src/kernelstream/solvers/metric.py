@@ -3,15 +3,15 @@ r"""A metric from the gradients of the learned function itself, for exponential 
 .. math:: k(x, z) = w \exp(-\|M^{1/2}(x - z)\| / L) + (1 - w) \exp(-\sum_j m_j^{1/2} |u_j(x_j) - u_j(z_j)| / l)
 
 Rows are compared by their distance in a metric M, and by the differences of single columns with their ranks,
-:math:`u_j(x_j) = x_j + c\, r_j(x_j)`, as the cuts of trees are. f is kernel ridge regression on some rows, :math:`(K + \lambda A^{-1})\, \alpha = y`, the sum of a function
-of each kind; G is the average outer product of the gradients of the first, g that of the squared slopes of the second,
-each summed over the outputs:
+:math:`u_j(x_j) = x_j + c\, r_j(x_j)`, as the cuts of trees are. f is kernel ridge regression on some rows,
+:math:`(K + \lambda A^{-1})\, \alpha = y`, the sum of a function of each kind; G is the average outer product of the
+gradients of the first, g that of the squared slopes of the second, each summed over the outputs:
 
 .. math:: M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}, \qquad m = g / \max_j g_j
 
-The kernel is solved again in the metrics that follow, a few times, as long as the error on held-out rows falls; then
-:math:`\rho` (how much of the part off the diagonal counts), L, l, w, c and :math:`\lambda` are chosen by the same error.
-What was found on few rows is improved once on more of them.
+The kernel is solved again in the metrics that follow, a few times, as long as the error falls; then :math:`\rho` (how
+much of the part off the diagonal counts), L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row
+of a function of all others. What was found on few rows is improved once on more of them.
 
 References
 ----------
@@ -22,6 +22,7 @@ learning models for tabular data, arXiv 2508.10053, 2025 (full and diagonal metr
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 from ..core import threads
 from ..kernels._rows import squared_distances
 from ..random import Stream, generator
+from .clock import Clock
 from .kernel_blocks import ELEMENTS
 from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
 
@@ -110,11 +112,17 @@ class Tried:
 class Trials:
     """Rows to learn from, with targets Y (n, C) and weights a (n,)."""
 
-    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
-        self.ops, self.X, self.Y, self.a = ops, X, Y, a
+    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, clock: Clock):
+        self.ops, self.X, self.Y, self.a, self.clock = ops, X, Y, a, clock
 
     def at(self, metric: Metric, walk: bool = True) -> tuple[Metric, float, Any]:
-        """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C)."""
+        """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C).
+
+        Where no time is left, the error is infinite.
+        """
+        if self.clock.last():
+            return metric, np.inf, None
+        begin = time.monotonic()
         Z = metric.rows(self.X)
         K = table(Z, Z, metric.share, self.ops)
         more = np.minimum(1 / self.a, FAR)
@@ -129,6 +137,7 @@ class Trials:
             return replace(metric, lam=lam), float(np.average(errors, weights=self.a[-JUDGED:])), alpha
 
         best = solved(metric.lam)
+        self.clock.step(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
         for factor in (STEP, 1 / STEP) if walk else ():
             lam, start = metric.lam * factor, best
             while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := solved(lam))[1] < best[1]:
@@ -140,9 +149,9 @@ class Trials:
     def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
 
-        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \qquad z = R x,\; R = M^{1/2} / L
+        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \quad z = R x
 
-        of the first kind; of the second the signs of :math:`u_j - u_{ij}` stand for the direction.
+        with R = M^{1/2} / L, of the first kind; of the second the signs of :math:`u_j - u_{ij}` stand for the direction.
         """
         (Z, W), R = metric.rows(self.X), metric.root
         n, d = Z.shape
@@ -183,7 +192,7 @@ def scales_of(g: np.ndarray, length: float) -> np.ndarray:
     return roots / (length * roots.sum())
 
 
-def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any) -> Metric:
+def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any, clock: Clock) -> Metric:
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0."""
     n, d = rows[0].shape
     order = generator(seed, Stream.METRIC_ROWS).permutation(n)
@@ -191,7 +200,7 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
 
     def trials(count: int) -> Trials:
         some = order[:count]
-        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
+        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
 
     plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:

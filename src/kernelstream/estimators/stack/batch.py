@@ -19,6 +19,7 @@ import numpy as np
 from scipy import special
 
 from ...random import Stream, generator
+from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
 from ..metric import MetricClassifier, MetricRegressor
@@ -39,9 +40,10 @@ def chosen(seed: int, n: int) -> np.ndarray:
     return np.arange(n) if n <= MOST else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST])
 
 
-def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, rows: int = 0) -> None:
+def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, clock: Clock, rows: int = 0) -> None:
     """Learn rows as members see them, with encoded targets, at once; ``rows``, if not as many as the members have."""
     state, learner = est._state, _make(est)
+    learner._clock = clock
     learner._linkless = True  # scores are all that is asked of it
     learner.fit(X, y, sample_weight=weight)
     scores, targets, own = learner.__dict__.pop("_left")
