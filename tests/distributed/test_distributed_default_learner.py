@@ -62,13 +62,7 @@ def test_falkon_makes_the_choices_of_one_machine(client):
 # -------------------------------------------------------------------- the default learner
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Only tests of many rows learn them at once."""
-    monkeypatch.setattr(batch, "FEWEST", 500)
-
-
-@pytest.mark.usefixtures("clean", "quick")
+@pytest.mark.usefixtures("clean")
 @pytest.mark.parametrize("numbers", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_model_of_one_machine_whatever_the_partitions(client, numbers):
     est = KernelRegressor(random_state=3) if numbers else KernelClassifier(random_state=3)
@@ -81,7 +75,7 @@ def test_the_model_of_one_machine_whatever_the_partitions(client, numbers):
         again = distributed.fit(clone(est), *parts, client=client)
     alone = clone(est).fit(X[:n], target)
     assert model.state_.keys() == alone.state_.keys() == again.state_.keys()
-    assert batch.present(model.state_)
+    assert batch.present(model._state)
     ask = (lambda m: m.predict(X)) if numbers else (lambda m: m.predict_proba(X))
     unit = np.std(Y) if numbers else 1.0
     np.testing.assert_allclose(ask(model), ask(again), atol=0.01 * unit)  # the solvers' tolerances
@@ -111,17 +105,14 @@ def normal_equations(model, i, target):
     return np.concatenate([part for _, part in member._rows(member._state, X)]) @ w
 
 
-@pytest.mark.usefixtures("clean", "quick")
+@pytest.mark.usefixtures("clean")
 def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
     monkeypatch.setattr(default_learner, "SAMPLE_ROWS", 600)
     with pytest.warns(UserWarning, match=rf"cells, .*: these members .* 600 of {N:,} rows"):
         model = distributed.fit(KernelClassifier(random_state=4), DX, DLABELS, client=client)
     rows = {line["name"]: line["rows"] for line in model.members_}
-    held = 60
-    for name in ("ridge", "linear"):  # all rows, as often as it paid on the sample, and those held out
-        assert rows[name] >= N and (rows[name] - held) % (N - held) == 0
-    assert rows["window"] == 600 and (rows["cells"] - held) % (600 - held) == 0
-    assert model.state_["batch_rows"] == N - held and model.state_["batch_since"] == 600 - held
+    assert rows == {"cells": 600, "linear": N, "learned widths": 600}
+    assert model.state_["batch/rows"] == N and model.state_["batch/since"] == 600
     assert model.classes_.tolist() == [5, 6, 7]
     assert model.score(X, LABELS) > 0.8
     assert model.explain(X[:3]).contributions.shape == (3, X.shape[1])
@@ -133,12 +124,11 @@ def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
     later = model.learn(X[50:100], LABELS[50:100])
     np.testing.assert_allclose(other.learn(X[:100], LABELS[:100])[50:], later, rtol=1e-9, atol=1e-9)
     assert np.abs(model.predict_proba(X[:100]) - p).max() > 0
-    # 100 rows more: as much as N - 60 + 100 in all
-    share = (N - held) / (N - held + 100)
+    share = N / (N + 100)  # 100 rows more
     S = model._learner.members_score(model._state, model._ops.squashed(scaled(model, X[:5])), False)
     F = batch.blended(model, model._state, model._ops.squashed(scaled(model, X[:5])), S, model._state["t"])
-    young = dict(model._state, t=600 - held)
-    whole = batch.blended(model, young, model._ops.squashed(scaled(model, X[:5])), S, 600 - held)
+    young = dict(model._state, t=600)
+    whole = batch.blended(model, young, model._ops.squashed(scaled(model, X[:5])), S, 600)
     expected = share * whole + (1 - share) * S
     np.testing.assert_allclose(F - F[:, :1], expected - expected[:, :1], atol=1e-9)
 
@@ -150,7 +140,7 @@ def scaled(model, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("clean", "quick")
+@pytest.mark.usefixtures("clean")
 def test_a_killed_worker_changes_nothing(client, files, tmp_path):
     est = KernelRegressor(size="small", random_state=5)
     killer = killing(tmp_path)
@@ -172,7 +162,7 @@ def test_what_it_cannot_do_it_says(client):
     assert np.array_equal(few.predict(X), alone.predict(X))
 
 
-@pytest.mark.usefixtures("clean", "quick")
+@pytest.mark.usefixtures("clean")
 def test_weights_of_classes(client):
     weights = {5: 1.0, 6: 4.0, 7: 0.5}
     est = KernelClassifier(size="small", class_weight=weights, random_state=6)
@@ -193,4 +183,4 @@ def test_with_its_own_batch_learners(client):
     model = distributed.fit(KernelRegressor(random_state=0), *parts, client=client)
     alone = KernelRegressor(random_state=0).fit(A[:5000], b[:5000])
     ours, theirs = (np.mean((m.predict(A[5000:]) - b[5000:]) ** 2) for m in (model, alone))
-    assert batch.present(model.state_) and abs(ours / theirs - 1) < 0.05
+    assert batch.present(model._state) and abs(ours / theirs - 1) < 0.05

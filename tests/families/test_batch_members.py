@@ -73,7 +73,7 @@ def test_it_is_kernel_ridge_on_all_rows(regressor):
         np.interp(Z[:, j], *ends) for j, *ends in zip(state["ranked"], state["places"], state["heights"], strict=True)
     ]
     U = Z.copy()
-    U[:, state["ranked"]] += np.transpose(between)
+    U[:, state["ranked"]] += state["ranks"] * np.transpose(between)
     U *= state["scales"]
     Z = Z @ (np.diag(state["root"]) if state["root"].ndim == 1 else state["root"])
     K = state["share"] * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2))

@@ -25,6 +25,7 @@ from ..estimators.stack.shell import StackShell
 from ..estimators.stack.weights import mean
 from ..random import Stream, generator, seed_from
 from ..rows import concat
+from ..solvers.clock import Clock
 from ._client import compute, need
 from ._data import Data, Piece, Rows, accumulated
 from ._start import known_labels
@@ -83,7 +84,7 @@ def fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any =
         passes = round(est._learner.members[i]._state["t"] / once)
         _enter(est, i, _everywhere(client, seen, est._learner.members[i], factor, passes))
     starts = rows.starts - np.searchsorted(some[held], rows.starts)
-    _fit.conclude(est, part, _gathered(est, seen, starts, client), n - len(held) if n > SAMPLE_ROWS else 0)
+    _fit.conclude(est, part, _gathered(est, seen, starts, client), Clock(), n - len(held) if n > SAMPLE_ROWS else 0)
     return est.state_
 
 
@@ -92,7 +93,7 @@ def _learned(
 ) -> tuple[dict[str, Any], np.ndarray | None, Part | None]:
     """On a worker: the state after all passes over the sample; what is left to do, rows held out and their numbers."""
     with _fit.fitting(est, True, helps(est, y)):
-        found = _fit.passes_over(est, X, y, labels, None, True, "auto")
+        found = _fit.passes_over(est, X, y, labels, None, True, "auto", Clock())
     if free and is_classifier(est):
         for state in (est._state, *est._state["members"]):
             state["classes_fixed"] = 0

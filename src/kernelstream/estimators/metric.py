@@ -14,10 +14,11 @@ from ..core import threads
 from ..losses import Loss
 from ..random import Stream, generator
 from ..rows import Rows, dense, host, merged
+from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import Metric, learn_metric, table
 from ..solvers.metric import Rows as Pair
-from ..solvers.ranks import KNOTS, rank_knots, with_ranks
+from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
 from ._contract.base import State
@@ -59,6 +60,7 @@ class MetricEstimator(BatchEstimator):
     """What the classifier and the regressor share: everything but the target."""
 
     lam: float | None
+    _clock: Clock  # where time is limited
     _left: tuple[np.ndarray, np.ndarray, Any]  # forecasts of rows by the others, targets (rows, outputs), weights
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
@@ -90,9 +92,21 @@ class MetricEstimator(BatchEstimator):
         X = _standard(state, X, self._ops)
         state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
         rows = _pair(state, X)
-        metric = learn_metric(rows, Y, weight, state["seed"], self._ops)
+        clock = self.__dict__.pop("_clock", Clock())
+        metric = learn_metric(rows, Y, weight, state["seed"], self._ops, clock)
+        n = clock.rows(len(Y), 2 ** _depth(len(Y)), EXACT)
+        if n < len(Y):  # there is no time for more
+            some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
+            X, Y, weight, leave = X[some], Y[some], None if weight is None else weight[some], leave[some]
+            rows = (rows[0][some], rows[1][some])
         lam = float(metric.lam if self.lam is None else self.lam)
-        state |= {"root": metric.root, "scales": metric.scales, "share": float(metric.share), "lam": lam}
+        state |= {
+            "root": metric.root,
+            "scales": metric.scales,
+            "share": metric.share,
+            "ranks": metric.ranks,
+            "lam": lam,
+        }
         Z, W = metric.rows(rows)
         tree, order = _leaves(Z, leave, state["seed"])
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
@@ -176,6 +190,7 @@ class MetricEstimator(BatchEstimator):
             "root": Array((d, d) if full else (d,)),
             "scales": Array((d,)),
             "share": Number(0.0, 1.0),
+            "ranks": Number(0.0),
             "lam": Number(POSITIVE),
             "rows": Array((n, d), "float32"),
             "alpha": Array((n, outputs)),
@@ -234,7 +249,7 @@ class MetricEstimator(BatchEstimator):
         return self.state_["offset"]
 
     def _metric(self, state: State) -> Metric:
-        return Metric(state["root"], state["scales"], state["share"], state["lam"])
+        return Metric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
 
     def _squares(self) -> np.ndarray:
         root = self.state_["root"]
@@ -265,8 +280,8 @@ def _standard(state: State, X: Rows, ops: Any) -> np.ndarray:
 
 
 def _pair(state: State, X: np.ndarray) -> Pair:
-    """Rows X (n, d) of deviation 1, and the same with the ranks of columns added."""
-    return X, with_ranks(X, *(state[name] for name in RANKS))
+    """Rows X (n, d) of deviation 1, and their ranks."""
+    return X, ranks_of(X, *(state[name] for name in RANKS))
 
 
 def _some(n: int, seed: int) -> np.ndarray:
@@ -281,10 +296,9 @@ def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndar
 
     Entries of the state, and the order of the rows: leaf by leaf, those that are left out last in each.
     """
-    depth = 0 if len(Z) <= EXACT else int(np.ceil(np.log2(len(Z) / LEAF)))
     parts = [np.arange(len(Z))]
     directions, thresholds = [], []
-    for _ in range(depth):
+    for _ in range(_depth(len(Z))):
         halves = []
         for rows in parts:
             about = Z[rows] - Z[rows].mean(axis=0)
@@ -304,6 +318,11 @@ def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndar
     return tree, np.concatenate(parts)
 
 
+def _depth(n: int) -> int:
+    """Cuts between the whole and a leaf of n rows."""
+    return 0 if n <= EXACT else int(np.ceil(np.log2(n / LEAF)))
+
+
 def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
     """The leaves of rows Z (n, d), (n,)."""
     node, cuts = np.zeros(len(Z), np.intp), len(tree["thresholds"])
@@ -317,25 +336,23 @@ def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
 class MetricClassifier(MetricEstimator, StreamClassifier):
     r"""Kernel classifier on all rows in a learned metric.
 
-    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
-              (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
+    .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b, \qquad
+              k(x, z) = w \exp(-\|M^{1/2}(x - z)\| / L) + (1 - w) \exp(-\sum_j s_j |u_j(x_j) - u_j(z_j)|)
 
     Kernel ridge regression on -1 and +1 with all rows as centres, several classes one against the rest. The metric M is
     the average gradient outer product of the function itself [1]_: directions in which f varies count, others do not.
-    It is found on some thousand rows, by solving and differentiating in turn; how much of M off its diagonal counts,
-    the length L and the penalty are those of least error on held-out rows. Then one system has all rows. Of more than
-    20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of its own in the one metric.
+    The second part compares single columns, their values and ranks (u is the sum of both), as the cuts of trees do; s
+    follows from the slopes of f in the same way. All this is found on some thousand rows, by solving and
+    differentiating in turn; how much of M off its diagonal counts, the lengths, w and the penalty are those of least
+    error at each row by the others. Then one system has all rows. Of more than 20,000 rows leaves of at most 10,000 are
+    cut at medians [2]_, each with a system of its own in the one metric.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
 
     Parameters
     ----------
-    norm : {2, 1}, default=2
-        The norm p. 2 compares rows by their distance in the metric; 1 by the sum of the differences of their columns,
-        with a diagonal metric, which suits functions of single columns with jumps, as trees do.
     lam : float or None, default=None
-        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it on held-out
-        rows.
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
     engine : {"auto", "native", "python"}, default="auto"
@@ -353,6 +370,10 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
         How much the function varies along each column, beside the largest.
     length_ : float
         The length L.
+    scales_ : (d,) array
+        The factors s.
+    share_ : float
+        The share w.
     lam_ : float
         The penalty in use.
     dual_coef_ : (n_outputs, n) array
@@ -414,14 +435,11 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
 class MetricRegressor(MetricEstimator, StreamRegressor):
     r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
 
-    .. math:: f(x) = b + \sum_i \alpha_i \exp(-\|M^{1/2}(x - x_i)\|_p / L), \qquad
-              (K + \lambda A^{-1})\, \alpha = y - b, \qquad M \propto E\, \nabla f\, \nabla f'
+    .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b
 
-    All rows are centres. The metric M is the average gradient outer product of the function itself [1]_, summed over
-    the targets: directions in which f varies count, others do not. It is found on some thousand rows, by solving and
-    differentiating in turn; how much of M off its diagonal counts, the length L and the penalty are those of least
-    error on held-out rows. Then one system has all rows. Of more than 20,000 rows leaves of at most 10,000 are cut at
-    medians [2]_, each with a system of its own in the one metric.
+    with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, from the gradients of f [1]_ summed
+    over the targets. Of more than 20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of
+    its own in the one metric.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
 

@@ -2,16 +2,16 @@ r"""A metric from the gradients of the learned function itself, for exponential 
 
 .. math:: k(x, z) = w \exp(-\|M^{1/2}(x - z)\| / L) + (1 - w) \exp(-\sum_j m_j^{1/2} |u_j(x_j) - u_j(z_j)| / l)
 
-Rows are compared by their distance in a metric M, and by the differences of the ranks u of single columns, as the cuts
-of trees are. f is kernel ridge regression on some rows, :math:`(K + \lambda A^{-1})\, \alpha = y`, the sum of a function
-of each kind; G is the average outer product of the gradients of the first, g that of the squared slopes of the second,
-each summed over the outputs:
+Rows are compared by their distance in a metric M, and by the differences of single columns with their ranks,
+:math:`u_j(x_j) = x_j + c\, r_j(x_j)`, as the cuts of trees are. f is kernel ridge regression on some rows,
+:math:`(K + \lambda A^{-1})\, \alpha = y`, the sum of a function of each kind; G is the average outer product of the
+gradients of the first, g that of the squared slopes of the second, each summed over the outputs:
 
 .. math:: M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}, \qquad m = g / \max_j g_j
 
-The kernel is solved again in the metrics that follow, a few times, as long as the error on held-out rows falls; then
-:math:`\rho` (how much of the part off the diagonal counts), L, l, w and :math:`\lambda` are chosen by the same error.
-What was found on few rows is improved once on more of them.
+The kernel is solved again in the metrics that follow, a few times, as long as the error falls; then :math:`\rho` (how
+much of the part off the diagonal counts), L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row
+of a function of all others. What was found on few rows is improved once on more of them.
 
 References
 ----------
@@ -22,6 +22,7 @@ learning models for tabular data, arXiv 2508.10053, 2025 (full and diagonal metr
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 from ..core import threads
 from ..kernels._rows import squared_distances
 from ..random import Stream, generator
+from .clock import Clock
 from .kernel_blocks import ELEMENTS
 from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
 
@@ -38,15 +40,17 @@ JUDGED = 1500  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
-LENGTH, LENGTHS = 10.0, (3.0, 30.0)  # of both kinds, and the values that are tried beside it
+LENGTH, LEAST_LENGTH, MOST_LENGTH = 3.0, 0.1, 100.0  # of both kinds, next to the usual distance of two rows
 SHARE, SHARES = 0.5, (0.2, 0.8)  # w, and the values that are tried beside it
-LAM, LEAST_LAM, MOST_LAM = 0.01, 1e-4, 10.0  # the penalty goes up and down by factors of ten from the first
+RANKS, RANKINGS = 1.0, (0.0, 3.0)  # c, and the values that are tried beside it
+LAM, LEAST_LAM, MOST_LAM = 0.03, 1e-4, 30.0  # the penalty
+STEP = 3.0  # factor by which lengths and penalty go up and down
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 NEAR = 1e-10  # distance below which a kernel function has no gradient
 BROAD = 1000  # columns up to which the part off the diagonal is tried
 
-Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1, and with their ranks, (n, d) each; or both in a metric
+Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1 and their ranks, (n, d) each; or what kernels compare
 
 
 @dataclass(frozen=True)
@@ -56,13 +60,15 @@ class Metric:
     root: np.ndarray  # M^{1/2} / L, (d, d), or (d,) for a diagonal M
     scales: np.ndarray  # m^{1/2} / l, (d,)
     share: float  # w
+    ranks: float  # c
     lam: float
 
     def rows(self, rows: Rows) -> Rows:
         """Rows in the metric, in float32."""
-        X, U = rows
+        X, ranks = rows
         Z = X * self.root if self.root.ndim == 1 else X @ self.root
-        return np.ascontiguousarray(Z, np.float32), np.ascontiguousarray(U * self.scales, np.float32)
+        U = (X + np.float32(self.ranks) * ranks) * self.scales
+        return np.ascontiguousarray(Z, np.float32), np.ascontiguousarray(U, np.float32)
 
 
 def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
@@ -72,7 +78,8 @@ def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
 
     def fill(part: slice) -> None:
         first, second = (
-            ops.exponential(S[part], tile, K.shape[1], norm, 1.0) for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
+            ops.exponential(S[part], tile, K.shape[1], norm, 1.0)
+            for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
         )
         first *= np.float32(share)
         second *= np.float32(1 - share)
@@ -97,18 +104,25 @@ class Tried:
     def made(self, **changes: Any) -> Metric:
         """The metric with other gradients, rho or lengths."""
         new = replace(self, **changes)
-        scales = np.sqrt(new.g / new.g.max()) / new.lengths[1]
-        return replace(self.metric, root=root_of(new.G, new.rho, new.lengths[0]), scales=scales)
+        return replace(
+            self.metric, root=root_of(new.G, new.rho, new.lengths[0]), scales=scales_of(new.g, new.lengths[1])
+        )
 
 
 class Trials:
     """Rows to learn from, with targets Y (n, C) and weights a (n,)."""
 
-    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
-        self.ops, self.X, self.Y, self.a = ops, X, Y, a
+    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, clock: Clock):
+        self.ops, self.X, self.Y, self.a, self.clock = ops, X, Y, a, clock
 
     def at(self, metric: Metric, walk: bool = True) -> tuple[Metric, float, Any]:
-        """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C)."""
+        """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C).
+
+        Where no time is left, the error is infinite.
+        """
+        if self.clock.last():
+            return metric, np.inf, None
+        begin = time.monotonic()
         Z = metric.rows(self.X)
         K = table(Z, Z, metric.share, self.ops)
         more = np.minimum(1 / self.a, FAR)
@@ -123,7 +137,8 @@ class Trials:
             return replace(metric, lam=lam), float(np.average(errors, weights=self.a[-JUDGED:])), alpha
 
         best = solved(metric.lam)
-        for factor in (10.0, 0.1) if walk else ():
+        self.clock.step(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
+        for factor in (STEP, 1 / STEP) if walk else ():
             lam, start = metric.lam * factor, best
             while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := solved(lam))[1] < best[1]:
                 best, lam = new, lam * factor
@@ -134,9 +149,9 @@ class Trials:
     def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
 
-        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \qquad z = R x,\; R = M^{1/2} / L
+        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \quad z = R x
 
-        of the first kind; of the second the signs of :math:`u_j - u_{ij}` stand for the direction.
+        with R = M^{1/2} / L, of the first kind; of the second the signs of :math:`u_j - u_{ij}` stand for the direction.
         """
         (Z, W), R = metric.rows(self.X), metric.root
         n, d = Z.shape
@@ -158,16 +173,26 @@ class Trials:
 
 
 def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
-    """``M^{1/2} / L`` of an average gradient outer product (d, d), (d,) where rho is 0."""
+    """``M^{1/2} / L`` of an average gradient outer product (d, d), (d,) where rho is 0.
+
+    ``length`` is L next to the usual distance of two rows, the root of twice the trace of M.
+    """
     diagonal = np.diag(G) / np.diag(G).max()
+    unit = length * np.sqrt(2 * diagonal.sum())
     if rho == 0:
-        return np.sqrt(diagonal) / length
+        return np.sqrt(diagonal) / unit
     M = rho * G / np.diag(G).max() + (1 - rho) * np.diag(diagonal)
     values, V = np.linalg.eigh(M)
-    return (V * np.sqrt(np.maximum(values, 0.0))) @ V.T / length
+    return (V * np.sqrt(np.maximum(values, 0.0))) @ V.T / unit
 
 
-def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any) -> Metric:
+def scales_of(g: np.ndarray, length: float) -> np.ndarray:
+    """``m^{1/2} / l`` of average squares of slopes (d,); ``length`` is l next to the sum of the roots."""
+    roots = np.sqrt(g / g.max())
+    return roots / (length * roots.sum())
+
+
+def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any, clock: Clock) -> Metric:
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0."""
     n, d = rows[0].shape
     order = generator(seed, Stream.METRIC_ROWS).permutation(n)
@@ -175,9 +200,9 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
 
     def trials(count: int) -> Trials:
         some = order[:count]
-        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
+        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
 
-    plain = Metric(np.full(d, 1 / LENGTH), np.full(d, 1 / LENGTH), SHARE, LAM)
+    plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:
         return plain
     best = _from_few(trials(FIRST), plain)
@@ -198,20 +223,40 @@ def _from_few(trials: Trials, plain: Metric) -> Tried:
         elif number:
             break
     for rho in rhos:
-        best = _better(best, trials, False, rho=rho)
-    for length in LENGTHS:
-        best = _better(best, trials, True, lengths=(length, best.lengths[1]))
-    for length in LENGTHS:
-        best = _better(best, trials, True, lengths=(best.lengths[0], length))
-    return _shared(trials, best)
+        metric, error, alpha = trials.at(best.made(rho=rho), walk=False)
+        if error < best.error:
+            best = replace(best, metric=metric, error=error, alpha=alpha, rho=rho)
+    for which in (0, 1):
+        best = _at_length(trials, best, which)
+    return _with(trials, _at_penalty(trials, best), share=SHARES, ranks=RANKINGS)
+
+
+def _at_length(trials: Trials, best: Tried, which: int) -> Tried:
+    """The best so far with the best length of a kind; the penalty goes with it, as a short one takes more."""
+    for factor in (STEP, 1 / STEP):
+        start = best
+        while LEAST_LENGTH < (length := best.lengths[which] * factor) < MOST_LENGTH:
+            lengths = (length, best.lengths[1]) if which == 0 else (best.lengths[0], length)
+            metric = replace(best.made(lengths=lengths), lam=best.metric.lam / factor)
+            metric, error, alpha = trials.at(metric, walk=False)
+            if error >= best.error:
+                break
+            best = replace(best, metric=metric, error=error, alpha=alpha, lengths=lengths)
+        if best is not start:
+            break
+    return best
+
+
+def _at_penalty(trials: Trials, best: Tried) -> Tried:
+    metric, error, alpha = trials.at(best.metric)
+    return replace(best, metric=metric, error=error, alpha=alpha)
 
 
 def _from_more(trials: Trials, best: Tried) -> Tried:
     """The same metric on more rows, or that of the gradients there, whichever is better."""
-    metric, error, alpha = trials.at(best.metric)
-    best = replace(best, metric=metric, error=error, alpha=alpha)
+    best = _at_penalty(trials, best)
     new = _renewed(trials, best)
-    return _shared(trials, new if new.error < best.error else best)
+    return _with(trials, new if new.error < best.error else best, share=SHARES)
 
 
 def _renewed(trials: Trials, last: Tried) -> Tried:
@@ -226,16 +271,11 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
     return replace(new, metric=metric, error=error, alpha=alpha)
 
 
-def _better(best: Tried, trials: Trials, walk: bool, **changes: Any) -> Tried:
-    """The best so far, or it with other rho or lengths if that is better."""
-    metric, error, alpha = trials.at(best.made(**changes), walk)
-    return best if error >= best.error else replace(best, metric=metric, error=error, alpha=alpha, **changes)
-
-
-def _shared(trials: Trials, best: Tried) -> Tried:
-    """The best so far with the best share."""
-    for share in SHARES:
-        metric, error, alpha = trials.at(replace(best.metric, share=share), walk=False)
-        if error < best.error:
-            best = replace(best, metric=metric, error=error, alpha=alpha)
+def _with(trials: Trials, best: Tried, **values: tuple[float, ...]) -> Tried:
+    """The best so far with other numbers in its metric, where they are better."""
+    for name, tried in values.items():
+        for value in tried:
+            metric, error, alpha = trials.at(replace(best.metric, **{name: value}), walk=False)
+            if error < best.error:
+                best = replace(best, metric=metric, error=error, alpha=alpha)
     return best

@@ -1,8 +1,4 @@
-"""Columns with their ranks, u(x) = x + rank(x): how many rows have less, between few knots along straight lines.
-
-Where many rows are, values are drawn apart; a value far from all others stays far. Both terms rise with x, so that
-``|u(x) - u(z)|`` is the sum of the differences in value and in rank.
-"""
+"""Ranks of the values of columns: how many rows have less, between few knots along straight lines."""
 
 from __future__ import annotations
 
@@ -44,9 +40,9 @@ def rank_knots(X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np
     )
 
 
-def with_ranks(X: np.ndarray, columns: np.ndarray, places: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """Rows X (n, d) with their ranks added, where columns have some, in float32."""
-    out = X.astype(np.float32)
+def ranks_of(X: np.ndarray, columns: np.ndarray, places: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """Ranks (n, d) of rows X (n, d), 0 for columns that have none, in float32."""
+    out = np.zeros(X.shape, np.float32)
     for i, j in enumerate(columns):
-        out[:, j] += np.interp(X[:, j], places[i], heights[i]).astype(np.float32)
+        out[:, j] = np.interp(X[:, j], places[i], heights[i])
     return out

@@ -387,7 +387,10 @@ class Stack(Composite):
         return scores
 
     def schema(self, state: State, trained: bool) -> Schema:
-        first: Schema = super().schema(state, trained) | {"first_width": Count(1, state["n_features"]), "lasting": Count(0, 1)}
+        first: Schema = super().schema(state, trained) | {
+            "first_width": Count(1, state["n_features"]),
+            "lasting": Count(0, 1),
+        }
         if not trained:
             return first
         N, k = len(self.examples()), self.outputs(state)

@@ -2,11 +2,13 @@ r"""Kernel ridge on all rows in a learned metric, beside the members of the stre
 
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t b\, g(x), \quad \lambda_t = n / t
 
-s is the combination of the members, g the function of all n rows (:mod:`..metric`). b is 1 for numbers; for labels it
-makes the loss small on rows that g forecasts without having learned them. So after ``fit`` g is all that counts. Rows
-that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows grows old.
-(Learned on many machines, n may be more than the members have learned; then t counts from there.) For several classes
-s are log-probabilities, and so is f once it is normalised.
+s is the combination of the members, g the function of all n rows (:mod:`..metric`): after ``fit`` it is all that
+counts. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows
+grows old. (Learned on many machines, n may be more than the members have learned; then t counts from there.)
+
+For numbers b is 1. For labels least squares gives q, about the probability of a label, but at times beyond 0 and 1;
+g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such, and b makes the
+loss small on rows that are forecast by the others. Like s, f is normalised for several classes.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from scipy import special
 
 from ...random import Stream, generator
+from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
 from ..metric import MetricClassifier, MetricRegressor
@@ -24,6 +27,7 @@ from ..metric import MetricClassifier, MetricRegressor
 FEWEST = 200  # rows: with fewer there is no metric to be learned
 MOST = 100_000  # rows that are learned at once
 STEEPEST = 20.0  # b, at most
+FLOOR = 0.03  # e: what is left of a probability below 0
 
 
 def helps(est: Any, y: Any) -> bool:
@@ -36,12 +40,14 @@ def chosen(seed: int, n: int) -> np.ndarray:
     return np.arange(n) if n <= MOST else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST])
 
 
-def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, rows: int = 0) -> None:
+def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, clock: Clock, rows: int = 0) -> None:
     """Learn rows as members see them, with encoded targets, at once; ``rows``, if not as many as the members have."""
     state, learner = est._state, _make(est)
+    learner._clock = clock
     learner._link_frozen = True  # scores are all that is asked of it
     learner.fit(X, y, sample_weight=weight)
-    scale = 1.0 if est._regression else _scale(*learner.__dict__.pop("_left"))
+    scores, targets, own = learner.__dict__.pop("_left")
+    scale = 1.0 if est._regression else _scale(_logarithms(scores), targets, own)
     state["batch"] = {"scale": scale, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
         state["batch"]["since"] = int(state["t"])
@@ -76,7 +82,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any 
         counted = np.ones(len(X), int) if learned is None else (np.asarray(learned) > 0).astype(int)
         age = (t + np.cumsum(counted) - counted)[:, None]
     learner = est._cached("batch", lambda: _attached(est, state))
-    G = _spread(learner, learner._learner.score(learner._state, X[:, : learner.n_features_in_]), state["n_outputs"])
+    G = _spread(est, learner, learner._learner.score(learner._state, X[:, : learner.n_features_in_]), state["n_outputs"])
     share = _share(state, age)
     F = share * state["batch"]["scale"] * G + (1.0 - share) * S
     return F if est._regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
@@ -132,28 +138,33 @@ def _attached(est: Any, state: State) -> Any:
     return learner
 
 
-def _spread(learner: Any, F: np.ndarray, C: int) -> np.ndarray:
-    """Scores (n, C) of the whole's outputs, from those of the learner: forecasts, margins, one for each class."""
-    if C == 1 or not hasattr(learner, "classes_"):
-        return F
-    codes = np.asarray(learner.classes_, int)
+def _spread(est: Any, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
+    """g (n, C) of the whole's outputs, from scores of the learner: forecasts, margins, one for each class."""
+    if est._regression or C == 1:
+        return F if est._regression else _logarithms(F)
     full = np.full((len(F), C), -1.0)  # a class that it has not seen
-    full[:, codes] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
-    return full
+    full[:, np.asarray(learner.classes_, int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
+    return _logarithms(full)
 
 
-def losses(regression: bool, F: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Losses (n,) of scores F (n, C): the squared error, or minus the logarithm of the probability of the label."""
-    if regression:
-        return (F[:, 0] - y) ** 2
-    if F.shape[1] == 1:
-        return np.logaddexp(0.0, -y * F[:, 0])
-    return special.logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
+def _logarithms(F: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities from scores F (n, C) for codes -1 and 1; of one score, the log-odds."""
+
+    def of(q: np.ndarray) -> np.ndarray:
+        return np.log((q + np.sqrt(q * q + 4 * FLOOR**2)) / 2)
+
+    return of((1 + F) / 2) - of((1 - F) / 2) if F.shape[1] == 1 else of((1 + F) / 2)
 
 
 def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> float:
-    """The mean of :func:`losses`."""
-    return float(np.average(losses(regression, F, y), weights=weight))
+    """Mean loss of scores F (n, C): the squared error, or minus the logarithm of the probability of the label."""
+    if regression:
+        loss = (F[:, 0] - y) ** 2
+    elif F.shape[1] == 1:
+        loss = np.logaddexp(0.0, -y * F[:, 0])
+    else:
+        loss = special.logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
+    return float(np.average(loss, weights=weight))
 
 
 def _scale(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:

@@ -20,10 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from ..._checks import positive
+from ..._progress import Bar
 from ...core import threads
 from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
+from ...solvers.clock import Clock
 from ...state.nested import State
 from .._contract import mixed
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
@@ -40,6 +43,7 @@ MOST = 8  # passes, where they are chosen automatically; and
 WORK = 4_000_000  # rows in all of them together
 HELD = 0.1  # part of the rows that is held out: at least
 LEAST, LARGEST = 20, 5000  # rows, and at most
+STEPS = 30  # of a fit, usually: for the progress bar
 FEW = 60  # rows for which nothing is held out
 REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
 
@@ -59,7 +63,15 @@ class Left:
 
 @with_callbacks
 def fit(
-    self: StackShell, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int | str = "auto"
+    self: StackShell,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    shuffle: bool = True,
+    passes: int | str = "auto",
+    time_limit: float | None = None,
+    verbose: bool = False,
 ) -> StackShell:
     """Forget everything, then learn all rows, whose order does not matter.
 
@@ -72,8 +84,14 @@ def fit(
         Take the rows in a random order that follows from the estimator's seed. False keeps the order, in one pass:
         what ``learn`` does on a fresh model.
     passes : int or "auto", default="auto"
-        How often to go through the rows, at most. "auto" ends when the loss on held-out rows does not fall any
-        more, after eight passes or four million rows at the latest. 1 holds out nothing.
+        How often to go through the rows, at most, with the size "small" or less than 200 rows. "auto" ends when the
+        loss on held-out rows does not fall any more, after eight passes or four million rows at the latest. 1 is the
+        stream's pass alone, for every size.
+    time_limit : float, optional
+        Seconds after which the search for a metric ends, or passes do. One pass there is always, and the last system
+        has as many rows as there is time for.
+    verbose : bool, default=False
+        Show a progress bar on stderr.
 
     Returns
     -------
@@ -82,18 +100,29 @@ def fit(
     with self._turns:
         if isinstance(passes, str) and passes != "auto":
             raise ValueError(f"passes must be an integer >= 1 or 'auto', got {passes!r}")
-        mixed.fit(self, X, y, sample_weight, shuffle, lambda X: _fit_rows(self, X, y, sample_weight, shuffle, passes))
+        limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
+        with Bar(bool(verbose), "fit", "steps") as bar:
+            clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(STEPS, steps))))
+            mixed.fit(
+                self,
+                X,
+                y,
+                sample_weight,
+                shuffle,
+                lambda X: _fit_rows(self, X, y, sample_weight, shuffle, passes, clock),
+            )
+            bar.update(clock.steps, "all rows", clock.steps)
     return self
 
 
-def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any) -> None:
+def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
         with fitting(est, shuffle, shuffle and passes != 1 and batch.helps(est, y)):
-            found = passes_over(est, X, y, None, sample_weight, shuffle, passes)
+            found = passes_over(est, X, y, None, sample_weight, shuffle, passes, clock)
             if found is not None:
                 some = found.train[batch.chosen(est._state["seed"], len(found.train))]
-                conclude(est, found.held_rows, lambda: found.prepare(some))
+                conclude(est, found.held_rows, lambda: found.prepare(some), clock)
 
 
 @contextmanager
@@ -107,7 +136,7 @@ def fitting(est: StackShell, shuffle: bool, lasting: bool) -> Iterator[None]:
 
 
 def passes_over(
-    est: StackShell, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any
+    est: StackShell, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
 ) -> Left | None:
     """All passes over the rows; what is left to do, None where they were all."""
     rows, target, weight = est._admit(X, y, classes, sample_weight, fresh=True)
@@ -124,7 +153,7 @@ def passes_over(
     train = np.setdiff1d(counted, held)
     # the combination takes them as a stream
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
-    _more_passes(est, prepare, train, held_rows, most)
+    _more_passes(est, prepare, train, held_rows, most, clock)
     return Left(held, held_rows, train, prepare)
 
 
@@ -147,7 +176,9 @@ def _first_pass(
         context.call_on_fit_task_end(estimator=est, X=X, y=y)
 
 
-def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int) -> None:
+def _more_passes(
+    est: StackShell, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
+) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
     state = est._state
     active = [
@@ -167,7 +198,8 @@ def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows
                 best[i] = (loss, copy.deepcopy(est._learner.members[i]._state))
             else:
                 active.remove(i)
-        if not active:
+        clock.step(len(train), 0.0, f"pass {number + 1}")
+        if not active or clock.last():
             break
     for i, (_, kept) in best.items():
         if kept is not None:
@@ -176,10 +208,12 @@ def _more_passes(est: StackShell, prepare: Prepare, train: np.ndarray, held_rows
             est._learner.members[i]._forget()
 
 
-def conclude(est: StackShell, held_rows: Part | None, all_rows: Callable[[], Part], rows: int = 0) -> None:
+def conclude(
+    est: StackShell, held_rows: Part | None, all_rows: Callable[[], Part], clock: Clock, rows: int = 0
+) -> None:
     """Learn all rows at once (``rows``, if not as many as the members have), or weigh the members on held-out rows."""
     if held_rows is None:
-        batch.learn(est, *all_rows(), rows)
+        batch.learn(est, *all_rows(), clock, rows)
     else:
         _weigh(est, est._state, *held_rows)
         _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)

@@ -1,0 +1,43 @@
+"""Work that has to end in time, and that says how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SEARCH = 0.5  # part of the time for all steps but the last
+SPARE = 0.8  # of the time that is left, what the last step may take by the estimate
+LEAST = 500  # rows that the last system has in any case
+
+
+@dataclass
+class Clock:
+    """The time that is left for steps of which each solves a system of some rows."""
+
+    limit: float = float("inf")  # seconds in all
+    report: Callable[[int, str], None] = lambda steps, remark: None
+
+    def __post_init__(self) -> None:
+        self.started, self.steps, self.cubed = time.monotonic(), 0, 0.0
+
+    def left(self) -> float:
+        """Seconds."""
+        return self.started + self.limit - time.monotonic()
+
+    def last(self) -> bool:
+        """Whether the next step should be the last; the first never is."""
+        return self.steps > 0 and self.left() < (1 - SEARCH) * self.limit
+
+    def step(self, n: int, seconds: float, remark: str) -> None:
+        """A system of n rows was solved."""
+        self.steps += 1
+        self.cubed = seconds / n**3
+        self.report(self.steps, remark)
+
+    def rows(self, n: int, systems: int, most: int) -> int:
+        """How many of n rows there is time for: all, in so many systems, or one system of at most ``most``."""
+        left = SPARE * max(self.left(), 0.0)
+        if self.cubed * systems * (n / systems) ** 3 <= left:
+            return n
+        return min(n, most, max(LEAST, int((left / self.cubed) ** (1 / 3))))
