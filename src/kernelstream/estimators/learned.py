@@ -160,8 +160,9 @@ class LearnedFeatures(Learner):
 
     def _spec(self, state: State) -> Any:
         # which loss is in use depends on the number of outputs
-        make, loss = self.ops.spec, self.est._loss_now(state)
-        return self.est._cached(f"spec{state['n_outputs']}", lambda: make(loss, self.update))
+        return self.est._cached(
+            f"spec{state['n_outputs']}", lambda: self.ops.spec(self.est._loss_now(state), self.update)
+        )
 
     def row_learner(self, state: State) -> Any:
         parts = twins(self.est._loss_now(state), self.update)
