@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import is_regressor
 
 from .. import losses
@@ -13,7 +15,7 @@ from .._checks import positive
 from ..core import threads
 from ..losses import Loss
 from ..random import Stream, generator
-from ..rows import Rows, dense, host, merged
+from ..rows import Rows, dense, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import Metric, learn_metric, table
@@ -21,8 +23,8 @@ from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
-from ._contract.base import State
-from ._contract.batch import BatchEstimator
+from ._contract.base import State, StreamEstimator
+from ._contract.batch import BatchEstimator, dual_coef, intercept, lam
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -39,61 +41,48 @@ RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and wher
 
 
 class LearnedMetric(Learner):
-    """Kernel functions at all rows, in a metric that is learned from them; see :class:`MetricEstimator`."""
+    """Kernel functions at all rows, in a metric that is learned from them.
 
-    est: MetricEstimator
+    The estimator may have a ``_clock``, where time is limited. It gets ``_left``: forecasts of some rows by the others,
+    their targets (rows, outputs) and weights.
+
+    Parameters
+    ----------
+    est : MetricClassifier or MetricRegressor
+    lam : see there
+    """
+
+    keeps_rows = True
+
+    def __init__(self, est: StreamEstimator, lam: float | None):
+        super().__init__(est)
+        self.lam = lam
+
+    def check_rows(self, X: Rows) -> None:
+        if X.shape[1] > WIDE and sp.issparse(X):
+            raise ValueError(
+                f"{type(self.est).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
+                f"hash them first (scikit-learn's FeatureHasher)"
+            )
 
     def check_parameters(self) -> None:
-        self.est._check_parameters()
-
-    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        self.est._solve(state, X, Y, weight)
-
-    def score(self, state: State, X: Rows) -> np.ndarray:
-        return self.est._score(state, X)
-
-    def schema(self, state: State, trained: bool) -> Schema:
-        return self.est._schema(state, trained)
-
-
-class MetricEstimator(BatchEstimator):
-    """What the classifier and the regressor share: everything but the target."""
-
-    lam: float | None
-    _clock: Clock  # where time is limited
-    _left: tuple[np.ndarray, np.ndarray, Any]  # forecasts of rows by the others, targets (rows, outputs), weights
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        X = host(super()._check_X(X, reset, least))
-        if X.shape[1] > WIDE and not isinstance(X, np.ndarray):
-            raise ValueError(
-                f"{type(self).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: hash "
-                f"them first (scikit-learn's FeatureHasher)"
-            )
-        return X
-
-    def _check_parameters(self) -> None:
         if self.lam is not None:
             positive("lam", self.lam)
 
-    # ---------------------------------------------------------------- hooks
-    def _new_learner(self) -> LearnedMetric:
-        return LearnedMetric(self)
-
-    def _solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         X, Y, weight = merged(_dense(X), Y, weight)  # equal rows are one, with the sum of their weights
         leave = _some(len(Y), state["seed"])
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
-        if is_regressor(self):
+        if is_regressor(self.est):
             unit = _deviations(Y, offset, weight)
         Y = (Y - offset) / unit
         state |= _columns(X, weight)
-        X = _standard(state, X, self._ops)
+        X = _standard(state, X, self.ops)
         state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
         rows = _pair(state, X)
-        clock = self.__dict__.pop("_clock", Clock())
-        metric = learn_metric(rows, Y, weight, state["seed"], self._ops, clock)
+        clock = self.est.__dict__.pop("_clock", Clock())
+        metric = learn_metric(rows, Y, weight, state["seed"], self.ops, clock)
         n = clock.rows(len(Y), 2 ** _depth(len(Y)), EXACT)
         if n < len(Y):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
@@ -114,27 +103,19 @@ class MetricEstimator(BatchEstimator):
             part = order[start:stop]
             some = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
-            matrix = RowMatrix(table(some, some, metric.share, self._ops), 1 + more)
+            matrix = RowMatrix(table(some, some, metric.share, self.ops), 1 + more)
             alpha[part] = descend(matrix, Y[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:
                 residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
         own = None if weight is None else weight[leave]
-        self._left = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
+        self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
-        self._cache.pop("leaves", None)
+        self.est._cache.pop("leaves", None)
 
-    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        if self._link_frozen:
-            return
-        state, (scores, Y, own) = self._state, self.__dict__.pop("_left")
-        if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
-            return
-        link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
-
-    def _score(self, state: State, X: Rows) -> np.ndarray:
-        Z, W = self._metric(state).rows(_pair(state, _standard(state, X, self._ops)))
-        leaves = self._cached("leaves", lambda: self._kernels(state))
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        Z, W = self._metric(state).rows(_pair(state, _standard(state, X, self.ops)))
+        leaves = self.est._cached("leaves", lambda: self._kernels(state))
         if len(leaves) == 1:
             return self._sums(leaves[0], (Z, W)) + state["offset"]
         leaf = _leaf_of(Z, state)
@@ -150,7 +131,7 @@ class MetricEstimator(BatchEstimator):
         kinds = list(zip((2, 1), rows, (state["share"], 1 - state["share"]), strict=True))
         parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
         return [
-            [(norm, self._ops.tiles(S[part]), np.ascontiguousarray(w * state["alpha"][part].T)) for norm, S, w in kinds]
+            [(norm, self.ops.tiles(S[part]), np.ascontiguousarray(w * state["alpha"][part].T)) for norm, S, w in kinds]
             for part in parts
         ]
 
@@ -159,7 +140,7 @@ class MetricEstimator(BatchEstimator):
 
         def sums(part: slice) -> np.ndarray:
             first, second = (
-                self._ops.exponential_sums(S[part], tiles, A, norm, 1.0)
+                self.ops.exponential_sums(S[part], tiles, A, norm, 1.0)
                 for S, (norm, tiles, A) in zip(rows, leaf, strict=True)
             )
             return first + second
@@ -175,7 +156,7 @@ class MetricEstimator(BatchEstimator):
         threads.each(work, threads.cuts(n, FEW))
         return out
 
-    def _schema(self, state: State, trained: bool) -> Schema:
+    def schema(self, state: State, trained: bool) -> Schema:
         n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]
         starts, cuts, k = (length(state, name) for name in ("leaves", "thresholds", "ranked"))
         if starts != cuts + 2 or (cuts + 1) & cuts:
@@ -206,54 +187,50 @@ class MetricEstimator(BatchEstimator):
             raise ValueError("state_['places'] must not fall along a column")
         return own
 
-    # ---------------------------------------------------------------- what was found
-    @property
-    def metric_(self) -> np.ndarray:
-        """The metric M of columns with deviation 1, (d, d); the largest number on its diagonal is 1."""
-        M = self._squares()
-        return M / M.diagonal().max()
-
-    @property
-    def length_(self) -> float:
-        """The length L of the kernel."""
-        return float(1 / np.sqrt(self._squares().diagonal().max()))
-
-    @property
-    def relevance_(self) -> np.ndarray:
-        """Root of the mean square of the slope along each column of deviation 1, (d,), beside the largest."""
-        return np.sqrt(self.metric_.diagonal())
-
-    @property
-    def scales_(self) -> np.ndarray:
-        """Factors of the columns in the sum of their differences, (d,)."""
-        return self.state_["scales"]
-
-    @property
-    def share_(self) -> float:
-        """The part w of the distance in the kernel."""
-        return self.state_["share"]
-
-    @property
-    def lam_(self) -> float:
-        """The penalty in use."""
-        return self.state_["lam"]
-
-    @property
-    def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the kernel functions at the rows, (outputs, n)."""
-        return self.state_["alpha"].T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """The constant score, (outputs,)."""
-        return self.state_["offset"]
-
     def _metric(self, state: State) -> Metric:
         return Metric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
 
-    def _squares(self) -> np.ndarray:
-        root = self.state_["root"]
-        return np.diag(root**2) if root.ndim == 1 else root @ root
+
+def link_from(self: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+    """Learn the link from the rows that were forecast by the others."""
+    if self._link_frozen:
+        return
+    state, (scores, Y, own) = self._state, self.__dict__.pop("_left")
+    if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
+        return
+    link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
+
+
+# -------------------------------------------------------------------- what the estimators say of the solution
+def metric(est: StreamEstimator) -> np.ndarray:
+    """The metric M of columns with deviation 1, (d, d); the largest number on its diagonal is 1."""
+    M = _squares(est)
+    return M / M.diagonal().max()
+
+
+def length_of(est: StreamEstimator) -> float:
+    """The length L of the kernel."""
+    return float(1 / np.sqrt(_squares(est).diagonal().max()))
+
+
+def relevance(est: StreamEstimator) -> np.ndarray:
+    """Root of the mean square of the slope along each column of deviation 1, (d,), beside the largest."""
+    return np.sqrt(metric(est).diagonal())
+
+
+def scales(est: StreamEstimator) -> np.ndarray:
+    """Factors of the columns in the sum of their differences, (d,)."""
+    return est.state_["scales"]
+
+
+def share(est: StreamEstimator) -> float:
+    """The part w of the distance in the kernel."""
+    return est.state_["share"]
+
+
+def _squares(est: StreamEstimator) -> np.ndarray:
+    root = est.state_["root"]
+    return np.diag(root**2) if root.ndim == 1 else root @ root
 
 
 def _columns(X: np.ndarray, weight: np.ndarray | None) -> State:
@@ -333,7 +310,8 @@ def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
 
 
 @described()
-class MetricClassifier(MetricEstimator, StreamClassifier):
+@dataclass(eq=False, repr=False)
+class MetricClassifier(BatchEstimator, StreamClassifier):
     r"""Kernel classifier on all rows in a learned metric.
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b, \qquad
@@ -413,18 +391,19 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
     [0, 1]
     """
 
-    def __init__(
-        self,
-        lam: float | None = None,
-        *,
-        class_weight: dict[Any, float] | str | None = None,
-        engine: Any = "auto",
-        random_state: Any = None,
-    ):
-        self.lam = lam
-        self.class_weight = class_weight
-        self.engine = engine
-        self.random_state = random_state
+    metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
+    scales_, share_, lam_ = property(scales), property(share), property(lam)
+    dual_coef_, intercept_ = property(dual_coef), property(intercept)
+    _link_from = link_from
+
+    lam: float | None = None
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    engine: Any = "auto"
+    random_state: Any = None
+
+    def _new_learner(self) -> LearnedMetric:
+        return LearnedMetric(self, self.lam)
 
     def _loss_for(self, n_classes: int) -> Loss:
         loss = losses.get("squared")
@@ -432,12 +411,13 @@ class MetricClassifier(MetricEstimator, StreamClassifier):
 
 
 @described(like=MetricClassifier)
-class MetricRegressor(MetricEstimator, StreamRegressor):
+@dataclass(eq=False, repr=False)
+class MetricRegressor(BatchEstimator, StreamRegressor):
     r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b
 
-    with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, from the gradients of f [1]_ summed
+    with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, by gradients of f [1]_, summed
     over the targets. Of more than 20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of
     its own in the one metric.
 
@@ -462,13 +442,20 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
     True
     """
 
+    metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
+    scales_, share_, lam_ = property(scales), property(share), property(lam)
+    dual_coef_, intercept_ = property(dual_coef), property(intercept)
+    _link_from = link_from
     loss = "squared"
     _several_targets = True
 
-    def __init__(self, lam: float | None = None, *, engine: Any = "auto", random_state: Any = None):
-        self.lam = lam
-        self.engine = engine
-        self.random_state = random_state
+    lam: float | None = None
+    _: KW_ONLY
+    engine: Any = "auto"
+    random_state: Any = None
+
+    def _new_learner(self) -> LearnedMetric:
+        return LearnedMetric(self, self.lam)
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         return y.reshape(len(y), -1), weight
