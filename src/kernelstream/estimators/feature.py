@@ -111,16 +111,8 @@ class Linear(Learner):
         """What the frequencies of independent columns depend on, but for the number of columns."""
         return repr(self.map), repr(map_entries(state)), state["dtype"]
 
-    def check_rows(self, X: Rows) -> None:
-        if self.restricts_rows():
-            self.map.check(host(X))
-
-    def restricts_rows(self) -> bool:
-        return self._restricts
-
-    @cached_property
-    def _restricts(self) -> bool:
-        return self.map.restricted
+    def domain(self) -> Any:
+        return self.map
 
     def seed_source(self) -> Any:
         given = self.est.random_state

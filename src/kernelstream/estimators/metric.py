@@ -101,9 +101,9 @@ class LearnedMetric(Learner):
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
             part = order[start:stop]
-            some = (Z[part], W[part])
+            both = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
-            matrix = RowMatrix(table(some, some, metric.share, self.ops), 1 + more)
+            matrix = RowMatrix(table(both, both, metric.share, self.ops), 1 + more)
             alpha[part] = descend(matrix, Y[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:

@@ -510,7 +510,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if fast is None and self.__dict__.get("_state") is not None and self._may_be_plain():
             state, ops = self._state, self._ops
             dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
-            rows = self._learner.restricts_rows(), ops.plain_rows, dtype == np.float32
+            rows = self._learner.restricts_rows, ops.plain_rows, dtype == np.float32
             fast = self._cache["fast"] = FastPath(dtype, state["n_features"], ops.all_below, most, *rows)
         return fast
 

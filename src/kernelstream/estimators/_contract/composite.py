@@ -31,7 +31,8 @@ class Composite(Learner):
     def forget_examples(self) -> None:
         """Drop the copies: the parameters may have changed."""
         self.est.__dict__.get("_cache", {}).pop("examples", None)
-        self.__dict__.pop("_restricting", None)
+        for name in ("_restricting", "restricts_rows"):
+            self.__dict__.pop(name, None)
 
     def size(self, i: int, member: Any) -> None:
         """Give a copy of member i the size that the member has now."""
@@ -94,7 +95,7 @@ class Composite(Learner):
         return max(member._learner.warm_up_rows() for member in self.examples())
 
     def one_width(self) -> bool:
-        return any(member._learner.one_width() for member in self.examples()) and not self.restricts_rows()
+        return any(member._learner.one_width() for member in self.examples()) and not self.restricts_rows
 
     def estimate(self, state: State, X: Rows) -> None:
         for member in self.members:
@@ -110,7 +111,9 @@ class Composite(Learner):
             member._learner.widen(part, d)
             part["n_features"] = d
 
+    @cached_property
     def restricts_rows(self) -> bool:
+        """Whether a member may refuse rows."""
         return bool(self._restricting)
 
     def check_rows(self, X: Rows) -> None:
@@ -121,7 +124,7 @@ class Composite(Learner):
     def _restricting(self) -> list[Learner]:
         """Those of the members that may refuse rows."""
         learners = [member._learner for member in self.examples()]
-        return [learner for learner in learners if learner.restricts_rows()]
+        return [learner for learner in learners if learner.restricts_rows]
 
     # ---------------------------------------------------------------- checks
     def count(self, state: State) -> int:

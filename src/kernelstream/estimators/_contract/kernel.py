@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
-from ...rows import Rows, host
+from ...rows import Rows
 from ...state.schema import Schema, check, prefixed
 from .base import State, StreamEstimator
 from .learner import Learner
@@ -62,13 +61,5 @@ class WithKernel(Learner):
         check(self._numbers(state), schema)
         return prefixed(self.prefix, schema)
 
-    def check_rows(self, X: Rows) -> None:
-        if self.restricts_rows():
-            self.given.check(host(X))
-
-    def restricts_rows(self) -> bool:
-        return self._restricts
-
-    @cached_property
-    def _restricts(self) -> bool:
-        return self.given.restricted
+    def domain(self) -> Any:
+        return self.given

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...rows import Rows
+from ...rows import Rows, host
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
@@ -94,12 +95,20 @@ class Learner:
         return [(self, part) for part in parts(state)]
 
     # ---------------------------------------------------------------- rows
-    def check_rows(self, X: Rows) -> None:
-        """Raise ValueError for finite rows that the kernel cannot take."""
+    def domain(self) -> Any:
+        """The part (a map, a kernel) that may refuse finite rows, with ``restricted`` and ``check``; None without."""
+        return None
 
+    def check_rows(self, X: Rows) -> None:
+        """Raise ValueError for finite rows that cannot be learned."""
+        if self.restricts_rows:
+            self.domain().check(host(X))
+
+    @cached_property
     def restricts_rows(self) -> bool:
         """Whether there are finite rows that :meth:`check_rows` may refuse."""
-        return type(self).check_rows is not Learner.check_rows
+        domain = self.domain()
+        return domain is not None and domain.restricted
 
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense."""

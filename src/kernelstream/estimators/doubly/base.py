@@ -22,7 +22,7 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...registry.parameters import named_part
-from ...rows import Rows, concat, dense, drop, host, pack, unpack
+from ...rows import Rows, concat, dense, drop, pack, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
@@ -148,16 +148,8 @@ class Doubly(Learner):
         if not isinstance(self.center, (bool, np.bool_)):
             raise ValueError(f"center must be True or False, got {self.center!r}")
 
-    def check_rows(self, X: Rows) -> None:
-        if self._restricts:
-            self.given.check(host(X))
-
-    def restricts_rows(self) -> bool:
-        return self._restricts
-
-    @cached_property
-    def _restricts(self) -> bool:
-        return self.given.restricted
+    def domain(self) -> Any:
+        return self.given
 
     # ---------------------------------------------------------------- automatic choices
     def warm_up_rows(self) -> int:
