@@ -203,7 +203,7 @@ class MetricEstimator(BatchEstimator):
         if state["leaves"][0] != 0 or state["leaves"][-1] != n:
             raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")
         if (np.diff(state["places"], axis=1) < 0).any():
-            raise ValueError("state_['places'] must not fall along a column")
+            raise ValueError("state_['places'] must not decrease along a column")
         return own
 
     # ---------------------------------------------------------------- what was found
