@@ -1,10 +1,10 @@
 """Rows per second with one thread and with two, of the learners that use both, in one run.
 
-    python benchmarks/speed/threads.py [--rows 40000] [--repeat 5] [--threads 2] [--only fogd,cells] [--block 1000]
+    python benchmarks/speed/threads.py [--rows 40000] [--repeat 5] [--threads 2] [--only nogd,cells] [--block 1000]
 
 Calls of ``learn`` with 1,000 rows, wall time, the best of the runs, one and two threads in turn, on copies of one model
-(it has learned the first rows already, so that all is set up). Rows are generated: 20 columns, two classes; the shapes
-of mnist (784 columns) and of a9a (123 columns, 14 entries a row) stand for wide and sparse rows. Nothing is written.
+(it has learned the first rows already, so that all is set up). Rows are generated: 20 columns, two classes. Nothing is
+written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from kernelstream import CellsClassifier, KernelClassifier, OnlineRidgeClassifier, zoo
 from kernelstream.core.threads import set_num_threads
@@ -35,33 +34,14 @@ def stream(rows: int, columns: int, dtype: Any = np.float32) -> tuple[Any, np.nd
     return X, (X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(rows) > 0).astype(int)
 
 
-def sparse(rows: int, columns: int = 123, entries: int = 14) -> tuple[Any, np.ndarray]:
-    rng = np.random.default_rng(0)
-    indices = np.sort(np.argsort(rng.random((rows, columns)), axis=1)[:, :entries], axis=1).astype(np.int32).ravel()
-    starts = np.arange(0, entries * rows + 1, entries, dtype=np.int32)
-    X = sp.csr_array((np.ones(entries * rows, np.float32), indices, starts), shape=(rows, columns))
-    return X, (np.asarray(X[:, :20].sum(axis=1)).ravel() > 2).astype(int)
-
-
-def fogd(D: int) -> Any:
-    return zoo.make("fogd", n_components=D, gamma=0.02, random_state=0)
-
-
 # name: (learner, rows, share of the rows that are learned, since some learners are slow)
 CASES: dict[str, tuple[Callable[[], Any], Callable[[int], Any], float]] = {
-    "fogd 400": (lambda: fogd(400), lambda n: stream(n, 20), 1.0),
-    "fogd 1,000": (lambda: fogd(1000), lambda n: stream(n, 20), 1.0),
-    "fogd 4,000": (lambda: fogd(4000), lambda n: stream(n, 20), 0.5),
-    "fogd 1,000, 784 columns": (lambda: fogd(1000), lambda n: stream(n, 784), 0.5),
-    "fogd 1,000, sparse": (lambda: fogd(1000), sparse, 1.0),
     "nogd 100": (lambda: zoo.make("nogd", budget=100, gamma=0.02, random_state=0), lambda n: stream(n, 20), 1.0),
     "nogd 1,000": (
         lambda: zoo.make("nogd", budget=1000, rank=200, gamma=0.02, random_state=0),
         lambda n: stream(n, 20),
         0.5,
     ),
-    "rrf 100": (lambda: zoo.make("rrf", n_components=100, random_state=0), lambda n: stream(n, 20), 1.0),
-    "rrf 1,000": (lambda: zoo.make("rrf", n_components=1000, random_state=0), lambda n: stream(n, 20), 0.25),
     "cells": (lambda: CellsClassifier(random_state=0), lambda n: stream(n, 20), 1.0),
     "cells of columns": (lambda: zoo.make("column_cells", random_state=0), lambda n: stream(n, 20), 1.0),
     "ridge 200": (

@@ -26,7 +26,7 @@ class Turns {
         if (depth_ && --depth_ == 0 && !line_.empty()) hand_over();
     }
 
-    // Someone in line, from the moment he comes.
+    // A waiting thread, from enqueue to wake-up.
     struct Place {
         Place(Turns& turns) : turns_(turns), me_(turns.line_.insert(turns.line_.end(), this)), id(std::this_thread::get_id()) {}
 

@@ -111,7 +111,7 @@ def canonical(X: Any) -> Any:
     form, indices, indptr = _form(indices, indptr, n, d, data)
     if form == BROKEN_ROWS:
         raise ValueError(
-            f"X is not a valid CSR matrix: indptr must have {n + 1} entries that start with 0, never fall, and end "
+            f"X is not a valid CSR matrix: indptr must have {n + 1} entries that start with 0, never decrease, and end "
             f"within the {min(len(data), len(indices))} stored values"
         )
     if form == BROKEN_COLUMNS:

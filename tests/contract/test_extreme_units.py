@@ -471,7 +471,7 @@ def test_what_lapack_says_becomes_ours(monkeypatch):
     def singular(*_):
         raise np.linalg.LinAlgError("5-th leading minor of the array is not positive definite")
 
-    monkeypatch.setattr(est, "_learn", singular)
+    monkeypatch.setattr(type(est._learner), "learn", singular)
     for call in (lambda: est.learn(X, y), lambda: est.learn(X, y, sample_weight=np.ones(N)), lambda: est.fit(X, y)):
         with pytest.raises(ValueError, match="range of floats") as raised:
             call()

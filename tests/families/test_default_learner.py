@@ -216,7 +216,7 @@ def test_a_member_that_fails_is_held_harmless(monkeypatch):
         calls.append(1)
         raise ValueError(LEARNING)
 
-    monkeypatch.setattr(victim, "_learn", fails)
+    monkeypatch.setattr(victim._learner, "learn", fails)
     scores = model.learn(X[300:400], LABELS[300:400])
     assert calls and np.isfinite(scores).all()
     assert [member["restarts"] for member in model.members_] == [0, 0, 0, 0, 0, 1, 0, 0]

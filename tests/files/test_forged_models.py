@@ -418,7 +418,7 @@ def test_entries():
         (good * np.inf, "infinity"),
         (-good, "from 0.0 to 2.0, got -1.0"),
         (3 * good, "got 3.0"),
-        (np.asfortranarray(good), "row by row"),
+        (np.asfortranarray(good), "C-contiguous"),
     ):
         with pytest.raises(ValueError, match=rf"state_\['a'\] .*{words}"):
             _schema.check({"a": wrong}, {"a": array})
@@ -427,7 +427,7 @@ def test_entries():
     assert _schema.Array((0, 3)).fault(np.zeros((0, 3))) is None
     rising = _schema.Array((3,), "int64", rising=True)
     assert rising.fault(np.array([0, 0, 2])) is None
-    assert rising.fault(np.array([0, 2, 1])) == "must not fall"
+    assert rising.fault(np.array([0, 2, 1])) == "must not decrease"
     for entry, right, wrongs in (
         (_schema.Count(1, 5), 5, (0, 6, 2.0, True, "3", None, 10**400)),
         (_schema.Number(0.0), 1e300, (-1.0, np.inf, np.nan, True, "1", None, 10**400)),

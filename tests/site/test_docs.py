@@ -87,7 +87,7 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch, capsys):
         write(tmp_path / name, *options)
     names: dict = {}
     with own_parts.undone(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "written in Python alone")
+        warnings.filterwarnings("ignore", ".*no compiled version")
         sys.path.insert(0, str(tmp_path))
         found = blocks(page)
         for block, following in zip(found, [*found[1:], None]):

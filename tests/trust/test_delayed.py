@@ -98,8 +98,8 @@ def test_mistakes_are_named_and_change_nothing():
     cases = [
         (lambda: model.remember(["b"], X[:1]), "those that wait"),
         (lambda: model.remember(["c", "c"], X[:2]), "different from each other"),
-        (lambda: model.remember([3], X[:1]), "do not go with"),
-        (lambda: model.remember(["c"], X[:1, :2]), "width"),
+        (lambda: model.remember([3], X[:1]), "not of the kind"),
+        (lambda: model.remember(["c"], X[:1, :2]), "X has 2 columns"),
         (lambda: model.remember(["c"], X[:2]), "ids for rows"),
         (lambda: model.remember(["c"], np.full((1, 3), np.nan)), "NaN"),
         (lambda: model.learn(id=["z"], y=[1.0]), "no rows wait for the ids"),

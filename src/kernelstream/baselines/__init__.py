@@ -1,7 +1,8 @@
 """Yardsticks: exact or batch methods that the papers compare with, kept to compute their tables again.
 
-They keep the estimators' contract. For work, :class:`kernelstream.KernelClassifier` and its relatives are faster, and
-as good or better.
+Each is a recipe of the zoo (``kernel_awv``, ``pros_n_kons``, ``ksdca``, ``r_sdca``, …), so they belong to the library
+and keep the estimators' contract. For work, :class:`kernelstream.KernelClassifier` and its relatives are faster, and as
+good or better.
 
 >>> from kernelstream import baselines
 >>> baselines.KernelAWV(gamma=0.1)

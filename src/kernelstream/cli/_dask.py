@@ -26,7 +26,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
 
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:
-            raise UsageError(f"--{'from' if name == 'start' else name} does not go with --dask")
+            raise UsageError(f"--{'from' if name == 'start' else name} cannot be used with --dask")
     if finds_novelties(args, {}):
         raise UsageError("--dask: detectors of novelties are trained here, without workers")
     args.data = _expanded(args.data)

@@ -60,7 +60,7 @@ def _run(args: argparse.Namespace) -> None:
     from .. import checkpoint, model_io
 
     if args.model is None and args.checkpoint is None:
-        raise UsageError("--model: where is the model to go?")
+        raise UsageError("--model is required: the file to write the model to")
     if args.resume and args.checkpoint is None:
         raise UsageError("--resume needs --checkpoint, the folder to go on from")
     if args.resume and args.start:

@@ -103,7 +103,7 @@ def from_state(state: State, one_hot: int) -> Store:
     store.from_start = np.zeros(store.moments.shape[1], np.int64)
     means = store.target.shape[1]
     if means != (0 if not store.task else 1 if store.task == "number" else max(1, len(labels) - 1)):
-        raise ValueError(f"{means} means do not go with {len(labels)} labels")
+        raise ValueError(f"{means} means do not match {len(labels)} labels")
     if len(labels) > CLASSES or (labels and store.task != "label"):
         raise ValueError("state_['labels'] holds labels that have no place")
     store.layout = [tuple(row) for row in state["layout"].tolist()]
@@ -126,7 +126,7 @@ def _sources(store: Store, names: list[str], state: State) -> None:
         store.sources.append(source)
     store.by_name = {source.name: source for source in store.sources}
     if numbers != store.moments.shape[1] or coded != len(state["table_sizes"]):
-        raise ValueError("state_['kinds'] does not go with the numbers and the tables")
+        raise ValueError("state_['kinds'] does not match the numbers and the tables")
 
 
 def _columns(store: Store, means: int) -> None:
@@ -163,7 +163,7 @@ def _columns(store: Store, means: int) -> None:
 
 def _tables(store: Store, words: list[str], state: State) -> None:
     if sum(state["table_sizes"].tolist()) != len(words):
-        raise ValueError("state_['table_sizes'] does not go with the words")
+        raise ValueError("state_['table_sizes'] does not match the words")
     store.sums = np.zeros((0, store.target.shape[1]))
     store._grow(max(64, 2 * len(words)))
     start = 0

@@ -78,7 +78,7 @@ def map_times(mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
 
 
 def least_squares(state: dict[str, Any], rule: Any, forgetting: float = 1.0) -> RowRecursion:
-    """The second-order recursion; a rule written in Python alone goes row by row."""
+    """The second-order recursion; a rule without a compiled version goes row by row."""
     if rule.native() is None:
         return RowRecursion(state, rule, forgetting)
     from ..second_order.blocks import BlockRecursion

@@ -184,7 +184,7 @@ class LearnedMetric(Learner):
         if state["leaves"][0] != 0 or state["leaves"][-1] != n:
             raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")
         if (np.diff(state["places"], axis=1) < 0).any():
-            raise ValueError("state_['places'] must not fall along a column")
+            raise ValueError("state_['places'] must not decrease along a column")
         return own
 
     def _metric(self, state: State) -> Metric:

@@ -1,6 +1,6 @@
 """Compiled twins of losses, updates and budget strategies, and the warning about a part that has none.
 
-A part written in Python alone works with every engine: its model then learns by the python engine's pass.
+A part without a compiled version works with every engine: its model then uses the pass of the python engine.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def _warn_once(parts: list[Any]) -> None:
         return
     _WARNED.update(home(type(part)) for part in new)
     warnings.warn(
-        f"written in Python alone: {', '.join(map(repr, new))}. Models with it learn by the pass of the python engine, "
-        f"which gives the same results, many times slower",
+        f"{', '.join(map(repr, new))}: no compiled version. Models with it use the python engine, which gives the same "
+        f"results, many times slower",
         RuntimeWarning,
         stacklevel=caller(),
     )

@@ -11,7 +11,7 @@ from .statistics import State
 
 
 def diagonal_pass(Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, rule: Rule) -> np.ndarray:
-    """See :mod:`.diagonal`; a rule written in Python alone goes through its loop."""
+    """See :mod:`.diagonal`; a rule without a compiled version goes through its loop."""
     native = rule.native()
     if native is None:
         return diagonal.diagonal_pass(Z, y, weight, state, rule)

@@ -48,7 +48,7 @@ class Array:
             found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
             return f"must be an array of {' or '.join(types)} {self.shape}, got {found}"
         if not (self.any_order or value.flags.c_contiguous):
-            return "must be stored row by row"
+            return "must be C-contiguous"
         if value.size == 0:
             return None
         if value.dtype.kind == "f" and not np.isfinite(value).all():
@@ -60,7 +60,7 @@ class Array:
         if least < self.low or most > self.high:
             return f"must be {_between(self.low, self.high)}, got {least if least < self.low else most}"
         if self.rising and (value[1:] < value[:-1]).any():
-            return "must not fall"
+            return "must not decrease"
         return None
 
 

@@ -88,14 +88,14 @@ class Delayed(Wrapper):
                 raise ValueError("Input X contains NaN or infinity")
         waiting = np.empty(0, names.dtype) if fresh else self._wait["ids"]
         if len(waiting) and (waiting.dtype.kind in "US") != (names.dtype.kind in "US"):
-            raise ValueError(f"ids like {names[0]!r} do not go with those that wait, like {waiting[0]!r}")
+            raise ValueError(f"ids like {names[0]!r} are not of the kind of those that wait, such as {waiting[0]!r}")
         again = names[np.isin(names, waiting)]
         if len(again) or len(np.unique(names)) < len(names):
             twice = (again if len(again) else names)[:3]
             raise ValueError(f"ids must be different from each other and from those that wait: {twice}")
         kept = None if fresh else unpack(ROWS, self._wait)
         if kept is not None and (kept.shape[1] != rows.shape[1] or sp.issparse(kept) != sp.issparse(rows)):
-            raise ValueError(f"rows of width {rows.shape[1]} do not go with those that wait, of width {kept.shape[1]}")
+            raise ValueError(f"X has {rows.shape[1]} columns, but the rows that wait have {kept.shape[1]}")
         trained = hasattr(model, "n_features_in_") and not fresh
         forecast = model.predict(X) if trained else np.zeros(len(names))
         self._adopt(model, fresh)

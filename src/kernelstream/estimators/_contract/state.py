@@ -168,7 +168,7 @@ def _classes(est: Any, state: State) -> Schema:
         raise ValueError("state_['classes'] must be a sorted array of different labels")
     est._check_class_weight()
     if outputs != est._outputs_of(len(classes)):
-        raise ValueError(f"{outputs} outputs do not go with {len(classes)} classes")
+        raise ValueError(f"{outputs} outputs do not match {len(classes)} classes")
     own: Schema = {
         "classes": Anything(),
         "class_counts": Array(classes.shape, low=0.0),

@@ -103,7 +103,7 @@ def schema(stack: Stack, state: State) -> Schema:
         "marks": Array((n, 3), "int64", low=0),
     }
     if n and marks.shape == (n, 3) and marks[:, 2].max() > 2:
-        raise ValueError("state_['watch/marks'] names a detector that there is not")
+        raise ValueError("state_['watch/marks'] names an unknown detector")
     if not any(name in watched for name in NAMES):
         return own
     fresh = Monitor().detectors["kernel"].state
