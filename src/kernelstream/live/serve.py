@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -21,35 +20,6 @@ with needs("serve"):
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0  # that the head of a request may take to arrive
-SWITCH = 0.0005  # seconds that a computing thread may keep others waiting: the most that an answer is delayed
-
-
-class _OneWrite:
-    """A transport that sends the head of a response with its body, in one call of the system instead of two."""
-
-    def __init__(self, transport: Any, loop: Any):
-        self._transport, self._loop, self._head = transport, loop, b""
-
-    def write(self, data: bytes) -> None:
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1.1 "):
-            self._head = data
-            self._loop.call_soon(self._flush)  # a body that is not there yet is not waited for
-            return
-        self._transport.write(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
 
 
 class _Protocol(HttpToolsProtocol):
@@ -64,7 +34,7 @@ class _Protocol(HttpToolsProtocol):
     _check: Any = None
 
     def connection_made(self, transport: Any) -> None:
-        super().connection_made(_OneWrite(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         self._since = self.loop.time()
         self._check = self.loop.call_later(HEAD_SECONDS, self._check_head)
 
@@ -160,8 +130,6 @@ class Server:
 
     def run(self, started: Callable[[], Any] | None = None) -> None:
         """Serve until interrupted (control-C or SIGTERM)."""
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH)
         if started is not None:
             threading.Thread(target=self._when_started, args=(started,), daemon=True).start()
         gc.collect()
@@ -170,7 +138,6 @@ class Server:
             self._server.run(sockets=[self.socket])
         finally:
             gc.unfreeze()
-            sys.setswitchinterval(before)
             self.store.close()
 
     def start(self) -> Server:
