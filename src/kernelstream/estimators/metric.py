@@ -112,15 +112,15 @@ class MetricEstimator(BatchEstimator):
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
             part = order[start:stop]
-            some = (Z[part], W[part])
+            own = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
-            matrix = RowMatrix(table(some, some, metric.share, self._ops), 1 + more)
+            matrix = RowMatrix(table(own, own, metric.share, self._ops), 1 + more)
             alpha[part] = descend(matrix, Y[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:
                 residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
-        own = None if weight is None else weight[leave]
-        self._left = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
+        weights = None if weight is None else weight[leave]
+        self._left = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self._cache.pop("leaves", None)
 
@@ -437,7 +437,7 @@ class MetricRegressor(MetricEstimator, StreamRegressor):
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b
 
-    with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, from the gradients of f [1]_ summed
+    with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, by gradients of f [1]_, summed
     over the targets. Of more than 20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of
     its own in the one metric.
 
