@@ -197,11 +197,11 @@ def main() -> None:
 
 ABOUT = """# `fit` of the default learner beside other libraries
 
-`python papers/studies/metric.py --learners fit,metric,xrfm,lightgbm --rows {rows}`, one core for each job, float64 rows.
-Of every set at most {kept} rows, 80 % of them to learn. Mean squared error over the variance of the test targets
-(numbers), or share of mistakes (labels), means over the seeds; seconds of `fit` in brackets. `fit` is that of the default
-learner, "medium"; metric is `MetricClassifier` or `MetricRegressor`; xRFM has its defaults; LightGBM has 2,000 trees, the
-rate 0.04 and early stopping. The best of a line is bold; a dash: no result within the time of the study.
+`python papers/studies/metric.py --learners fit,metric,xrfm,lightgbm --rows {rows}`, one core for each job, float64
+rows. Of every set at most {kept} rows, 80 % of them to learn. Mean squared error over the variance of the test targets
+(numbers), or share of mistakes (labels), means over the seeds; seconds of `fit` in brackets. `fit` is that of the
+default learner, "medium"; metric is `MetricClassifier` or `MetricRegressor`; xRFM has its defaults; LightGBM has 2,000
+trees, the rate 0.04 and early stopping. The best of a line is bold; a dash: no result within the time of the study.
 """
 
 
