@@ -1,6 +1,7 @@
 """What only `fit` of the default learner can have: a learner of all rows at once."""
 
 import io
+import time
 
 import numpy as np
 import pytest
@@ -90,6 +91,28 @@ def test_labels_are_scaled_by_forecasts_of_rows_that_were_not_learned():
     weight = rng.integers(1, 4, 500).astype(float)
     peer = LogisticRegression(C=np.inf, fit_intercept=False).fit(F, y, sample_weight=weight)
     assert batch._scale(F, y[:, None], weight) == pytest.approx(peer.coef_[0, 0], rel=1e-3)
+
+
+def test_intervals_and_sets_are_those_of_rows_that_were_not_learned():
+    X, y = make_friedman1(3000, noise=1.0, random_state=1)
+    model = KernelRegressor(random_state=0).fit(X[:1000], y[:1000])
+    for coverage in (0.6, 0.9):
+        low, high = model.predict_interval(X[1000:], coverage)
+        assert np.mean((low <= y[1000:]) & (y[1000:] <= high)) == pytest.approx(coverage, abs=0.05)
+    labels = np.digitize(y, [11.0, 17.0])
+    sets = KernelClassifier(random_state=0).fit(X[:1000], labels[:1000]).predict_set(X[1000:], 0.9)
+    assert np.mean(sets[np.arange(2000), labels[1000:]]) == pytest.approx(0.9, abs=0.05)
+
+
+def test_time_is_limited_and_a_bar_tells(capsys):
+    X, y = make_friedman1(3000, noise=1.0, random_state=1)
+    begin = time.monotonic()
+    model = KernelRegressor(random_state=0).fit(X, y, time_limit=1e-3, verbose=True)
+    assert len(model.state_["batch/metric/alpha"]) == 500  # the least
+    assert time.monotonic() - begin < 60 and np.isfinite(model.predict(X)).all()
+    assert "steps" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="time_limit must be"):
+        model.fit(X, y, time_limit=0)
 
 
 def test_several_targets():

@@ -101,15 +101,15 @@ class LearnedMetric(Learner):
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
             part = order[start:stop]
-            both = (Z[part], W[part])
+            own = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
-            matrix = RowMatrix(table(both, both, metric.share, self.ops), 1 + more)
+            matrix = RowMatrix(table(own, own, metric.share, self.ops), 1 + more)
             alpha[part] = descend(matrix, Y[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:
                 residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
-        own = None if weight is None else weight[leave]
-        self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, own
+        weights = None if weight is None else weight[leave]
+        self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
 

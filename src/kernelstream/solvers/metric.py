@@ -151,7 +151,7 @@ class Trials:
 
         .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \quad z = R x
 
-        with R = M^{1/2} / L, of the first kind; of the second the signs of :math:`u_j - u_{ij}` stand for the direction.
+        of the first kind, with R = M^{1/2} / L; of the second, signs of :math:`u_j - u_{ij}` stand for the direction.
         """
         (Z, W), R = metric.rows(self.X), metric.root
         n, d = Z.shape
@@ -275,7 +275,8 @@ def _with(trials: Trials, best: Tried, **values: tuple[float, ...]) -> Tried:
     """The best so far with other numbers in its metric, where they are better."""
     for name, tried in values.items():
         for value in tried:
-            metric, error, alpha = trials.at(replace(best.metric, **{name: value}), walk=False)
+            changed: dict[str, Any] = {name: value}
+            metric, error, alpha = trials.at(replace(best.metric, **changed), walk=False)
             if error < best.error:
                 best = replace(best, metric=metric, error=error, alpha=alpha)
     return best

@@ -78,7 +78,7 @@ class Stack(Composite):
     def _lasting(self) -> bool:
         """Whether there are only the members of a batch."""
         est = self.est.__dict__
-        return bool(est["_lasting"] if "_lasting" in est else est.get("_state", {}).get("lasting"))
+        return bool(est["_solving"] if "_solving" in est else est.get("_state", {}).get("lasting"))
 
     def begin(self, state: State) -> None:
         if state["n_features"] > BROAD:
@@ -91,7 +91,7 @@ class Stack(Composite):
                 stacklevel=caller(),
             )
         state["first_width"] = state["n_features"]
-        state["lasting"] = int(self.est.__dict__.get("_lasting", False))
+        state["lasting"] = int(self.est.__dict__.get("_solving", False))
         self.forget_examples()
         super().begin(state)
 

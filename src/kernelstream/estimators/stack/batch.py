@@ -23,6 +23,7 @@ from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
 from ..metric import MetricClassifier, MetricRegressor
+from . import intervals
 
 FEWEST = 200  # rows: with fewer there is no metric to be learned
 MOST = 100_000  # rows that are learned at once
@@ -46,12 +47,24 @@ def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, clock: Clock, row
     learner._clock = clock
     learner._link_frozen = True  # scores are all that is asked of it
     learner.fit(X, y, sample_weight=weight)
-    scores, targets, own = learner.__dict__.pop("_left")
-    scale = 1.0 if est._regression else _scale(_logarithms(scores), targets, own)
+    F, Y, own = learner.__dict__.pop("_left")
+    scale = 1.0 if est._regression else _scale(_logarithms(F), Y, own)
     state["batch"] = {"scale": scale, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
         state["batch"]["since"] = int(state["t"])
     est._cache.pop("batch", None)
+    # how sure the model is, too, is known from the rows that were forecast by the others
+    state["intervals"] = intervals.start(est._learner, state)
+    if not est._regression:
+        place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
+        Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
+    intervals.follow(
+        est._learner,
+        state,
+        scale * _spread(est, learner, F, state["n_outputs"]),
+        Y[:, 0] if Y.shape[1] == 1 else Y,
+        own,
+    )
 
 
 def present(state: State) -> bool:
@@ -82,7 +95,9 @@ def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any 
         counted = np.ones(len(X), int) if learned is None else (np.asarray(learned) > 0).astype(int)
         age = (t + np.cumsum(counted) - counted)[:, None]
     learner = est._cached("batch", lambda: _attached(est, state))
-    G = _spread(est, learner, learner._learner.score(learner._state, X[:, : learner.n_features_in_]), state["n_outputs"])
+    G = _spread(
+        est, learner, learner._learner.score(learner._state, X[:, : learner.n_features_in_]), state["n_outputs"]
+    )
     share = _share(state, age)
     F = share * state["batch"]["scale"] * G + (1.0 - share) * S
     return F if est._regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)

@@ -126,13 +126,13 @@ def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool
 
 
 @contextmanager
-def fitting(est: StackShell, shuffle: bool, lasting: bool) -> Iterator[None]:
+def fitting(est: StackShell, shuffle: bool, solving: bool) -> Iterator[None]:
     """While rows are learned at once: whether their order means nothing, and which members there are."""
-    est._fitting, est._lasting = shuffle, lasting
+    est._fitting, est._solving = shuffle, solving
     try:
         yield
     finally:
-        del est._fitting, est._lasting
+        del est._fitting, est._solving
 
 
 def passes_over(

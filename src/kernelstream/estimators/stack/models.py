@@ -37,7 +37,7 @@ class KernelClassifier(StreamClassifier):
     same kind looks at the last labels and residuals. Columns are scaled by running statistics.
 
     ``learn`` and ``partial_fit`` are the stream: rows in their order, one pass. ``fit`` is the batch call: any order,
-    several passes, members weighed on held-out rows.
+    all rows at once, by kernel ridge in a learned metric (:class:`MetricClassifier`).
 
     Parameters
     ----------

@@ -18,5 +18,5 @@ class StackShell(CompositeShell):
     recent: bool
     _regression: bool
     _fitting: bool
-    _lasting: bool
+    _solving: bool
     _learner: Stack
