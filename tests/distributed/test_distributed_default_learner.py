@@ -21,6 +21,7 @@ from kernelstream import (
     distributed,
 )
 from kernelstream.distributed import default_learner
+from kernelstream.estimators.second_order.base import targets
 from kernelstream.estimators.stack import batch
 from kernelstream.estimators.stack.fit import _held_out, prepared
 
@@ -86,7 +87,9 @@ def test_the_model_of_one_machine_whatever_the_partitions(client, numbers):
         if not isinstance(one, (OnlineRidge, OnlineRidgeClassifier)):
             assert np.array_equal(one._learner.score(one._state, X), two._learner.score(two._state, X))
             continue
-        np.testing.assert_allclose(one._learner.score(one._state, X), normal_equations(model, i, target), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            one._learner.score(one._state, X), normal_equations(model, i, target), rtol=1e-6, atol=1e-6
+        )
 
 
 def normal_equations(model, i, target):
@@ -99,10 +102,10 @@ def normal_equations(model, i, target):
     passes = (member._state["t"] - len(held)) / (n - len(held))
     assert passes == int(passes) >= 1
     c[np.setdiff1d(np.arange(n), held)] *= passes
-    Z = np.concatenate([part for _, part in member._rows(member._state, seen)])
-    T = member._targets(member._state, y)
+    Z = np.concatenate([part for _, part in member._learner.feature_rows(member._state, seen)])
+    T = targets(member._state, y)
     w = np.linalg.solve(Z.T @ (c[:, None] * Z) + member.lam * np.eye(Z.shape[1]), Z.T @ (c[:, None] * T))
-    return np.concatenate([part for _, part in member._rows(member._state, X)]) @ w
+    return np.concatenate([part for _, part in member._learner.feature_rows(member._state, X)]) @ w
 
 
 @pytest.mark.usefixtures("clean")
