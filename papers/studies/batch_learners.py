@@ -82,7 +82,7 @@ def measured(name: str, rows: int) -> dict[str, Any] | None:
         scores = caught["teacher"].teach(learner, caught["held"])
         seconds[kind] = time.process_time() - begin
         H[kind] = batch._spread(learner, scores, C)
-        T[kind] = batch._spread(learner, learner._score(learner._state, XA), C)
+        T[kind] = batch._spread(learner, learner._learner.score(learner._state, XA), C)
 
     def with_(kinds: list[str]) -> float:
         before, w, after = batch._weights(numbers, np.stack([S, *(H[k] for k in kinds)]), yH, wH)

@@ -64,7 +64,7 @@ def restart() -> Reaction:
 def _change(model: Any, change: Callable[[Any], bool], what: str) -> None:
     while hasattr(model, "model_"):  # wrappers
         model = model.model_
-    if not hasattr(model, "_fade"):
+    if not hasattr(model, "_learner"):
         raise ValueError(f"{type(model).__name__} is not a learner of this library: it cannot {what}")
     with model._turns:
         if model.__dict__.get("_state") is None or model._state["warm_rows"]:

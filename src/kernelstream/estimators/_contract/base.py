@@ -586,7 +586,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
         if self.columns is not None:
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return self._learner.tags(tags)
+        learner: Any = self._cache.get("learner") or self._new_learner()  # nothing is kept in an untrained model
+        return learner.tags(tags)
 
     # ---------------------------------------------------------------- the first rows, see `.warm_up`
     _renewing: bool = False  # whether the first rows are learned again

@@ -147,7 +147,7 @@ def warn_about_units(est: StreamEstimator, X: Any) -> None:
     X = X[~odd_cells(X)]
     if not units_differ(X):
         return
-    other = "leave gamma to the model" if hasattr(est, "_free") else "give gamma a number"
+    other = "leave gamma to the model" if hasattr(est._learner, "free") else "give gamma a number"
     warnings.warn(
         f"{type(est).__name__} compares all columns with one width, but they have different units: "
         f"{extremes(X, getattr(est, 'feature_names_in_', None))}. Scale them beforehand, for example with "
