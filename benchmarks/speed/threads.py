@@ -1,6 +1,6 @@
 """Rows per second with one thread and with two, of the learners that use both, in one run.
 
-    python benchmarks/speed/threads.py [--rows 40000] [--repeat 5] [--threads 2] [--only nogd,cells] [--block 1000]
+    python benchmarks/speed/threads.py [--rows 40000] [--repeat 5] [--threads 2] [--only cells,ridge] [--block 1000]
 
 Calls of ``learn`` with 1,000 rows, wall time, the best of the runs, one and two threads in turn, on copies of one model
 (it has learned the first rows already, so that all is set up). Rows are generated: 20 columns, two classes. Nothing is
@@ -36,12 +36,6 @@ def stream(rows: int, columns: int, dtype: Any = np.float32) -> tuple[Any, np.nd
 
 # name: (learner, rows, share of the rows that are learned, since some learners are slow)
 CASES: dict[str, tuple[Callable[[], Any], Callable[[int], Any], float]] = {
-    "nogd 100": (lambda: zoo.make("nogd", budget=100, gamma=0.02, random_state=0), lambda n: stream(n, 20), 1.0),
-    "nogd 1,000": (
-        lambda: zoo.make("nogd", budget=1000, rank=200, gamma=0.02, random_state=0),
-        lambda n: stream(n, 20),
-        0.5,
-    ),
     "cells": (lambda: CellsClassifier(random_state=0), lambda n: stream(n, 20), 1.0),
     "cells of columns": (lambda: zoo.make("column_cells", random_state=0), lambda n: stream(n, 20), 1.0),
     "ridge 200": (

@@ -100,25 +100,23 @@ class FourierLearner {
     }
 };
 
-// Landmarks as the Nyström mapping keeps them: -2 S' (d, s), |S|^2 (s), projection (s, k), gamma; |x|^2 of the rows (n); what multiplies,
-// and whether a second thread makes some of the features.
+// Landmarks as the Nyström mapping keeps them: -2 S' (d, s), |S|^2 (s), projection (s, k), gamma; |x|^2 of the rows (n); what multiplies.
 template <class T>
-using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, double, Vector<const T>, const Blas*, bool>;
+using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, double, Vector<const T>, const Blas*>;
 
 // n rows on Nyström features of a Gaussian kernel.
 template <class T, class Project>
 void learn_nystroem(nb::handle state, std::size_t n, const Project& project, const Landmarks<T>& landmarks, const Vector<const double>& y,
                     const Maybe<Vector<const double>>& weight, const Spec& spec, const Matrix<double>& F) {
-    const auto& [S2, norms, P, gamma, sizes, blas, second] = landmarks;
+    const auto& [S2, norms, P, gamma, sizes, blas] = landmarks;
     const T* xx = sizes.data();
     const Blas& products = *blas;
-    const bool shared = second;
     const std::size_t s = S2.shape(1), k = P.shape(1);
     require(norms.shape(0) == s && P.shape(0) == s && sizes.shape(0) == n, "nystroem_pass: the landmarks do not fit the rows");
     const GaussianLandmarks<T> map{s, k, norms.data(), P.data(), T(gamma)};
     const double* weights = data_or_null(weight);
     learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-        return nystroem_pass<T>(n, project, xx, map, products, t, shared, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t rows) {
+        return nystroem_pass<T>(n, project, xx, map, products, t, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t rows) {
             return linear_pass<T>(m, k, C, Z, y.data() + first, weights ? weights + first : nullptr, model, rows, *spec.loss,
                                   *spec.update, false, F.data() + first * C, scratch);
         });

@@ -1,11 +1,8 @@
 // Online learning on Nyström features of a Gaussian kernel, rows to weights in one go: z = P'k_S(x), the recursion of linear.hpp.
-//
-// The features of a row do not depend on the rows before it: a second thread makes some blocks of them.
 #pragma once
 
 #include <vector>
 
-#include "base/helper.hpp"
 #include "base/projection.hpp"
 #include "passes/linear.hpp"
 
@@ -35,25 +32,18 @@ KS_CLONES void add_norms(std::size_t m, std::size_t s, const T* KS_RESTRICT rows
 // features Z (rows, k).
 template <class T, class Project, class Pass>
 std::int64_t nystroem_pass(std::size_t n, const Project& project, const T* xx, const GaussianLandmarks<T>& map, const Blas& blas,
-                           std::int64_t t, bool shared, Pass&& pass) {
-    constexpr std::size_t block = 64, slots = 4;
+                           std::int64_t t, Pass&& pass) {
+    constexpr std::size_t block = 64;
     const std::size_t s = map.s, k = map.k;
-    std::vector<T> Z((shared ? slots : 1) * block * k);
-    in_order(
-        shared, (n + block - 1) / block, slots,
-        [&](std::size_t i, std::size_t slot) {
-            static thread_local std::vector<T> K;
-            if (K.size() < block * s) K.resize(block * s);
-            const std::size_t first = i * block, rows = std::min(block, n - first);
-            project(first, rows, K.data());
-            add_norms(rows, s, xx + first, map.norms, K.data());
-            exp_scaled(rows * s, K.data(), map.gamma, true);
-            blas.gemm(false, false, k, rows, s, T(1), map.P, k, K.data(), s, T(0), Z.data() + slot * block * k, k);
-        },
-        [&](std::size_t i, std::size_t slot) {
-            const std::size_t first = i * block;
-            t = pass(first, std::min(block, n - first), Z.data() + slot * block * k, t);
-        });
+    std::vector<T> K(block * s), Z(block * k);
+    for (std::size_t first = 0; first < n; first += block) {
+        const std::size_t rows = std::min(block, n - first);
+        project(first, rows, K.data());
+        add_norms(rows, s, xx + first, map.norms, K.data());
+        exp_scaled(rows * s, K.data(), map.gamma, true);
+        blas.gemm(false, false, k, rows, s, T(1), map.P, k, K.data(), s, T(0), Z.data(), k);
+        t = pass(first, rows, Z.data(), t);
+    }
     return t;
 }
 

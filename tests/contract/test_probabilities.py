@@ -39,6 +39,19 @@ def agrees(model, X):
     return p
 
 
+def ties_agree(model):
+    """The label is that of the largest probability, the first of equal ones: also where scores tie, or nearly do."""
+    outputs = model.state_["n_outputs"]
+    sizes = np.array([0.0, 5e-324, 1e-300, 1e-17, 1e-9, 1.0, 40.0, 800.0, 1e6])
+    scores = np.concatenate([sizes, -sizes])[:, None] * np.ones(outputs)
+    for c in range(outputs):  # each output ahead by next to nothing
+        near = scores.copy()
+        near[:, c] = np.nextafter(near[:, c], np.inf)
+        scores = np.concatenate([scores, near])
+    first = model.classes_[model._proba_of(scores).argmax(axis=1)]
+    np.testing.assert_array_equal(model._labels(scores), first)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_every_classifier_has_them(name, classes):
@@ -50,6 +63,17 @@ def test_every_classifier_has_them(name, classes):
     model.fit(X[:140], y[:140])
     p = agrees(model, X[140:])
     assert p[np.arange(260), y[140:]].mean() > 1 / classes  # they know something
+    said, again = model._labels_and_proba(X[140:])  # by one scoring
+    np.testing.assert_array_equal(said, model.predict(X[140:]))
+    np.testing.assert_array_equal(again, p)
+    ties_agree(model)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "softmax"])
+@pytest.mark.parametrize("labels", [2, 4])
+def test_the_predicted_label_is_the_most_probable(loss, labels):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % labels
+    ties_agree(FeatureClassifier("raw", loss, random_state=0).partial_fit(X, y))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "perceptron"])

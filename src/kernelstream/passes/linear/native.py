@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -58,7 +57,7 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
     return scores
 
 
-SHARED = 5e6  # products in a call, some tenths of a millisecond, from which a second thread takes a part of them
+LARGE_CALL = 5e6  # products in a call: some tenths of a millisecond
 CALL = 8192  # rows whose parts along damped directions are held at a time
 
 
@@ -140,13 +139,12 @@ class FeaturePass(host.FeaturePass):
     def _learn_nystroem(
         self, mapping: GaussianNystroemMapping, X: Any, y: np.ndarray, weight: np.ndarray | None
     ) -> np.ndarray:
-        """A second thread makes the features of some blocks of rows."""
         xx = mapping.sizes(X)
         if not xx.max(initial=0.0) <= mapping.far:
             return super().learn(X, y, weight)
         scores = np.empty((X.shape[0], self.outputs))
-        with self._products(X) as shared:
-            landmarks = mapping.S2, mapping.norms, mapping.P, mapping.gamma, xx, BLAS, shared
+        landmarks = mapping.S2, mapping.norms, mapping.P, mapping.gamma, xx, BLAS
+        with self._products(X):
             _core.nystroem_pass(self.state, self._rows(X), landmarks, y, weight, self.spec.core, scores)
         return scores
 
@@ -157,13 +155,9 @@ class FeaturePass(host.FeaturePass):
             return np.asarray(X.data, dtype), X.indices, X.indptr
         return np.ascontiguousarray(X, dtype)
 
-    @contextlib.contextmanager
-    def _products(self, X: Any) -> Iterator[bool]:
-        """Whether a call is worth a second thread; if it is, BLAS keeps to the one that calls it."""
+    def _products(self, X: Any) -> contextlib.AbstractContextManager[Any]:
+        """One BLAS thread for a call with much to do: its products are small, one for each block of rows."""
         n = X.shape[0]
         entries = X.nnz if sp.issparse(X) else X.size
-        if n * self.mapping.work(entries / max(1, n)) < SHARED:
-            yield False
-            return
-        with threads.one_blas_thread():
-            yield threads.second()
+        large = n * self.mapping.work(entries / max(1, n)) >= LARGE_CALL
+        return threads.one_blas_thread() if large else contextlib.nullcontext()
