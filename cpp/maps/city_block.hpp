@@ -73,23 +73,43 @@ KS_CLONES void exponential(std::size_t n, std::size_t m, std::size_t d, const T*
     for (; i < n; ++i) exponential_rows<T, Norm, 1>(m, d, X + i * d, tiles, c, out + i * m);
 }
 
+// out (Q, C) += exp(-c |x - z|) A' for Q rows X (Q, d), others in tiles and coefficients A (C, m), in double; a part of the
+// others at a time, K (Q, part), stays in the cache.
+template <class T, int Norm, std::size_t Q>
+KS_INLINE void add_exponential_sums(std::size_t m, std::size_t d, const T* X, const T* tiles, T c, std::size_t C, const double* A,
+                                    double* out, std::size_t part, T* K) {
+    for (std::size_t start = 0; start < m; start += part) {
+        const std::size_t width = std::min(part, m - start);
+        distance_rows<T, Norm, Q>(width, d, X, tiles + start * d, K);
+        for (std::size_t q = 0; q < Q; ++q) {
+            T* KS_RESTRICT k = K + q * width;
+            if (Norm == 2)
+#pragma omp simd
+                for (std::size_t j = 0; j < width; ++j) k[j] = std::sqrt(k[j]);
+            exp_scaled_chunk(width, k, c, false);
+            for (std::size_t o = 0; o < C; ++o) {
+                const double* KS_RESTRICT a = A + o * m + start;
+                double sum = 0;
+#pragma omp simd reduction(+ : sum)
+                for (std::size_t j = 0; j < width; ++j) sum += double(k[j]) * a[j];
+                out[q * C + o] += sum;
+            }
+        }
+    }
+}
+
 // out (n, C) <- exp(-c |x - z|) A' for X (n, d), others in tiles and coefficients A (C, m), in double. A row's sums do not depend
 // on its neighbours.
 template <class T, int Norm>
 KS_CLONES void exponential_sums(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T c, std::size_t C,
                                 const double* A, double* out) {
-    std::vector<T> K(m);
-    for (std::size_t i = 0; i < n; ++i) {
-        exponential_rows<T, Norm, 1>(m, d, X + i * d, tiles, c, K.data());
-        for (std::size_t o = 0; o < C; ++o) {
-            const double* KS_RESTRICT a = A + o * m;
-            const T* KS_RESTRICT k = K.data();
-            double sum = 0;
-#pragma omp simd reduction(+ : sum)
-            for (std::size_t j = 0; j < m; ++j) sum += double(k[j]) * a[j];
-            out[i * C + o] = sum;
-        }
-    }
+    constexpr std::size_t Q = 4, part = 64 * tile_width<T>;
+    std::vector<T> K(Q * std::min(part, m));
+    std::fill_n(out, n * C, 0.0);
+    std::size_t i = 0;
+    for (; i + Q <= n; i += Q)
+        add_exponential_sums<T, Norm, Q>(m, d, X + i * d, tiles, c, C, A, out + i * C, part, K.data());
+    for (; i < n; ++i) add_exponential_sums<T, Norm, 1>(m, d, X + i * d, tiles, c, C, A, out + i * C, part, K.data());
 }
 
 }  // namespace ks

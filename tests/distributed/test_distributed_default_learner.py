@@ -87,9 +87,8 @@ def test_the_model_of_one_machine_whatever_the_partitions(client, numbers):
         if not isinstance(one, (OnlineRidge, OnlineRidgeClassifier)):
             assert np.array_equal(one._learner.score(one._state, X), two._learner.score(two._state, X))
             continue
-        np.testing.assert_allclose(
-            one._learner.score(one._state, X), normal_equations(model, i, target), rtol=1e-6, atol=1e-6
-        )
+        found = one._learner.score(one._state, X)
+        np.testing.assert_allclose(found, normal_equations(model, i, target), rtol=1e-6, atol=1e-6)
 
 
 def normal_equations(model, i, target):

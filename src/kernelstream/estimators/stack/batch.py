@@ -95,9 +95,8 @@ def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any 
         counted = np.ones(len(X), int) if learned is None else (np.asarray(learned) > 0).astype(int)
         age = (t + np.cumsum(counted) - counted)[:, None]
     learner = est._cached("batch", lambda: _attached(est, state))
-    G = _spread(
-        est, learner, learner._learner.score(learner._state, X[:, : learner.n_features_in_]), state["n_outputs"]
-    )
+    scores = learner._learner.score(learner._state, X[:, : learner.n_features_in_])
+    G = _spread(est, learner, scores, state["n_outputs"])
     share = _share(state, age)
     F = share * state["batch"]["scale"] * G + (1.0 - share) * S
     return F if est._regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
