@@ -1,10 +1,11 @@
 r"""Kernel ridge on all rows in a learned metric, beside the members of the stream: what only ``fit`` can have.
 
-.. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t b\, g(x), \quad \lambda_t = n / t
+.. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t b\, g(x), \quad \lambda_t = p\, n / t
 
-s is the combination of the members, g the function of all n rows (:mod:`..metric`): after ``fit`` it is all that
-counts. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows
-grows old. (Learned on many machines, n may be more than the members have learned; then t counts from there.)
+s is the combination of the members, g the function of all n rows (:mod:`..metric`). Its share p is 1, unless the
+members lower the loss on held-out rows by more than chance: no member has learned them, and g forecasts each by all
+others. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows grows old.
+(Learned on many machines, n may be more than the members have learned; then t counts from there.)
 
 For numbers b is 1. For labels least squares gives q, about the probability of a label, but at times beyond 0 and 1;
 g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such, and b makes the
@@ -28,7 +29,11 @@ from . import intervals
 FEWEST = 200  # rows: with fewer there is no metric to be learned
 MOST = 100_000  # rows that are learned at once
 STEEPEST = 20.0  # b, at most
+SHARES = (0.75, 0.5, 0.25)  # p, where members count
+CHANCE = 2.0  # standard errors by which they must lower the loss
 FLOOR = 0.03  # e: what is left of a probability below 0
+
+Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 
 
 def helps(est: Any, y: Any) -> bool:
@@ -41,30 +46,38 @@ def chosen(seed: int, n: int) -> np.ndarray:
     return np.arange(n) if n <= MOST else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST])
 
 
-def learn(est: Any, X: np.ndarray, y: np.ndarray, weight: Any, clock: Clock, rows: int = 0) -> None:
+def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> None:
     """Learn rows as members see them, with encoded targets, at once; ``rows``, if not as many as the members have."""
     state, learner = est._state, _make(est)
-    learner._clock = clock
-    learner._link_frozen = True  # scores are all that is asked of it
-    learner.fit(X, y, sample_weight=weight)
-    F, Y, own = learner.__dict__.pop("_left")
+    learner.__dict__.update(_clock=clock, _apart=len(held[1]), _link_frozen=True)  # scores are all that is asked of it
+    X, y = (np.concatenate(both) for both in zip(held[:2], others[:2], strict=True))
+    learner.fit(X, y, sample_weight=None if held[2] is None else np.concatenate([held[2], others[2]]))
+    seen, F, Y, own = learner.__dict__.pop("_left")
     scale = 1.0 if est._regression else _scale(_logarithms(F), Y, own)
-    state["batch"] = {"scale": scale, "rows": int(rows or state["t"]), "metric": learner.state_}
+    G, S = scale * _spread(est, learner, F, state["n_outputs"]), est._learner.members_score(state, seen, False)
+    if not est._regression:
+        place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
+        Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
+    share = _chosen_share(est._regression, G, S, Y, own)
+    state["batch"] = {"scale": scale, "share": share, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
         state["batch"]["since"] = int(state["t"])
     est._cache.pop("batch", None)
     # how sure the model is, too, is known from the rows that were forecast by the others
     state["intervals"] = intervals.start(est._learner, state)
-    if not est._regression:
-        place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
-        Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    intervals.follow(
-        est._learner,
-        state,
-        scale * _spread(est, learner, F, state["n_outputs"]),
-        Y[:, 0] if Y.shape[1] == 1 else Y,
-        own,
-    )
+    F = share * G + (1 - share) * S
+    intervals.follow(est._learner, state, F, Y[:, 0] if Y.shape[1] == 1 else Y, own)
+
+
+def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:
+    """The p of least loss on rows with targets Y (n, outputs); less than 1 only where that is more than chance."""
+    best, share = 0.0, 1.0
+    for p in SHARES:
+        gain = losses(regression, G, Y) - losses(regression, p * G + (1 - p) * S, Y)
+        mean = float(np.average(gain, weights=weight))
+        if mean > best and mean > CHANCE * np.std(gain) / np.sqrt(len(gain)):
+            best, share = mean, p
+    return share
 
 
 def present(state: State) -> bool:
@@ -73,7 +86,7 @@ def present(state: State) -> bool:
 
 
 def alone(state: State) -> bool:
-    """Whether no row came after those, so that the members have no part in forecasts."""
+    """Whether the members have no part in forecasts."""
     return "batch" in state and bool(_share(state, state["t"]) == 1)
 
 
@@ -81,7 +94,7 @@ def _share(state: State, t: Any) -> Any:
     """The share lambda after t rows."""
     part = state["batch"]
     n = part["rows"]
-    return n / np.maximum(n + t - part.get("since", n), n)
+    return part["share"] * n / np.maximum(n + t - part.get("since", n), n)
 
 
 def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any = False) -> np.ndarray:
@@ -115,6 +128,7 @@ def schema(state: State) -> Schema:
     metric = found.get("metric")
     own: Schema = {
         "scale": Number(POSITIVE, STEEPEST),
+        "share": Number(POSITIVE, 1.0),
         "rows": Count(1, t),
         "metric": Inside(anything(metric if isinstance(metric, dict) else ())),
     }
@@ -170,15 +184,19 @@ def _logarithms(F: np.ndarray) -> np.ndarray:
     return of((1 + F) / 2) - of((1 - F) / 2) if F.shape[1] == 1 else of((1 + F) / 2)
 
 
-def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> float:
-    """Mean loss of scores F (n, C): the squared error, or minus the logarithm of the probability of the label."""
+def losses(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Losses (n,) of scores F (n, C) for targets Y (n, outputs): squared errors, or -log of the label's probability."""
     if regression:
-        loss = (F[:, 0] - y) ** 2
-    elif F.shape[1] == 1:
-        loss = np.logaddexp(0.0, -y * F[:, 0])
-    else:
-        loss = special.logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
-    return float(np.average(loss, weights=weight))
+        return np.square(F - Y).sum(axis=1)
+    y = Y[:, 0]
+    if F.shape[1] == 1:
+        return np.logaddexp(0.0, -y * F[:, 0])
+    return special.logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
+
+
+def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> float:
+    """The mean of :func:`losses` for one target, y (n,)."""
+    return float(np.average(losses(regression, F[:, :1] if regression else F, y[:, None]), weights=weight))
 
 
 def _scale(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:

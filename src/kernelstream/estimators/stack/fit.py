@@ -1,11 +1,11 @@
 """`fit` of the default learner: what a batch allows and a stream does not.
 
-Rows are taken in random order. Members learn them as a stream, and then all rows are learned at once (:mod:`.batch`):
-that is what the model answers with, until other rows come. Beside it there are only the members that never forget.
+Rows are taken in random order, and a tenth of them is held out. Members learn the others as a stream; then those that
+take small steps go over the rows again as long as their loss on the held-out rows falls. The members are weighed on the
+held-out rows, whose forecasts none of them has seen, and learn those rows as well.
 
-Where there is no such learner (the size "small", few rows), a tenth of the rows is held out. After the first pass,
-members that take small steps go over the rows again as long as their loss on the held-out rows falls; then the members
-are weighed on the held-out rows, whose forecasts none of them has seen, and learn those rows as well.
+From 200 rows on, but for the size "small", all rows are also learned at once (:mod:`.batch`), beside the members that
+never forget. How much these count is decided on the held-out rows too.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..ensemble import members as _members
 from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch, weights
+from .batch import Part
 from .shell import StackShell
 
 MOST = 8  # passes, where they are chosen automatically; and
@@ -47,7 +48,6 @@ STEPS = 30  # of a fit, usually: for the progress bar
 FEW = 60  # rows for which nothing is held out
 REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
 
-Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
 
 
@@ -56,7 +56,7 @@ class Left:
     """What is left to do at the end of ``fit``."""
 
     held: np.ndarray  # numbers of rows that no member has learned, sorted
-    held_rows: Part | None  # these in random order
+    held_rows: Part  # these in random order
     train: np.ndarray  # numbers of the others
     prepare: Prepare
 
@@ -142,12 +142,10 @@ def passes_over(
     rows, target, weight = est._admit(X, y, classes, sample_weight, fresh=True)
     est._check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-    most, lasting = _passes(passes, len(counted), shuffle), est._state["lasting"]
-    held = _held_out(est._state["seed"], counted, target) if most > 1 and not lasting else None
+    most = _passes(passes, len(counted), shuffle)
+    held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     _first_pass(est, X, y, rows, target, weight, held, shuffle)
     prepare = partial(prepared, est, est._state, rows, target, weight)
-    if lasting:
-        return Left(counted[:0], None, counted, prepare)
     if held is None:
         return None
     train = np.setdiff1d(counted, held)
@@ -208,15 +206,12 @@ def _more_passes(
             est._learner.members[i]._forget()
 
 
-def conclude(
-    est: StackShell, held_rows: Part | None, all_rows: Callable[[], Part], clock: Clock, rows: int = 0
-) -> None:
-    """Learn all rows at once (``rows``, if not as many as the members have), or weigh the members on held-out rows."""
-    if held_rows is None:
-        batch.learn(est, *all_rows(), clock, rows)
-    else:
-        _weigh(est, est._state, *held_rows)
-        _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)
+def conclude(est: StackShell, held_rows: Part, others: Callable[[], Part], clock: Clock, rows: int = 0) -> None:
+    """Weigh the members on held-out rows, learn all rows at once (``rows``, if not as many as the members have)."""
+    _weigh(est, est._state, *held_rows)
+    if est._state["lasting"]:
+        batch.learn(est, held_rows, others(), clock, rows)
+    _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)
 
 
 def prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
