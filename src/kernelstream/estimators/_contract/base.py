@@ -586,8 +586,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
         if self.columns is not None:
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        learner: Any = self._cache.get("learner") or self._new_learner()  # nothing is kept in an untrained model
-        return learner.tags(tags)
+        return self._learner.tags(tags)
 
     # ---------------------------------------------------------------- the first rows, see `.warm_up`
     _renewing: bool = False  # whether the first rows are learned again
@@ -628,7 +627,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
-        return self._cached("learner", self._new_learner) if found is None else found
+        if found is None:
+            found = self._new_learner()
+            if "_cache" in self.__dict__:  # nothing is kept in an untrained model
+                self._cache["learner"] = found
+        return found
 
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever the engine holds of it."""
