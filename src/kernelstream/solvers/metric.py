@@ -35,8 +35,8 @@ from .clock import Clock
 from .kernel_blocks import ELEMENTS
 from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
 
-FIRST, SECOND = 1000, 2500  # rows to learn from, at first and for the improvement
-JUDGED = 1000  # rows that are forecast by all others, at most
+FIRST, SECOND = 1200, 3000  # rows to learn from, at first and for the improvement
+JUDGED = 1500  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
