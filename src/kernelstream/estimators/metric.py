@@ -43,8 +43,9 @@ RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and wher
 class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them.
 
-    The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. It gets ``_left``:
-    those rows, or some, their forecasts by all others, their targets (rows, outputs) and weights.
+    The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. It gets ``_left``
+    about some rows, those before all others: forecasts of each by the rest, targets (rows, outputs) and weights; the
+    rows ``_apart`` themselves, as far as they differ.
 
     Parameters
     ----------
@@ -70,11 +71,10 @@ class LearnedMetric(Learner):
             positive("lam", self.lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        X, apart = _dense(X), self.est.__dict__.pop("_apart", None)
-        apart = None if apart is None else len(merged(X[:apart], Y[:apart], None)[1])
+        X, apart = _dense(X), self.est.__dict__.pop("_apart", 0)
+        first = merged(X[:apart], Y[:apart], None)[0][:MOST_LEFT]
         X, Y, weight = merged(X, Y, weight)  # equal rows are one, with the sum of their weights
-        leave = _some(len(Y), state["seed"]) if apart is None else np.arange(len(Y)) < min(apart, MOST_LEFT)
-        seen = X
+        leave = _some(len(Y), len(first), state["seed"])
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
         if is_regressor(self.est):
@@ -90,7 +90,7 @@ class LearnedMetric(Learner):
         if n < len(Y):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
             X, Y, weight, leave = X[some], Y[some], None if weight is None else weight[some], leave[some]
-            seen = seen[some]
+            first = first[some[some < len(first)]]
             rows = (rows[0][some], rows[1][some])
         lam = float(metric.lam if self.lam is None else self.lam)
         state |= {
@@ -113,8 +113,7 @@ class LearnedMetric(Learner):
             if last:
                 residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
         weights = None if weight is None else weight[leave]
-        found = seen[leave], (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights
-        self.est.__dict__["_left"] = found
+        self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights, first
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
 
@@ -200,7 +199,7 @@ def link_from(self: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray 
     """Learn the link from the rows that were forecast by the others."""
     if self._link_frozen:
         return
-    state, (_, scores, Y, own) = self._state, self.__dict__.pop("_left")
+    state, (scores, Y, own, _) = self._state, self.__dict__.pop("_left")
     if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
         return
     link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
@@ -266,10 +265,11 @@ def _pair(state: State, X: np.ndarray) -> Pair:
     return X, ranks_of(X, *(state[name] for name in RANKS))
 
 
-def _some(n: int, seed: int) -> np.ndarray:
-    """Which of n rows are left out for the link, (n,)."""
-    leave = np.zeros(n, bool)
-    leave[generator(seed, Stream.METRIC_LINK).permutation(n)[: min(int(LEFT * n), MOST_LEFT)]] = True
+def _some(n: int, first: int, seed: int) -> np.ndarray:
+    """Which of n rows are left out for the link, (n,): the first ones, and others."""
+    leave = np.arange(n) < first
+    more = max(min(int(LEFT * n), MOST_LEFT) - first, 0)
+    leave[first + generator(seed, Stream.METRIC_LINK).permutation(n - first)[:more]] = True
     return leave
 
 

@@ -256,7 +256,7 @@ def _from_more(trials: Trials, best: Tried) -> Tried:
     """The same metric on more rows, or that of the gradients there, whichever is better."""
     best = _at_penalty(trials, best)
     new = _renewed(trials, best)
-    return _with(trials, new if new.error < best.error else best, share=SHARES)
+    return new if new.error < best.error else best
 
 
 def _renewed(trials: Trials, last: Tried) -> Tried:

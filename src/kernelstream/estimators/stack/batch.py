@@ -4,8 +4,8 @@ r"""Kernel ridge on all rows in a learned metric, beside the members of the stre
 
 s is the combination of the members, g the function of all n rows (:mod:`..metric`). Its share p is 1, unless the
 members lower the loss on held-out rows by more than chance: no member has learned them, and g forecasts each by all
-others. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows grows old.
-(Learned on many machines, n may be more than the members have learned; then t counts from there.)
+others. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows
+grows old. (Learned on many machines, n may be more than the members have learned; then t counts from there.)
 
 For numbers b is 1. For labels least squares gives q, about the probability of a label, but at times beyond 0 and 1;
 g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such, and b makes the
@@ -47,26 +47,36 @@ def chosen(seed: int, n: int) -> np.ndarray:
 
 
 def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> None:
-    """Learn rows as members see them, with encoded targets, at once; ``rows``, if not as many as the members have."""
+    """Learn all rows at once, some of which are held out from members; ``rows``, if not as many as these have."""
     state, learner = est._state, _make(est)
     learner.__dict__.update(_clock=clock, _apart=len(held[1]), _link_frozen=True)  # scores are all that is asked of it
-    X, y = (np.concatenate(both) for both in zip(held[:2], others[:2], strict=True))
-    learner.fit(X, y, sample_weight=None if held[2] is None else np.concatenate([held[2], others[2]]))
-    seen, F, Y, own = learner.__dict__.pop("_left")
+    X, y, weight = joined(held, others)
+    learner.fit(X, y, sample_weight=weight)
+    F, Y, own, apart = learner.__dict__.pop("_left")
     scale = 1.0 if est._regression else _scale(_logarithms(F), Y, own)
-    G, S = scale * _spread(est, learner, F, state["n_outputs"]), est._learner.members_score(state, seen, False)
+    G = scale * _spread(est, learner, F, state["n_outputs"])
     if not est._regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    share = _chosen_share(est._regression, G, S, Y, own)
+    share, k = 1.0, len(apart)
+    if k:
+        S, known = est._learner.members_score(state, apart, False), None if own is None else own[:k]
+        share = _chosen_share(est._regression, G[:k], S, Y[:k], known)
+        if share < 1:
+            G, Y, own = share * G[:k] + (1 - share) * S, Y[:k], known
     state["batch"] = {"scale": scale, "share": share, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
         state["batch"]["since"] = int(state["t"])
     est._cache.pop("batch", None)
     # how sure the model is, too, is known from the rows that were forecast by the others
     state["intervals"] = intervals.start(est._learner, state)
-    F = share * G + (1 - share) * S
-    intervals.follow(est._learner, state, F, Y[:, 0] if Y.shape[1] == 1 else Y, own)
+    intervals.follow(est._learner, state, G, Y[:, 0] if Y.shape[1] == 1 else Y, own)
+
+
+def joined(first: Part, second: Part) -> Part:
+    """Rows after others."""
+    X, y = (np.concatenate(both) for both in zip(first[:2], second[:2], strict=True))
+    return X, y, None if first[2] is None else np.concatenate([first[2], second[2]])
 
 
 def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:

@@ -208,10 +208,17 @@ def _more_passes(
 
 def conclude(est: StackShell, held_rows: Part, others: Callable[[], Part], clock: Clock, rows: int = 0) -> None:
     """Weigh the members on held-out rows, learn all rows at once (``rows``, if not as many as the members have)."""
+    if est._state["lasting"]:  # the members' weights must not follow from the rows that tell how much they count
+        first, second = (_part(held_rows, half) for half in np.array_split(np.arange(len(held_rows[1])), 2))
+        _weigh(est, est._state, *first)
+        batch.learn(est, second, batch.joined(first, others()), clock, rows)
     _weigh(est, est._state, *held_rows)
-    if est._state["lasting"]:
-        batch.learn(est, held_rows, others(), clock, rows)
     _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)
+
+
+def _part(rows: Part, which: np.ndarray) -> Part:
+    X, y, weight = rows
+    return X[which], y[which], None if weight is None else weight[which]
 
 
 def prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
