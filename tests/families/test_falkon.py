@@ -310,9 +310,10 @@ def test_every_row_a_centre_in_either_precision(name, dtype):
 def test_centres_by_the_number_of_rows(monkeypatch):
     """All of few rows; on a GPU as many as its memory has room for."""
     model, rows = FalkonRegressor(), np.empty((models.FEW_ROWS, 1), np.float32)
-    assert model._center_count(rows) == models.FEW_ROWS
+    assert model._learner._center_count(rows) == models.FEW_ROWS
     many = np.empty((models.FEW_ROWS + 1, 1), np.float32)
-    assert model._center_count(many) == 2000 and FalkonClassifier(loss="logistic")._center_count(rows) == 2000
+    assert model._learner._center_count(many) == 2000
+    assert FalkonClassifier(loss="logistic")._learner._center_count(rows) == 2000
 
     class Device:
         cuda, room = True, 1 << 20
@@ -321,10 +322,10 @@ def test_centres_by_the_number_of_rows(monkeypatch):
             return self.room
 
     monkeypatch.setattr(FalkonRegressor, "_ops", Device())
-    assert model._center_count(many) == len(many)
-    assert model._center_count(np.empty((1 << 17, 1), np.float32)) == 1 << 14
+    assert model._learner._center_count(many) == len(many)
+    assert model._learner._center_count(np.empty((1 << 17, 1), np.float32)) == 1 << 14
     Device.room = 4000
-    assert model._center_count(many) == 2000
+    assert model._learner._center_count(many) == 2000
 
 
 def spied(method, calls):
