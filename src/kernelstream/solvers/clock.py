@@ -13,7 +13,7 @@ LEAST = 500  # rows that the last system has in any case
 
 @dataclass
 class Clock:
-    """The time that is left for steps of which each solves a system of some rows."""
+    """The time that is left for steps, of which the last solves a system of many rows."""
 
     limit: float = float("inf")  # seconds in all
     report: Callable[[int, str], None] = lambda steps, remark: None
@@ -25,15 +25,19 @@ class Clock:
         """Seconds."""
         return self.started + self.limit - time.monotonic()
 
-    def last(self) -> bool:
-        """Whether the next step should be the last; the first never is."""
-        return self.steps > 0 and self.left() < (1 - SEARCH) * self.limit
+    def late(self) -> bool:
+        """Whether the rest of the time is for the last step."""
+        return self.left() < (1 - SEARCH) * self.limit
 
-    def step(self, n: int, seconds: float, remark: str) -> None:
-        """A system of n rows was solved."""
+    def step(self, remark: str) -> None:
+        """A step was made."""
         self.steps += 1
-        self.cubed = seconds / n**3
         self.report(self.steps, remark)
+
+    def solved(self, n: int, seconds: float, remark: str) -> None:
+        """A system of n rows was solved."""
+        self.cubed = seconds / n**3
+        self.step(remark)
 
     def rows(self, n: int, systems: int, most: int) -> int:
         """How many of n rows there is time for: all, in so many systems, or one system of at most ``most``."""

@@ -120,7 +120,7 @@ class Trials:
 
         Where no time is left, the error is infinite.
         """
-        if self.clock.last():
+        if self.clock.cubed and self.clock.late():
             return metric, np.inf, None
         begin = time.monotonic()
         Z = metric.rows(self.X)
@@ -137,7 +137,7 @@ class Trials:
             return replace(metric, lam=lam), float(np.average(errors, weights=self.a[-JUDGED:])), alpha
 
         best = solved(metric.lam)
-        self.clock.step(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
+        self.clock.solved(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
         for factor in (STEP, 1 / STEP) if walk else ():
             lam, start = metric.lam * factor, best
             while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := solved(lam))[1] < best[1]:

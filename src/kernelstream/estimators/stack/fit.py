@@ -196,8 +196,8 @@ def _more_passes(
                 best[i] = (loss, copy.deepcopy(est._learner.members[i]._state))
             else:
                 active.remove(i)
-        clock.step(len(train), 0.0, f"pass {number + 1}")
-        if not active or clock.last():
+        clock.step(f"pass {number + 1}")
+        if not active or clock.late():
             break
     for i, (_, kept) in best.items():
         if kept is not None:
