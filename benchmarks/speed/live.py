@@ -196,7 +196,7 @@ async def memory(port, pid, task, minutes):
         paced(port, one, 20, until),
         paced(port, one, 20, until),
         paced(port, learn, 10, until),
-        paced(port, metrics, 0.2, until),
+        paced(port, metrics, 0.5, until),
     ]
     running = asyncio.gather(*load)
     print(f"{task}: 40 predictions and 200 rows learned a second; MB after each minute:", flush=True)

@@ -108,6 +108,20 @@ def test_policies(tmp_path, flush, monkeypatch):
             assert times
 
 
+def test_answers_do_not_wait_for_a_copy(tmp_path, monkeypatch):
+    """A call is answered when it is in the log and learned; the copy for the readers, which may take long, follows."""
+    X, y = moons(10)
+    with taught(tmp_path, CALLS, swap_ms=0) as learner:
+        learner.latest()
+        gate = threading.Event()
+        monkeypatch.setattr(writer, "copied", lambda *args: gate.wait(20) and copied(*args))
+        rows = learner.view.rows
+        assert learner.learn_soon(X, y).result(10).learned == 10
+        assert learner.view.rows == rows
+        gate.set()
+        assert learner.latest().rows == rows + 10
+
+
 @pytest.mark.parametrize("kind", [KernelClassifier, KernelRegressor, "mixed", MultiKernelClassifier])
 def test_copies_out_of_use_are_freed_at_once(kind):
     """Without the garbage collector, which counts objects and not bytes: hundreds of megabytes would wait for it."""

@@ -39,8 +39,8 @@ def _loosen(made: Any) -> None:
         if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
             seen.add(id(one))
             waiting += gc.get_referents(one)
-            if isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyType):
-                one.est = weakref.proxy(one.est)
+            if isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyTypes):
+                one.est = weakref.proxy(one.est)  # type: ignore[assignment]
 
 
 def seeded(model: Any) -> Any:

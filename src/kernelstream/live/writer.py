@@ -151,9 +151,9 @@ class Writer(Snapshots):
             if call.after is not None:
                 with contextlib.suppress(Exception):  # a snapshot that fails is reported in `problems`
                     call.after()
-        due = time.monotonic() - self._swapped >= self._pause or any(call.after is not None for call in group)
-        if due or (self.total and not self._view.rows):  # after the first rows a prediction may follow at once
-            self._publish()
+        first_rows = self.total and not self._view.rows  # a prediction may follow at once
+        if first_rows or any(call.after is not None for call in group):
+            self._publish()  # else after the answers: none of them waits for it
         for call, answer, failure in answers:
             if failure is None:
                 call.future.set_result(answer)
