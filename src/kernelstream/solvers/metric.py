@@ -35,7 +35,7 @@ from .clock import Clock
 from .kernel_blocks import ELEMENTS
 from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
 
-FIRST, SECOND = 1200, 3000  # rows to learn from, at first and for the improvement
+FIRST, SECOND = 2500, 5000  # rows to learn from, at first and for the improvement
 JUDGED = 1500  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows

@@ -60,15 +60,14 @@ def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> No
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
     share, k = 1.0, len(apart)
     if k:
-        S, known = est._learner.members_score(state, apart, False), None if own is None else own[:k]
-        share = _chosen_share(est._regression, G[:k], S, Y[:k], known)
-        if share < 1:
-            G, Y, own = share * G[:k] + (1 - share) * S, Y[:k], known
+        S = est._learner.members_score(state, apart, False)
+        share = _chosen_share(est._regression, G[:k], S, Y[:k], None if own is None else own[:k])
     state["batch"] = {"scale": scale, "share": share, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
         state["batch"]["since"] = int(state["t"])
     est._cache.pop("batch", None)
-    # how sure the model is, too, is known from the rows that were forecast by the others
+    # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
+    # few rows that the members do not know.
     state["intervals"] = intervals.start(est._learner, state)
     intervals.follow(est._learner, state, G, Y[:, 0] if Y.shape[1] == 1 else Y, own)
 
