@@ -150,7 +150,7 @@ def test_gradients_are_those_of_differences():
 def test_every_row_is_judged_by_the_others(judged, monkeypatch):
     """The error of a metric is the mean square of the errors at each row of a function of all other rows."""
     monkeypatch.setattr(search, "JUDGED", judged)
-    rows = (X[:60, :2] / [1.0, 10.0], RNG.normal(size=(60, 2)))
+    rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
     metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
     _, error, _ = search.Trials(engine.get("native"), rows, Y.astype(np.float32), WEIGHT[:60], Clock()).at(
@@ -168,7 +168,7 @@ def test_every_row_is_judged_by_the_others(judged, monkeypatch):
 
 
 def test_ranks_of_many_values_and_of_few():
-    column = np.concatenate([RNG.lognormal(size=3000), np.zeros(500)])
+    column = np.concatenate([np.random.default_rng(4).lognormal(size=3000), np.zeros(500)])
     rows = np.stack([column, np.arange(3500.0), np.arange(3500) % 2, np.arange(3500) % 5], axis=1)
     which, places, heights = ranks.rank_knots(rows, None)
     assert which.tolist() == [0]  # the others are as far apart as their ranks, or have two values

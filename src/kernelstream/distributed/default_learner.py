@@ -19,8 +19,7 @@ from sklearn.base import clone, is_classifier
 from .. import second_order
 from ..estimators.second_order.ridge import Ridge, RidgeShell
 from ..estimators.stack import fit as _fit
-from ..estimators.stack.batch import chosen, helps
-from ..estimators.stack.fit import Part
+from ..estimators.stack.batch import Part, chosen, helps
 from ..estimators.stack.shell import StackShell
 from ..estimators.stack.weights import mean
 from ..random import Stream, generator, seed_from

@@ -20,7 +20,7 @@ from . import batch, intervals, watch
 if TYPE_CHECKING:
     from .base import Stack
 
-AT_ONCE = 8  # rows of a call up to which they go this way
+AT_ONCE = 32  # rows of a call up to which they go this way
 
 
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
