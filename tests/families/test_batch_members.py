@@ -202,3 +202,20 @@ def test_a_class_of_weight_0_has_no_say():
     X, y = X[keep][:500, 1::3], y[keep][:500]
     model = KernelClassifier(class_weight={0: 1.0, 1: 1.0, 2: 1.0, 3: 0.0}, random_state=0).fit(X, y)
     assert "batch/scale" in model.state_ and model.score(X[y < 3], y[y < 3]) > 0.95
+
+
+@pytest.mark.parametrize("regression", [True, False])
+def test_members_count_where_they_lower_the_loss_by_more_than_chance(regression):
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=(400, 1))
+    Y = truth if regression else np.sign(truth)
+    good, bad = (truth, np.zeros((400, 1))) if regression else (5 * Y, 0 * Y)
+    assert batch._chosen_share(regression, good, bad, Y, None) == 1  # the members know nothing
+    assert batch._chosen_share(regression, bad, good, Y, None) == 0.25  # they know all: their largest part
+    assert batch._chosen_share(regression, good, good, Y, None) == 1  # they add nothing
+    first, second = (Y + rng.normal(size=(400, 1)) for _ in range(2))  # errors that have nothing to do with each other
+    if regression:  # the mean of both has the least variance
+        assert batch._chosen_share(True, first, second, Y, None) == 0.5
+    lucky = bad.copy()
+    lucky[:1] = good[:1]  # one row of 400 is chance
+    assert batch._chosen_share(regression, bad, lucky, Y, None) == 1

@@ -84,9 +84,8 @@ def fit(
         Take the rows in a random order that follows from the estimator's seed. False keeps the order, in one pass:
         what ``learn`` does on a fresh model.
     passes : int or "auto", default="auto"
-        How often to go through the rows, at most, with the size "small" or less than 200 rows. "auto" ends when the
-        loss on held-out rows does not fall any more, after eight passes or four million rows at the latest. 1 is the
-        stream's pass alone, for every size.
+        How often members go through the rows, at most. "auto" ends when the loss on held-out rows does not fall any
+        more, after eight passes or four million rows at the latest. 1 is the stream's pass alone: no metric either.
     time_limit : float, optional
         Seconds after which the search for a metric ends, or passes do. One pass there is always, and the last system
         has as many rows as there is time for.
