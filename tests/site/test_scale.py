@@ -15,12 +15,12 @@ def test_the_sums_of_the_large_ridge_and_its_error():
     pytest.importorskip("torch")
     script = runpy.run_path(str(SCRIPTS / "billion.py"))
     rows = script["Rows"](64, 500, "cpu")
-    sums, Z, Y = script["Sums"](64, rows.device), [], []
+    sums, Z, Y = script["Sums"](64, rows.unit, rows.device), [], []
     for number in range(4):
         z, f = rows(number)
         y = rows.targets(number, f)
         sums.add(z, y)
-        Z.append(z.double().numpy())
+        Z.append(z.T.double().numpy() * rows.unit)
         Y.append(y.double().numpy())
     Z, Y = np.concatenate(Z), np.concatenate(Y)
     W, d = sums.solve()

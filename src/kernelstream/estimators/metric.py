@@ -30,7 +30,7 @@ from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
-EXACT = 20_000  # rows up to which one system has all of them;
+EXACT, EXACT_ON_GPU = 20_000, 65_000  # rows up to which one system has all of them;
 LEAF = 10_000  # of more rows, at most so many
 WIDE = 2000  # columns up to which sparse rows are made dense
 FEW = 64  # rows that one thread scores at once
@@ -86,7 +86,8 @@ class LearnedMetric(Learner):
         rows = _pair(state, X)
         clock = self.est.__dict__.pop("_clock", Clock())
         metric = learn_metric(rows, Y, weight, state["seed"], self.ops, clock)
-        n = clock.rows(len(Y), 2 ** _depth(len(Y)), EXACT)
+        exact = self._exact()
+        n = clock.rows(len(Y), 2 ** _depth(len(Y), exact), exact)
         if n < len(Y):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
             X, Y, weight, leave = X[some], Y[some], None if weight is None else weight[some], leave[some]
@@ -101,13 +102,13 @@ class LearnedMetric(Learner):
             "lam": lam,
         }
         Z, W = metric.rows(rows)
-        tree, order = _leaves(Z, leave, state["seed"])
+        tree, order = _leaves(Z, leave, _depth(len(Z), exact))
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
             part = order[start:stop]
             own = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
-            matrix = RowMatrix(table(own, own, metric.share, self.ops), 1 + more)
+            matrix = self._matrix(own, metric.share, more)
             alpha[part] = descend(matrix, Y[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:
@@ -116,6 +117,18 @@ class LearnedMetric(Learner):
         self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights, first
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
+
+    def _exact(self) -> int:
+        """How many rows one system may have: an engine may have room for more."""
+        room = getattr(self.ops, "room_for_rows", None)
+        return EXACT if room is None else max(EXACT, min(EXACT_ON_GPU, room(4)))
+
+    def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
+        """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
+        own = getattr(self.ops, "metric_matrix", None)
+        if own is not None:
+            return own(rows, share, more)
+        return RowMatrix(table(rows, rows, share, self.ops), 1 + more)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(_pair(state, _standard(state, X, self.ops)))
@@ -273,14 +286,14 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     return leave
 
 
-def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndarray]:
+def _leaves(Z: np.ndarray, leave: np.ndarray, depth: int) -> tuple[State, np.ndarray]:
     """Cuts of many rows Z (n, d) at medians, each across the direction in which its rows differ most in the metric.
 
     Entries of the state, and the order of the rows: leaf by leaf, those that are left out last in each.
     """
     parts = [np.arange(len(Z))]
     directions, thresholds = [], []
-    for _ in range(_depth(len(Z))):
+    for _ in range(depth):
         halves = []
         for rows in parts:
             about = Z[rows] - Z[rows].mean(axis=0)
@@ -300,9 +313,9 @@ def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndar
     return tree, np.concatenate(parts)
 
 
-def _depth(n: int) -> int:
-    """Cuts between the whole and a leaf of n rows."""
-    return 0 if n <= EXACT else int(np.ceil(np.log2(n / LEAF)))
+def _depth(n: int, exact: int) -> int:
+    """Cuts between the whole and a leaf of n rows, of which one system may have so many."""
+    return 0 if n <= exact else int(np.ceil(np.log2(n / LEAF)))
 
 
 def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
@@ -338,8 +351,9 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification. The work is in LAPACK with either.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
+        learns, up to 65,000 rows in one system.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the rows for the metric.
 
@@ -396,6 +410,7 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
     [0, 1]
     """
 
+    on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = property(scales), property(share), property(lam)
     dual_coef_, intercept_ = property(dual_coef), property(intercept)
@@ -447,6 +462,7 @@ class MetricRegressor(BatchEstimator, StreamRegressor):
     True
     """
 
+    on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = property(scales), property(share), property(lam)
     dual_coef_, intercept_ = property(dual_coef), property(intercept)

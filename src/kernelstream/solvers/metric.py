@@ -36,7 +36,7 @@ from .kernel_blocks import ELEMENTS
 from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
 
 FIRST, SECOND = 2500, 5000  # rows to learn from, at first and for the improvement
-JUDGED = 1500  # rows that are forecast by all others, at most
+JUDGED = 1000  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
@@ -123,28 +123,35 @@ class Trials:
         if self.clock.cubed and self.clock.late():
             return metric, np.inf, None
         begin = time.monotonic()
-        Z = metric.rows(self.X)
-        K = table(Z, Z, metric.share, self.ops)
-        more = np.minimum(1 / self.a, FAR)
+        K = self.table(metric)
 
-        def solved(lam: float) -> tuple[Metric, float, Any]:
-            A = K.copy()
-            if not factorise(A, 1 + lam * more):
-                return replace(metric, lam=lam), np.inf, None
-            alpha = divided_by(A, self.Y)
-            left = alpha[-JUDGED:] / inverse_diagonal(A, JUDGED)[:, None]
-            errors = np.square(left).sum(axis=1, dtype=np.float64)
-            return replace(metric, lam=lam), float(np.average(errors, weights=self.a[-JUDGED:])), alpha
+        def tried(lam: float) -> tuple[Metric, float, Any]:
+            return replace(metric, lam=lam), *self.solved(K, lam)
 
-        best = solved(metric.lam)
+        best = tried(metric.lam)
         self.clock.solved(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
         for factor in (STEP, 1 / STEP) if walk else ():
             lam, start = metric.lam * factor, best
-            while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := solved(lam))[1] < best[1]:
+            while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := tried(lam))[1] < best[1]:
                 best, lam = new, lam * factor
             if best is not start:
                 break
         return best
+
+    def table(self, metric: Metric) -> Any:
+        """Kernel values (n, n)."""
+        Z = metric.rows(self.X)
+        return table(Z, Z, metric.share, self.ops)
+
+    def solved(self, K: Any, lam: float) -> tuple[float, Any]:
+        """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
+        A = K.copy()
+        if not factorise(A, 1 + lam * np.minimum(1 / self.a, FAR)):
+            return np.inf, None
+        alpha = divided_by(A, self.Y)
+        left = alpha[-JUDGED:] / inverse_diagonal(A, JUDGED)[:, None]
+        errors = np.square(left).sum(axis=1, dtype=np.float64)
+        return float(np.average(errors, weights=self.a[-JUDGED:])), alpha
 
     def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
@@ -165,11 +172,16 @@ class Trials:
             slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
             slopes = slopes * R if R.ndim == 1 else slopes @ R
             G += (slopes * a[:, None]).T @ slopes
-        few = int(np.clip(SIGNS // (n * d), 50, some))
+        few = compared(n, d, some)
         K = self.ops.exponential(W[:few], self.ops.tiles(W), n, 1, 1.0)
         along = [((K * np.sign(W[:few, j, None] - W[:, j])) @ alpha).astype(np.float64) for j in range(d)]
         g = metric.scales**2 * np.array([self.a[:few] @ np.square(slopes).sum(axis=1) for slopes in along])
         return G / a.sum(), g / self.a[:few].sum()
+
+
+def compared(n: int, d: int, most: int) -> int:
+    """At how many rows slopes of the second kind are taken, with n rows of d columns."""
+    return int(np.clip(SIGNS // (n * d), 50, most))
 
 
 def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
@@ -199,8 +211,8 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
     a = np.ones(n) if weight is None else weight
 
     def trials(count: int) -> Trials:
-        some = order[:count]
-        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
+        some, made = order[:count], getattr(ops, "metric_trials", Trials)  # an engine may have its own
+        return made(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
 
     plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:
@@ -254,7 +266,8 @@ def _at_penalty(trials: Trials, best: Tried) -> Tried:
 
 def _from_more(trials: Trials, best: Tried) -> Tried:
     """The same metric on more rows, or that of the gradients there, whichever is better."""
-    best = _at_penalty(trials, best)
+    metric, error, alpha = trials.at(best.metric, walk=False)
+    best = replace(best, metric=metric, error=error, alpha=alpha)
     new = _renewed(trials, best)
     return new if new.error < best.error else best
 

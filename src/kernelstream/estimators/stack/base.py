@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import engine as engines
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
@@ -68,7 +69,7 @@ class Stack(Composite):
         return [name for name, _ in self._given()]
 
     def prototypes(self) -> list[Any]:
-        return _members.copies([member for _, member in self._given()], self.est.engine)
+        return _members.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
 
     def _width(self) -> int:
         """Columns of the first rows: members are chosen by it, and stay when rows get wider."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...engine import of_processor
 from ...state.nested import State
 from ...state.schema import Inside, Schema
 from ...trust.intervals import IntervalTracker, check_coverage
@@ -31,7 +32,7 @@ class Ends(NamedTuple):
 
 def start(stack: Stack, state: State) -> State:
     """Trackers that have learned nothing."""
-    return {f"o{o}": IntervalTracker(engine=stack.est.engine).state for o in range(stack.outputs(state))}
+    return {f"o{o}": IntervalTracker(engine=of_processor(stack.est.engine)).state for o in range(stack.outputs(state))}
 
 
 def schema(stack: Stack, state: State) -> Schema:
@@ -41,7 +42,7 @@ def schema(stack: Stack, state: State) -> Schema:
 
 def tracker(est: StackShell, state: State, o: int) -> IntervalTracker:
     """What follows the errors of an output; its arrays are the state's own."""
-    made = est._cached(("tracker", o), lambda: IntervalTracker(engine=est.engine))
+    made = est._cached(("tracker", o), lambda: IntervalTracker(engine=of_processor(est.engine)))
     made.state = state["intervals"][f"o{o}"]
     return made
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
 from .._contract.classifier import StreamClassifier
@@ -20,6 +21,11 @@ from .intervals import collected, half_width, table_half_width
 from .members import classifiers, regressors
 from .reasons import explain, relevance
 from .watch import changes
+
+
+def ops(est: Any) -> Any:
+    """The engine of rows that stream: the processor's, even where ``fit`` has a GPU."""
+    return engines.get(engines.of_processor(est.engine))
 
 
 @dataclass(eq=False, repr=False)
@@ -55,8 +61,10 @@ class KernelClassifier(StreamClassifier):
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}, default="auto"
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+        With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
+        processor.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of all random numbers comes from.
 
@@ -109,10 +117,11 @@ class KernelClassifier(StreamClassifier):
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
     _regression = False
 
-    standardize = True
+    standardize = on_device = True
     _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
+    _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
@@ -126,7 +135,7 @@ class KernelClassifier(StreamClassifier):
     recent: bool = True
     columns: dict[str, str] | str = "auto"
     class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
+    engine: Any = "auto"
     random_state: Any = None
 
     @in_turn
@@ -221,8 +230,10 @@ class KernelRegressor(StreamRegressor):
         Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
         (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
-    engine : {"auto", "native", "python"}, default="auto"
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+        With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
+        processor.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of all random numbers comes from.
 
@@ -272,10 +283,11 @@ class KernelRegressor(StreamRegressor):
     loss = "squared"
     _regression = _several_targets = True
 
-    standardize = True
+    standardize = on_device = True
     _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
+    _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
@@ -288,7 +300,7 @@ class KernelRegressor(StreamRegressor):
     _: KW_ONLY
     recent: bool = True
     columns: dict[str, str] | str = "auto"
-    engine: str = "auto"
+    engine: Any = "auto"
     random_state: Any = None
 
     @in_turn
