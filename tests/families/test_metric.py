@@ -166,7 +166,9 @@ def test_every_row_is_judged_by_the_others(judged, name, monkeypatch):
     rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
     metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
-    _, error, _ = trials_of(name, rows, Y, WEIGHT[:60]).at(metric, walk=False)
+    (found,) = trials_of(name, rows, Y, WEIGHT[:60]).of(
+        search.Tried(metric, 0.0, None, np.eye(2), np.ones(2), 0.0, (1.0, 1.0))
+    )
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
     K = 0.7 * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2)) + 0.3 * np.exp(-np.abs(U[:, None] - U).sum(axis=2))
     left = []
@@ -175,7 +177,7 @@ def test_every_row_is_judged_by_the_others(judged, name, monkeypatch):
         alpha = np.linalg.solve(K[np.ix_(o, o)] + 0.05 * np.diag(1 / WEIGHT[:60][o]), Y[o])
         left.append(np.square(Y[i] - K[i, o] @ alpha).sum())
     expected = np.average(left[-judged:], weights=WEIGHT[60 - judged : 60])
-    assert error == pytest.approx(expected, rel=1e-3)
+    assert found.error == pytest.approx(expected, rel=1e-3)
 
 
 def test_ranks_of_many_values_and_of_few():

@@ -34,10 +34,9 @@ class Clock:
         self.steps += 1
         self.report(self.steps, remark)
 
-    def solved(self, n: int, seconds: float, remark: str) -> None:
-        """A system of n rows was solved."""
+    def measured(self, n: int, seconds: float) -> None:
+        """A system of n rows, alone on all threads, took so long."""
         self.cubed = seconds / n**3
-        self.step(remark)
 
     def rows(self, n: int, systems: int, most: int) -> int:
         """How many of n rows there is time for: all, in so many systems, or one system of at most ``most``."""

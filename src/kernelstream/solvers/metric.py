@@ -23,6 +23,7 @@ learning models for tabular data, arXiv 2508.10053, 2025 (full and diagonal metr
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,45 +102,62 @@ class Tried:
     rho: float
     lengths: tuple[float, float]
 
-    def made(self, **changes: Any) -> Metric:
-        """The metric with other gradients, rho or lengths."""
-        new = replace(self, **changes)
-        return replace(
-            self.metric, root=root_of(new.G, new.rho, new.lengths[0]), scales=scales_of(new.g, new.lengths[1])
-        )
+    def made(self, lam: float | None = None, **changes: Any) -> Tried:
+        """The same with other gradients, rho or lengths, and perhaps another penalty; its error is not known."""
+        new, lam = replace(self, **changes), self.metric.lam if lam is None else lam
+        root, scales = root_of(new.G, new.rho, new.lengths[0]), scales_of(new.g, new.lengths[1])
+        return replace(new, metric=replace(self.metric, root=root, scales=scales, lam=lam))
+
+    def with_numbers(self, **changes: Any) -> Tried:
+        """The same with another share, factor of the ranks or penalty; its error is not known."""
+        return replace(self, metric=replace(self.metric, **changes))
 
 
 class Trials:
     """Rows to learn from, with targets Y (n, C) and weights a (n,)."""
 
+    side_by_side = True  # whether a thread can solve one system and another thread another
+
     def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, clock: Clock):
         self.ops, self.X, self.Y, self.a, self.clock = ops, X, Y, a, clock
+        self.kept: tuple[tuple[Any, ...], Any] = (), None
 
-    def at(self, metric: Metric, walk: bool = True) -> tuple[Metric, float, Any]:
-        """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C).
+    def of(self, *tried: Tried) -> list[Tried]:
+        """The same with their errors and coefficients (n, C), several on threads of their own.
 
-        Where no time is left, the error is infinite.
+        Where no time is left, errors are infinite.
         """
         if self.clock.cubed and self.clock.late():
-            return metric, np.inf, None
-        begin = time.monotonic()
-        K = self.table(metric)
+            return [replace(one, error=np.inf, alpha=None) for one in tried]
+        if len({id(one.metric.root) for one in tried}) == 1:  # a table for all of them, where they have the same
+            self.table(tried[0].metric)
+        found, begin = list(tried), time.monotonic()
 
-        def tried(lam: float) -> tuple[Metric, float, Any]:
-            return replace(metric, lam=lam), *self.solved(K, lam)
+        def work(i: int) -> None:
+            error, alpha = self.solved(self.table(tried[i].metric), tried[i].metric.lam)
+            found[i] = replace(tried[i], error=error, alpha=alpha)
 
-        best = tried(metric.lam)
-        self.clock.solved(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
-        for factor in (STEP, 1 / STEP) if walk else ():
-            lam, start = metric.lam * factor, best
-            while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := tried(lam))[1] < best[1]:
-                best, lam = new, lam * factor
-            if best is not start:
-                break
-        return best
+        if len(tried) == 1 or not self.side_by_side:
+            for i in range(len(tried)):
+                work(i)
+        else:
+            threads.each(work, range(len(tried)))
+        if len(tried) == 1:
+            self.clock.measured(len(self.Y), time.monotonic() - begin)
+        for one in found:
+            self.clock.step(f"error {one.error:.4g}")
+        return found
 
     def table(self, metric: Metric) -> Any:
-        """Kernel values (n, n)."""
+        """Kernel values (n, n), those of before where the kernel is the same."""
+        kernel = metric.root, metric.scales, metric.share, metric.ranks
+        kept, K = self.kept
+        if not all(a is b or (np.isscalar(a) and a == b) for a, b in zip(kernel, kept, strict=False)) or K is None:
+            K = self.new_table(metric)
+            self.kept = kernel, K
+        return K
+
+    def new_table(self, metric: Metric) -> Any:
         Z = metric.rows(self.X)
         return table(Z, Z, metric.share, self.ops)
 
@@ -224,50 +242,27 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
 
 
 def _from_few(trials: Trials, plain: Metric) -> Tried:
-    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, and the share."""
+    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, share and ranks."""
     d = len(plain.root)
     rho, rhos = (RHO, RHOS) if 1 < d <= BROAD else (0.0, ())
-    last = best = Tried(*trials.at(plain), np.eye(d), np.ones(d), rho, (LENGTH, LENGTH))
+    (start,) = trials.of(Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, (LENGTH, LENGTH)))
+    last = best = _walked(trials, start, _penalty)
     for number in range(ROUNDS):
         last = _renewed(trials, last)
         if last.error < best.error:
             best = last
         elif number:
             break
-    for rho in rhos:
-        metric, error, alpha = trials.at(best.made(rho=rho), walk=False)
-        if error < best.error:
-            best = replace(best, metric=metric, error=error, alpha=alpha, rho=rho)
-    for which in (0, 1):
-        best = _at_length(trials, best, which)
-    return _with(trials, _at_penalty(trials, best), share=SHARES, ranks=RANKINGS)
-
-
-def _at_length(trials: Trials, best: Tried, which: int) -> Tried:
-    """The best so far with the best length of a kind; the penalty goes with it, as a short one takes more."""
-    for factor in (STEP, 1 / STEP):
-        start = best
-        while LEAST_LENGTH < (length := best.lengths[which] * factor) < MOST_LENGTH:
-            lengths = (length, best.lengths[1]) if which == 0 else (best.lengths[0], length)
-            metric = replace(best.made(lengths=lengths), lam=best.metric.lam / factor)
-            metric, error, alpha = trials.at(metric, walk=False)
-            if error >= best.error:
-                break
-            best = replace(best, metric=metric, error=error, alpha=alpha, lengths=lengths)
-        if best is not start:
-            break
-    return best
-
-
-def _at_penalty(trials: Trials, best: Tried) -> Tried:
-    metric, error, alpha = trials.at(best.metric)
-    return replace(best, metric=metric, error=error, alpha=alpha)
+    best = _least(trials, best, *(best.made(rho=rho) for rho in rhos))
+    for move in (_first_length, _second_length, _penalty):
+        best = _walked(trials, best, move)
+    best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
+    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in RANKINGS))
 
 
 def _from_more(trials: Trials, best: Tried) -> Tried:
     """The same metric on more rows, or that of the gradients there, whichever is better."""
-    metric, error, alpha = trials.at(best.metric, walk=False)
-    best = replace(best, metric=metric, error=error, alpha=alpha)
+    (best,) = trials.of(best)
     new = _renewed(trials, best)
     return new if new.error < best.error else best
 
@@ -279,17 +274,39 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
     G, g = trials.gradients(last.metric, last.alpha)
     if not (np.isfinite(G).all() and np.isfinite(g).all() and np.diag(G).max() > 0 and g.max() > 0):
         return last
-    new = replace(last, G=G, g=g)
-    metric, error, alpha = trials.at(new.made(), walk=False)
-    return replace(new, metric=metric, error=error, alpha=alpha)
+    return trials.of(last.made(G=G, g=g))[0]
 
 
-def _with(trials: Trials, best: Tried, **values: tuple[float, ...]) -> Tried:
-    """The best so far with other numbers in its metric, where they are better."""
-    for name, tried in values.items():
-        for value in tried:
-            changed: dict[str, Any] = {name: value}
-            metric, error, alpha = trials.at(replace(best.metric, **changed), walk=False)
-            if error < best.error:
-                best = replace(best, metric=metric, error=error, alpha=alpha)
-    return best
+def _least(trials: Trials, best: Tried, *others: Tried) -> Tried:
+    """The one of least error: the best so far or, where they are better, one of the others."""
+    return min([best, *trials.of(*others)], key=lambda tried: tried.error) if others else best
+
+
+def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None]) -> Tried:
+    """The best so far, moved up or down by a factor as long as the error falls."""
+    factors: tuple[float, ...] = (STEP, 1 / STEP)
+    while True:
+        moved = {factor: new for factor in factors if (new := move(best, factor)) is not None}
+        found = _least(trials, best, *moved.values())
+        if found is best:
+            return best
+        factors = tuple(factor for factor, new in moved.items() if new.metric is found.metric)
+        best = found
+
+
+def _penalty(best: Tried, factor: float) -> Tried | None:
+    lam = best.metric.lam * factor
+    return best.with_numbers(lam=lam) if 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM else None
+
+
+def _first_length(best: Tried, factor: float) -> Tried | None:
+    """The penalty goes with a length, as a short one takes more."""
+    length = best.lengths[0] * factor
+    inside = LEAST_LENGTH < length < MOST_LENGTH
+    return best.made(lengths=(length, best.lengths[1]), lam=best.metric.lam / factor) if inside else None
+
+
+def _second_length(best: Tried, factor: float) -> Tried | None:
+    length = best.lengths[1] * factor
+    inside = LEAST_LENGTH < length < MOST_LENGTH
+    return best.made(lengths=(best.lengths[0], length), lam=best.metric.lam / factor) if inside else None

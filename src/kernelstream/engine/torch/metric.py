@@ -29,6 +29,8 @@ def table(rows: Pair, share: float) -> torch.Tensor:
 class DeviceTrials(search.Trials):
     """Targets and weights lie on the device, and so do tables, factors and coefficients."""
 
+    side_by_side = False
+
     def __init__(self, ops: Any, X: search.Rows, Y: np.ndarray, a: np.ndarray, clock: Any):
         super().__init__(ops, X, Y, a, clock)
         self.targets, self.weight = ops.tensor(Y), ops.tensor(a)
@@ -37,7 +39,7 @@ class DeviceTrials(search.Trials):
         Z, U = metric.rows(self.X)
         return self.ops.tensor(Z), self.ops.tensor(U)
 
-    def table(self, metric: search.Metric) -> torch.Tensor:
+    def new_table(self, metric: search.Metric) -> torch.Tensor:
         return table(self._rows(metric), metric.share)
 
     def solved(self, K: torch.Tensor, lam: float) -> tuple[float, Any]:
