@@ -377,6 +377,13 @@ class BoundStack {
         return DONE;
     }
 
+    // Work on n rows while other threads may use the interpreter; for one row it is not worth waiting for one's turn afterwards.
+    template <class Work> static bool beside(std::size_t n, Work work) {
+        if (n == 1) return work();
+        nb::gil_scoped_release release;
+        return work();
+    }
+
   public:
     BoundStack(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
           Vector<const double> steps)
@@ -427,7 +434,7 @@ class BoundStack {
             if (!member->learner->open(std::int64_t(n))) return LATER;
         for (std::size_t i = 0; i < n && C > 1; ++i)
             if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return LATER;
-        if (!stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data())) return LATER;
+        if (!beside(n, [&] { return stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data()); })) return LATER;
         for (BoundLearner<T>* member : members_) member->settle();
         state_[x_count_] = nb::float_(stack_.count);
         t_.write(t + std::int64_t(n));
@@ -435,11 +442,12 @@ class BoundStack {
         return DONE;
     }
 
-    // Scores (1, C) of the row that may come next.
+    // Scores (n, C) of rows, any of which may come next.
     int score(Matrix<const T> X, bool recent, Matrix<double> scores) {
-        require(X.shape(0) == 1 && X.shape(1) == stack_.d && scores.shape(0) == 1 && scores.shape(1) == stack_.C, "rows do not fit");
+        const std::size_t n = X.shape(0);
+        require(X.shape(1) == stack_.d && scores.shape(0) == n && scores.shape(1) == stack_.C, "rows do not fit");
         if (const Answer answer = begin()) return answer;
-        return stack_.score(X.data(), recent, scores.data()) ? DONE : LATER;
+        return beside(n, [&] { return stack_.score(n, X.data(), recent, scores.data()); }) ? DONE : LATER;
     }
 };
 

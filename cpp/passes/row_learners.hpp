@@ -40,6 +40,12 @@ struct Learner {
     virtual bool learn(const Row<T>& row, double* f, Journal& journal) = 0;
     // Scores f (C); nothing changes. False when they cannot be had here.
     virtual bool score(const Row<T>& row, double* f) = 0;
+    // Scores f (n, C) of n rows.
+    virtual bool score_rows(std::size_t n, const Row<T>* rows, std::size_t C, double* f) {
+        for (std::size_t i = 0; i < n; ++i)
+            if (!score(rows[i], f + i * C)) return false;
+        return true;
+    }
 };
 
 template <class T, class N>
@@ -312,15 +318,15 @@ struct LeastSquares : Learner<T> {
         : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
           blas(products), z(h.features), y(h.k), beta(h.k) {}
 
-    void map(const Row<T>& row) {
+    void map(const Row<T>& row, double* to) {
         const T* from = features(row.x);
-        if (intercept) z[0] = 1.0;
-        for (std::size_t i = 0; i < features.size(); ++i) z[i + intercept] = double(from[i]);
+        if (intercept) to[0] = 1.0;
+        for (std::size_t i = 0; i < features.size(); ++i) to[i + intercept] = double(from[i]);
     }
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::size_t j = std::size_t(this->waiting), k = head.k;
-        map(row);
+        map(row, z.data());
         for (std::size_t o = 0; o < k; ++o) y[o] = !labels || k == 1 ? row.y : double(o) == row.y ? 1.0 : -1.0;
         const double one = 1.0;
         double s = 0.0, c = 0.0;
@@ -349,10 +355,12 @@ struct LeastSquares : Learner<T> {
         return fine && second::restart(blas, head, sums, ridge, R, D, q, work);
     }
 
-    bool score(const Row<T>& row, double* f) override {
-        map(row);
-        double s = 0.0;
-        second::score_block(head, std::size_t(this->waiting), 1, z.data(), f, &s, work);
+    bool score(const Row<T>& row, double* f) override { return score_rows(1, &row, head.k, f); }
+
+    bool score_rows(std::size_t n, const Row<T>* rows, std::size_t, double* f) override {
+        std::vector<double> Z(n * head.features), s(n);
+        for (std::size_t i = 0; i < n; ++i) map(rows[i], Z.data() + i * head.features);
+        second::score_block(head, std::size_t(this->waiting), n, Z.data(), f, s.data(), work);
         return true;
     }
 };

@@ -75,17 +75,13 @@ struct Stack {
         return true;
     }
 
-    bool score(const T* x, bool recent, double* scores) {
-        scale_row<T>(d, x, count, columns, x_.data());
-        const Row<T> row = drawn_in(0.0);
-        for (std::size_t i = 0; i < learners.size(); ++i) {
-            double* f = F_.data() + i * C;
-            if (!learners[i]->score(row, f)) return false;
-            for (std::size_t c = 0; c < C; ++c)
-                if (!std::isfinite(f[c])) f[c] = 0.0;
-        }
-        combine(nullptr, recent, scores);
-        return all_finite(C, scores);
+    // Scores (n, C) of rows that are not learned, each as if it was the only one. One learner after another takes some of them: what it
+    // has learned stays in the cache.
+    bool score(std::size_t n, const T* X, bool recent, double* scores) {
+        constexpr std::size_t AT_ONCE = 64;
+        for (std::size_t start = 0; start < n; start += AT_ONCE)
+            if (!score_some(std::min(AT_ONCE, n - start), X + start * d, recent, scores + start * C)) return false;
+        return all_finite(n * C, scores);
     }
 
   private:
@@ -94,10 +90,27 @@ struct Stack {
     Journal journal_;
 
     // Far values of the scaled row by their logarithms.
-    Row<T> drawn_in(double y) {
-        ks::squash(d, x_.data(), T(squash));
-        for (std::size_t j = 0; j < d; ++j) wide_[j] = double(x_[j]);
-        return {x_.data(), wide_.data(), y};
+    Row<T> drawn_in(double y, T* x, double* wide) {
+        ks::squash(d, x, T(squash));
+        for (std::size_t j = 0; j < d; ++j) wide[j] = double(x[j]);
+        return {x, wide, y};
+    }
+
+    bool score_some(std::size_t n, const T* X, bool recent, double* scores) {
+        const std::size_t N = learners.size();
+        std::vector<T> scaled(n * d);
+        std::vector<double> wide(n * d), F(N * n * C);
+        std::vector<Row<T>> rows;
+        for (std::size_t i = 0; i < n; ++i) {
+            scale_row<T>(d, X + i * d, count, columns, scaled.data() + i * d);
+            rows.push_back(drawn_in(0.0, scaled.data() + i * d, wide.data() + i * d));
+        }
+        for (std::size_t k = 0; k < N; ++k)
+            if (!learners[k]->score_rows(n, rows.data(), C, F.data() + k * n * C)) return false;
+        for (double& f : F)
+            if (!std::isfinite(f)) f = 0.0;
+        combine(n, F.data(), nullptr, recent, scores);
+        return true;
     }
 
     // One row of sixteen takes the place of the oldest, once the first ones have filled all places.
@@ -133,13 +146,13 @@ struct Stack {
         for (std::size_t i = 0; i < N; ++i) to[i] = float(w[i]);
     }
 
-    void combine(const double* y, bool recent, double* scores) {
+    void combine(std::size_t n, const double* F, const double* y, bool recent, double* scores) {
         if (labels) {
             labels->recent = recent;
-            labels->pass(1, F_.data(), y, nullptr, y != nullptr, scores);
+            labels->pass(n, F, y, nullptr, y != nullptr, scores);
         } else {
             numbers->recent = recent;
-            numbers->pass(1, F_.data(), y, nullptr, y != nullptr, scores);
+            numbers->pass(n, F, y, nullptr, y != nullptr, scores);
         }
     }
 
@@ -151,10 +164,10 @@ struct Stack {
         }
         std::copy_n(x, d, x_.data());
         count = standardize<T>(1, d, x_.data(), nullptr, count, columns);
-        const Row<T> row = drawn_in(y);
+        const Row<T> row = drawn_in(y, x_.data(), wide_.data());
         for (std::size_t i = 0; i < learners.size(); ++i)
             if (!learners[i]->learn(row, F_.data() + i * C, journal_)) return false;
-        combine(&y, recent, scores);
+        combine(1, F_.data(), &y, recent, scores);
         if (!all_finite(C, scores)) return false;
         error = labels ? trust_doubt(C, scores, y) : std::abs(y - scores[0]);
         tracker->learn(error);

@@ -274,9 +274,8 @@ struct Labels {
         for (std::size_t t = 0; t < n; ++t) {
             label_inputs(N, C, F + t * C, n * C, z);
             first.forecast(z, p);
-            const bool second_too = recent && (learns || t == 0);  // only of the next row is it known what came just before
             double part[2] = {1.0, 0.0};
-            if (second_too) {
+            if (recent) {
                 scores_of(C, p, f);
                 recent_inputs(C, f, kept, zr);
                 second.forecast(zr, pr);

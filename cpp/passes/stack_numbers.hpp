@@ -178,7 +178,7 @@ struct Numbers {
             for (std::size_t i = 0; i < N; ++i) p[i] = F[i * n + t];
             const double f = first.forecast(p.data());
             double part[2] = {1.0, 0.0}, g = f;
-            if (recent && (learns || t == 0)) {
+            if (recent) {
                 recent_numbers(f, kept, last.data());
                 g = second.forecast(last.data());
                 shares(2, finals, number_share, part);

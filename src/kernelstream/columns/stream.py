@@ -190,12 +190,12 @@ class StreamPipeline(WithParameters):
         """Class probabilities, (n, n_classes)."""
         return self._learned()[1].predict_proba(self._encoded(rows))
 
-    def _labels_and_proba(self, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _labels_and_proba(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """What ``predict`` and ``predict_proba`` answer; the rows are encoded once."""
         with self._turns:
             X, model = self._encoded(rows), self._learned()[1]
             both = getattr(model, "_labels_and_proba", None)
-            return (model.predict(X), model.predict_proba(X)) if both is None else both(X)
+            return (model.predict(X), model.predict_proba(X)) if both is None else both(X, alone=alone)
 
     @_model_has("predict_interval")
     @in_turn
@@ -203,12 +203,12 @@ class StreamPipeline(WithParameters):
         """Bounds of the targets; see the model's ``predict_interval``."""
         return self._learned()[1].predict_interval(self._encoded(rows), *args, **options)
 
-    def _predict_with_interval(self, rows: Any) -> tuple[np.ndarray, Any]:
+    def _predict_with_interval(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, Any]:
         """What ``predict`` and ``predict_interval`` answer; the rows are encoded once."""
         with self._turns:
             X, model = self._encoded(rows), self._learned()[1]
             both = getattr(model, "_predict_with_interval", None)
-            return (model.predict(X), model.predict_interval(X)) if both is None else both(X)
+            return (model.predict(X), model.predict_interval(X)) if both is None else both(X, alone=alone)
 
     @_model_has("predict_set")
     @in_turn

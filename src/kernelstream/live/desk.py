@@ -175,10 +175,10 @@ class Desk:
 
     def _answer(self, learner: DurableLearner, batch: list[Asked], most: int) -> list[tuple[Asked, bytes | Exception]]:
         """Answer the next rows of some requests; returns those that are answered, or failed."""
-        groups: dict[int, list[Asked]] = {}
+        groups: dict[tuple[int, bool], list[Asked]] = {}
         for asked in batch:
             asked.view = asked.view or learner.next_view()
-            groups.setdefault(id(asked.view), []).append(asked)
+            groups.setdefault((id(asked.view), len(asked.request.rows) == 1), []).append(asked)
         if len(groups) > 1:
             return [found for group in groups.values() for found in self._answer(learner, group, most)]
         try:
@@ -192,8 +192,12 @@ class Desk:
         return [(asked, self._finished(learner, asked)) for asked in batch if asked.at == len(asked.request.rows)]
 
     def _together(self, batch: list[Asked], most: int) -> None:
-        """Answer the next rows of some requests by one call of the model; only one alone may have more of them."""
+        """Answer the next rows of some requests by one call of the model; only one alone may have more of them.
+
+        All of them have one row, or none of them has: what is answered does not depend on what else is asked.
+        """
         view: Any = batch[0].view  # and that of the others
+        alone = len(batch[0].request.rows) == 1
         tables = [asked.request.rows[asked.at : asked.at + most] for asked in batch]
         for asked in batch:
             if asked.request.ids is not None:
@@ -202,7 +206,7 @@ class Desk:
         strange = check_names(rows, view.model, view.columns, self.opened)
         X = as_rows(rows, view.model, view.columns)
         gaps = gaps_of(X, view.model)
-        answer = {name: _listed(part) for name, part in predictions(view, X, gaps).items()} if rows else {}
+        answer = {name: _listed(part) for name, part in predictions(view, X, gaps, alone).items()} if rows else {}
         gaps.strange, start = strange, 0
         for asked, table in zip(batch, tables):
             stop = start + len(table)

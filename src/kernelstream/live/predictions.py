@@ -15,7 +15,7 @@ HALF_OF_ALL = np.sqrt(40.0 / 9.0)  # deviations on either side of the mean that 
 USUAL_GAPS = 0.5  # of the learned rows had no value in a column: a gap there is nothing special
 
 
-def predictions(view: View, X: Any, gaps: Gaps) -> dict[str, Any]:
+def predictions(view: View, X: Any, gaps: Gaps, alone: bool = False) -> dict[str, Any]:
     """Predictions for rows, and what else the model says about them: arrays or lists, each with an item per row.
 
     Parameters
@@ -25,16 +25,18 @@ def predictions(view: View, X: Any, gaps: Gaps) -> dict[str, Any]:
         What :func:`.rows.as_rows` made of the rows.
     gaps : Gaps
         Their cells without a value.
+    alone : bool
+        Whether each row was asked about by itself: for some models it then is the next one of a stream.
     """
     model, answer = view.model, {}
     try:
         if "predict_proba" in view.extras:
             both = getattr(model, "_labels_and_proba", None)
-            found = both(X) if both is not None else (model.predict(X), np.asarray(model.predict_proba(X)))
+            found = both(X, alone=alone) if both else (model.predict(X), np.asarray(model.predict_proba(X)))
             answer = dict(zip(("predictions", "probabilities"), found))
         elif "predict_interval" in view.extras:
             both = getattr(model, "_predict_with_interval", None)
-            said, bounds = both(X) if both is not None else (model.predict(X), model.predict_interval(X))
+            said, bounds = both(X, alone=alone) if both else (model.predict(X), model.predict_interval(X))
             answer = {"predictions": said, "intervals": widened(np.column_stack(bounds), model, gaps)}
         else:
             answer = {"predictions": model.predict(X)}

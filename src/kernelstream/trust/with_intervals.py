@@ -107,12 +107,13 @@ class WithIntervals(Wrapper):
 
     @in_turn
     def _predict_with_interval(
-        self, X: Any, coverage: float | None = None
+        self, X: Any, coverage: float | None = None, alone: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """The answers of ``predict`` and ``predict_interval``, of one prediction."""
+        """The answers of ``predict`` and ``predict_interval``, of one prediction; or of one for each row."""
         if coverage is not None:
             check_coverage(coverage)
-        said = self._fitted().predict(X)
+        model = self._fitted()
+        said = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))]) if alone else model.predict(X)
         return said, self.tracker_.interval(said, coverage)
 
     def __sklearn_tags__(self) -> Any:

@@ -441,8 +441,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._learner.reset(state)
 
     # ---------------------------------------------------------------- scoring
-    def _scores(self, X: Any) -> np.ndarray:
-        """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is."""
+    def _scores(self, X: Any, alone: bool = False) -> np.ndarray:
+        """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is.
+
+        ``alone``: each row is scored as if it was the only one asked about, where that is not the same.
+        """
         state = self.__dict__.get("_state")
         if state is None:
             raise NotFittedError(
@@ -455,17 +458,19 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             X = self._check_X(X, reset=False)
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
-        scores = self._score_in_cuts(state, X)
+        scores = self._score_in_cuts(state, X, alone or X.shape[0] == 1)
         if not self._ops.all_finite(scores):
             raise ValueError(SCORING)
         return scores
 
-    def _score_in_cuts(self, state: State, X: Rows) -> np.ndarray:
+    def _score_in_cuts(self, state: State, X: Rows, alone: bool) -> np.ndarray:
         """Scores of rows in the units of the user; sparse ones that are made dense, some at a time."""
-        if self._few_at_once and X.shape[0] == 1 and not state["warm_rows"]:
-            found = self._learner.score_one(state, X)
+        if self._few_at_once:
+            found = None if state["warm_rows"] else self._learner.score_few(state, X, alone)
             if found is not None:
                 return found
+            if alone and X.shape[0] > 1:
+                return np.concatenate([self._score_in_cuts(state, X[i : i + 1], True) for i in range(X.shape[0])])
         if not scales_columns(state):
             return self._learner.score(state, X)
         if not sp.issparse(X):

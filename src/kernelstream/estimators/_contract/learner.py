@@ -158,8 +158,8 @@ class Learner:
         """Learn a few rows in the units of the user, in one step of compiled code; None where there is no such way."""
         return None
 
-    def score_one(self, state: State, X: Rows) -> np.ndarray | None:
-        """Scores of one row in the units of the user, likewise."""
+    def score_few(self, state: State, X: Rows, alone: bool) -> np.ndarray | None:
+        """Scores of a few rows in the units of the user, likewise; ``alone`` as in :meth:`StreamEstimator._scores`."""
         return None
 
     def row_learner(self, state: State) -> Any:

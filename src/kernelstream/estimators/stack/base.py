@@ -255,8 +255,8 @@ class Stack(Composite):
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
         return few_rows.learn(self, state, X, y)
 
-    def score_one(self, state: State, X: Rows) -> np.ndarray | None:
-        return few_rows.score(self, state, X)
+    def score_few(self, state: State, X: Rows, alone: bool) -> np.ndarray | None:
+        return few_rows.score(self, state, X, alone)
 
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
@@ -372,8 +372,16 @@ class Stack(Composite):
             scores += level.shift(self, state)
         return batch.blended(self.est, state, X, scores, state["t"]) if batch.present(state) else scores
 
+    def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], float]) -> float:
+        """What follows from the state and a key and takes long to find: it is kept until a row is learned."""
+        cache, key = self.est._cache, (state["t"], key)
+        found = cache.get(name)
+        if found is None or found[0] != key:
+            found = cache[name] = (key, find())
+        return float(found[1])
+
     def members_score(self, state: State, X: np.ndarray, recent: bool) -> np.ndarray:
-        """Scores of the members' combination for rows as they see them; ``recent`` says what the first one follows."""
+        """Scores of the members' combination for rows as they see them; with ``recent``, each is the next one."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self.examples())
         for rows in threads.cuts(X.shape[0], ROWS):

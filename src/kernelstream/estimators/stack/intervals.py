@@ -5,6 +5,7 @@ Of numbers the error is the distance to the truth, of labels what was left to th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,6 +95,11 @@ def table_half_width(est: StackShell, o: int, coverage: float) -> float:
     times are off is seen at the rows kept, of about the last thousand: the m errors that the model makes there now,
     of which the :math:`\lceil (m + 1) c \rceil`-th is the half-width (split conformal: Papadopoulos et al. 2002).
     """
+    find = functools.partial(_table_half_width, est, o, coverage)
+    return est._learner.until_next_row(f"width {o}", est._state, coverage, find)
+
+
+def _table_half_width(est: StackShell, o: int, coverage: float) -> float:
     state, next_row = est._state, half_width(est, o, coverage)
     kept = state.get("reasons", {})
     m = min(state["t"], len(kept.get("y", ())))

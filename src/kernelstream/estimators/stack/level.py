@@ -40,12 +40,8 @@ LEAST = 2.0  # n v: with less, the rows that were kept do not know the level
 
 
 def shift(stack: Stack, state: State) -> float:
-    """What is added to the scores of a table; it follows from the state alone, and is kept until the next row."""
-    cache = stack.est._cache
-    found = cache.get("level")
-    if found is None or found[0] != state["t"]:
-        found = cache["level"] = (state["t"], _shift(stack, state))
-    return found[1]
+    """What is added to the scores of a table; it follows from the state alone."""
+    return stack.until_next_row("level", state, None, lambda: _shift(stack, state))
 
 
 def _shift(stack: Stack, state: State) -> float:

@@ -325,11 +325,13 @@ class KernelRegressor(StreamRegressor):
         return self._predict_with_interval(X, coverage)[1]
 
     @in_turn
-    def _predict_with_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """The answers of ``predict`` and ``predict_interval``, from the same scores."""
+    def _predict_with_interval(
+        self, X: Any, coverage: float = 0.9, alone: bool = False
+    ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
+        """The answers of ``predict`` and ``predict_interval``, from the same scores (:meth:`_scores`)."""
         coverage = check_coverage(coverage)
-        scores = self._scores(X)
-        width = half_width if len(scores) == 1 else table_half_width
+        scores = self._scores(X, alone)
+        width = half_width if alone or len(scores) == 1 else table_half_width
         half = np.array([width(self, o, coverage) for o in range(scores.shape[1])])
         return self._public(scores), (self._public(scores - half), self._public(scores + half))
 

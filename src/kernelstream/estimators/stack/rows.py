@@ -15,7 +15,7 @@ from ...core.arrays import SQUASH
 from ...state.nested import State, parts
 from ...trust.intervals import STEPS
 from .._contract.state import scaled_rows
-from . import batch, intervals, watch
+from . import batch, intervals, level, watch
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -33,12 +33,14 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     return _answer(stack, state, lambda bound: bound.learn(X, y, bool(stack.est.recent)))
 
 
-def score(stack: Stack, state: State, X: Any) -> np.ndarray | None:
-    """Scores (1, outputs) of a row; one that is asked alone is the next of the stream."""
-    if batch.alone(state):
+def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
+    """Scores (n, outputs) of rows; each of those that are asked alone is the next of the stream."""
+    if batch.alone(state) or not (alone or X.shape[0] <= AT_ONCE):
         return None
-    recent = bool(stack.est.recent) and bool(state["recent_on"])
-    scores = _answer(stack, state, lambda bound: bound.score(X, recent))
+    streams = bool(stack.est.recent) and bool(state["recent_on"])
+    scores = _answer(stack, state, lambda bound: bound.score(X, streams and alone))
+    if scores is not None and streams and not (alone or stack.regression):
+        scores += level.shift(stack, state)
     if scores is None or not batch.present(state):
         return scores
     return batch.blended(stack.est, state, stack.est._ops.squashed(scaled_rows(X, state)), scores, state["t"])

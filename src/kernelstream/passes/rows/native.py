@@ -69,8 +69,8 @@ class RowStack:
         return self._answer(self._whole.learn(X, y, recent, scores), scores)
 
     def score(self, X: np.ndarray, recent: bool) -> np.ndarray | None:
-        """Scores (1, C) of a row, or None as above."""
-        scores = np.empty((1, self.outputs))
+        """Scores (n, C) of rows, each as if it was the only one, or None as above."""
+        scores = np.empty((len(X), self.outputs))
         return self._answer(self._whole.score(X, recent, scores), scores)
 
     def _answer(self, answer: int, scores: np.ndarray) -> np.ndarray | None:

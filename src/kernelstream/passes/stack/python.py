@@ -112,8 +112,7 @@ def stack_pass(
     ----------
     F : (N, n, C)
     y : (n,) or None
-        Targets, ±1 for two classes, or codes of more; None learns nothing, and uses the second level in the first row
-        only: what comes before the others is not known.
+        Targets, ±1 for two classes, or codes of more; None learns nothing: each row is forecast as the next one.
     weight : (n,) or None
     state : dict
         Entries of :func:`start_stack`; changed in place.
@@ -130,8 +129,7 @@ def stack_pass(
     for t, row in enumerate(rows):
         importance = 0.0 if y is None else 1.0 if weight is None else float(weight[t])
         target = 0.0 if y is None else float(y[t])
-        use = recent and (y is not None or t == 0)
-        scores[t] = one(row, target, importance, state, use)
+        scores[t] = one(row, target, importance, state, recent)
         if notes is not None and importance > 0:
             counted += 1
             if counted % notes[1] == 0:
