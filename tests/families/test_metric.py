@@ -127,13 +127,14 @@ def test_a_weight_is_so_many_rows():
 
 
 @pytest.mark.parametrize("name", ["native", TORCH])
-def test_gradients_are_those_of_differences(name):
+@pytest.mark.parametrize("outputs", [2, 5])  # fewer than there are columns, and more
+def test_gradients_are_those_of_differences(outputs, name):
     """G and g of a function of given coefficients, by central differences of the naive sums."""
     rows = X[:40, :3] / [1.0, 10.0, 0.1] - [0.0, 5.0, 0.0]
     ranks = np.random.default_rng(2).normal(size=(40, 3))
     R = np.array([[0.5, 0.1, 0.0], [0.1, 0.3, 0.0], [0.0, 0.0, 0.2]])
     scales = np.array([0.5, 0.3, 0.2])
-    alpha = np.random.default_rng(1).normal(size=(40, 2))
+    alpha = np.random.default_rng(1).normal(size=(40, outputs))
 
     G, g, h = np.zeros((3, 3)), np.zeros(3), 1e-4
     for i in range(40):

@@ -185,9 +185,14 @@ class Trials:
         r = np.sqrt(squared_distances(at, Z, precision=0))
         P = np.where(r > NEAR, np.exp(-r) / np.maximum(r, NEAR), 0.0).astype(np.float32)
         G = np.zeros((d, d))
-        for column in alpha.T:
-            Q = P * column
-            slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
+        if d < alpha.shape[1]:  # by columns; of fewer outputs, by outputs
+            held = P @ alpha
+            by_column = [at[:, j, None] * held - P @ (alpha * Z[:, j, None]) for j in range(d)]
+            all_slopes: Any = np.stack(by_column, axis=2).swapaxes(0, 1)  # (C, some, d)
+        else:
+            all_slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z for Q in (P * column for column in alpha.T))
+        for slopes in all_slopes:
+            slopes = slopes.astype(np.float64)
             slopes = slopes * R if R.ndim == 1 else slopes @ R
             G += (slopes * a[:, None]).T @ slopes
         few = compared(n, d, some)
