@@ -134,8 +134,8 @@ def learn_by(
     label : str, default="string"
         With ``messages``, the type of labels; otherwise it is that of the target.
     ttl : float, optional
-        Seconds after which the learner of a key without rows is forgotten. Spark then looks at the clock in batches without
-        rows, so that a query with ``trigger(availableNow=True)`` does not end by itself.
+        Seconds after which the learner of a key without rows is forgotten. Spark then looks at the clock in batches
+        without rows, so that a query with ``trigger(availableNow=True)`` does not end by itself.
 
     Returns
     -------
