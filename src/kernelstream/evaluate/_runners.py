@@ -85,23 +85,33 @@ class StreamRunner(Runner):
     link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        predicted, table = self.forecast_then_learn(X, y)
+        return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
+
+    def forecast_then_learn(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Predicted (n,) and, of a classifier where wanted, probabilities (n, classes), before each row was learned."""
         self._note_link()
-        scores = self._timed(self.est.learn, X, y, **self._declaration())
-        return self._read(scores, y)
+        return self._read(self._timed(self.est.learn, X, y, **self._declaration()))
+
+    @property
+    def _learner(self) -> Any:
+        """The estimator, behind an encoder of columns."""
+        return self.est.__dict__.get("model_", self.est) if hasattr(self.est, "columns_") else self.est
 
     def _note_link(self) -> None:
         if self.probability and self._linked():
-            state = self.est.__dict__.get("_state") or {}
+            state = self._learner.__dict__.get("_state") or {}
             self.link = np.array(state["link"]) if "link" in state else None
 
     def _linked(self) -> bool:
-        return hasattr(self.est, "_needs_link") and self.est._needs_link()
+        return hasattr(self._learner, "_needs_link") and self._learner._needs_link()
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         score = self.est.decision_function if self.task == "classification" else self.est.predict
         self._note_link()
         try:
-            return self._read(self._timed(score, X), y)
+            predicted, table = self._read(self._timed(score, X))
+            return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
         except (NotFittedError, AttributeError):
             if self.has_learned:
                 raise
@@ -116,21 +126,21 @@ class StreamRunner(Runner):
     def learn(self, X: Any, y: np.ndarray) -> None:
         self._timed(self.est.learn, X, y, **self._declaration())
 
-    def _read(self, scores: np.ndarray, y: np.ndarray) -> Answer:
+    def _read(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         if self.task == "regression":
             return scores, None
-        classes = self.est.classes_
+        classes, n = self.est.classes_, len(scores)
         if len(classes) == 1:
-            return np.full(len(y), classes[0]), np.ones(len(y)) if self.probability else None
-        return labels_of(scores, classes), self._truth(scores, y, classes) if self.probability else None
+            return np.full(n, classes[0]), np.ones((n, 1)) if self.probability else None
+        return labels_of(scores, classes), self._table(scores) if self.probability else None
 
-    def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    def _table(self, scores: np.ndarray) -> np.ndarray:
         if self._linked():
-            return of_true_class(self.est._by_link(self.link, scores), classes, y)
+            return self._learner._by_link(self.link, scores)
         table = probabilities_of(self.est, scores)
         if table is None:
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
-        return of_true_class(table, classes, y)
+        return table
 
 
 class BatchRunner(Runner):
