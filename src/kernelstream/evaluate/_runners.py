@@ -89,13 +89,18 @@ class StreamRunner(Runner):
         scores = self._timed(self.est.learn, X, y, **self._declaration())
         return self._read(scores, y)
 
+    @property
+    def model(self) -> Any:
+        """The estimator that learns, behind an encoder of columns too."""
+        return getattr(self.est, "model_", self.est)
+
     def _note_link(self) -> None:
         if self.probability and self._linked():
-            state = self.est.__dict__.get("_state") or {}
+            state = self.model.__dict__.get("_state") or {}
             self.link = np.array(state["link"]) if "link" in state else None
 
     def _linked(self) -> bool:
-        return hasattr(self.est, "_needs_link") and self.est._needs_link()
+        return hasattr(self.model, "_needs_link") and self.model._needs_link()
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         score = self.est.decision_function if self.task == "classification" else self.est.predict
@@ -126,8 +131,8 @@ class StreamRunner(Runner):
 
     def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         if self._linked():
-            return of_true_class(self.est._by_link(self.link, scores), classes, y)
-        table = probabilities_of(self.est, scores)
+            return of_true_class(self.model._by_link(self.link, scores), classes, y)
+        table = probabilities_of(self.model, scores)
         if table is None:
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
         return of_true_class(table, classes, y)
