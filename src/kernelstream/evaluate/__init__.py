@@ -12,7 +12,7 @@
 from ._metrics import METRICS, Metric
 from ._prequential import prequential
 from ._regret import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
-from ._result import Curve, Result, model_bytes
+from ._result import Curve, Result, model_bytes, model_size
 
 __all__ = [
     "METRICS",
@@ -23,6 +23,7 @@ __all__ = [
     "effective_dimension",
     "greedy_adversary",
     "model_bytes",
+    "model_size",
     "prequential",
     "regret",
     "regret_bound",

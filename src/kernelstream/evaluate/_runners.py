@@ -137,7 +137,7 @@ class StreamRunner(Runner):
     def _table(self, scores: np.ndarray) -> np.ndarray:
         if self._linked():
             return self._learner._by_link(self.link, scores)
-        table = probabilities_of(self.est, scores)
+        table = probabilities_of(self._learner, scores)
         if table is None:
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
         return table
