@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,7 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
     def work(frames: Iterator[Any]) -> Iterator[Any]:
         for frame in frames:
             for i, value in zip(frame["i"].tolist(), frame["value"].tolist()):
-                yield _found(i, lambda value=value: function(_opened(value)))
+                yield _found(i, partial(_applied, function, value))
 
     return found.mapInPandas(work, FOUND)
 
@@ -164,6 +165,10 @@ def _found(i: int, work: Callable[[], Any]) -> Any:
     except ValueError as error:
         value = error
     return need("pandas").DataFrame({"i": np.array([i], np.int32), "value": [pickle.dumps(value)]})
+
+
+def _applied(function: Callable[[Any], Any], value: Any) -> Any:
+    return function(_opened(value))
 
 
 def _opened(value: Any) -> Any:

@@ -113,13 +113,71 @@ class Tried:
         return replace(self, metric=replace(self.metric, **changes))
 
 
-class Trials:
-    """Rows to learn from, with targets Y (n, C) and weights a (n,)."""
+class Systems:
+    """Rows to learn from, with targets Y (n, C) and weights a (n,), and the systems of their kernels."""
 
     side_by_side = True  # whether a thread can solve one system and another thread another
 
-    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, clock: Clock):
-        self.ops, self.X, self.Y, self.a, self.clock = ops, X, Y, a, clock
+    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
+        self.ops, self.X, self.Y, self.a = ops, X, Y, a
+        n, d = X[0].shape
+        self.judged, self.some, self.near = min(JUDGED, n), min(SLOPES, n), NEAR
+        self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
+
+    def diagonal(self, lam: float) -> np.ndarray:
+        """That of the matrix of the system, (n,)."""
+        return 1 + lam * np.minimum(1 / self.a, FAR)
+
+    def table(self, metric: Metric) -> Any:
+        """Kernel values (n, n)."""
+        Z = metric.rows(self.X)
+        return table(Z, Z, metric.share, self.ops)
+
+    def solved(self, K: Any, lam: float) -> tuple[float, Any]:
+        """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
+        A = K.copy()
+        if not factorise(A, self.diagonal(lam)):
+            return np.inf, None
+        alpha = divided_by(A, self.Y)
+        left = alpha[-self.judged :] / inverse_diagonal(A, self.judged)[:, None]
+        errors = np.square(left).sum(axis=1, dtype=np.float64)
+        return float(np.average(errors, weights=self.a[-self.judged :])), alpha
+
+    def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
+
+        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \quad z = R x
+
+        of the first kind, with R = M^{1/2} / L; of the second, signs of :math:`u_j - u_{ij}` stand for the direction.
+        """
+        (Z, W), R = metric.rows(self.X), metric.root
+        n, d = Z.shape
+        at, a = Z[: self.some], self.a[: self.some]
+        r = np.sqrt(squared_distances(at, Z, precision=0))
+        P = np.where(r > self.near, np.exp(-r) / np.maximum(r, self.near), 0.0).astype(np.float32)
+        G = np.zeros((d, d))
+        if d < alpha.shape[1]:  # by columns; of fewer outputs, by outputs
+            held = P @ alpha
+            by_column = [at[:, j, None] * held - P @ (alpha * Z[:, j, None]) for j in range(d)]
+            all_slopes: Any = np.stack(by_column, axis=2).swapaxes(0, 1)  # (C, some, d)
+        else:
+            all_slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z for Q in (P * column for column in alpha.T))
+        for slopes in all_slopes:
+            slopes = slopes.astype(np.float64)
+            slopes = slopes * R if R.ndim == 1 else slopes @ R
+            G += (slopes * a[:, None]).T @ slopes
+        few = self.few
+        K = self.ops.exponential(W[:few], self.ops.tiles(W), n, 1, 1.0)
+        along = [((K * np.sign(W[:few, j, None] - W[:, j])) @ alpha).astype(np.float64) for j in range(d)]
+        g = metric.scales**2 * np.array([self.a[:few] @ np.square(slopes).sum(axis=1) for slopes in along])
+        return G / a.sum(), g / self.a[:few].sum()
+
+
+class Trials:
+    """Systems, solved as long as there is time."""
+
+    def __init__(self, systems: Any, clock: Clock):
+        self.systems, self.clock = systems, clock
         self.kept: tuple[tuple[Any, ...], Any] = (), None
 
     def of(self, *tried: Tried) -> list[Tried]:
@@ -134,16 +192,16 @@ class Trials:
         found, begin = list(tried), time.monotonic()
 
         def work(i: int) -> None:
-            error, alpha = self.solved(self.table(tried[i].metric), tried[i].metric.lam)
+            error, alpha = self.systems.solved(self.table(tried[i].metric), tried[i].metric.lam)
             found[i] = replace(tried[i], error=error, alpha=alpha)
 
-        if len(tried) == 1 or not self.side_by_side:
+        if len(tried) == 1 or not self.systems.side_by_side:
             for i in range(len(tried)):
                 work(i)
         else:
             threads.each(work, range(len(tried)))
         if len(tried) == 1:
-            self.clock.measured(len(self.Y), time.monotonic() - begin)
+            self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
         for one in found:
             self.clock.step(f"error {one.error:.4g}")
         return found
@@ -152,59 +210,10 @@ class Trials:
         """Kernel values (n, n), those of before where the kernel is the same."""
         kernel = metric.root, metric.scales, metric.share, metric.ranks
         kept, K = self.kept
-        if not all(a is b or (np.isscalar(a) and a == b) for a, b in zip(kernel, kept, strict=False)) or K is None:
-            K = self.new_table(metric)
+        if K is None or not all(a is b or (np.isscalar(a) and a == b) for a, b in zip(kernel, kept, strict=True)):
+            K = self.systems.table(metric)
             self.kept = kernel, K
         return K
-
-    def new_table(self, metric: Metric) -> Any:
-        Z = metric.rows(self.X)
-        return table(Z, Z, metric.share, self.ops)
-
-    def solved(self, K: Any, lam: float) -> tuple[float, Any]:
-        """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
-        A = K.copy()
-        if not factorise(A, 1 + lam * np.minimum(1 / self.a, FAR)):
-            return np.inf, None
-        alpha = divided_by(A, self.Y)
-        left = alpha[-JUDGED:] / inverse_diagonal(A, JUDGED)[:, None]
-        errors = np.square(left).sum(axis=1, dtype=np.float64)
-        return float(np.average(errors, weights=self.a[-JUDGED:])), alpha
-
-    def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
-
-        .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \quad z = R x
-
-        of the first kind, with R = M^{1/2} / L; of the second, signs of :math:`u_j - u_{ij}` stand for the direction.
-        """
-        (Z, W), R = metric.rows(self.X), metric.root
-        n, d = Z.shape
-        some = min(SLOPES, n)
-        at, a = Z[:some], self.a[:some]
-        r = np.sqrt(squared_distances(at, Z, precision=0))
-        P = np.where(r > NEAR, np.exp(-r) / np.maximum(r, NEAR), 0.0).astype(np.float32)
-        G = np.zeros((d, d))
-        if d < alpha.shape[1]:  # by columns; of fewer outputs, by outputs
-            held = P @ alpha
-            by_column = [at[:, j, None] * held - P @ (alpha * Z[:, j, None]) for j in range(d)]
-            all_slopes: Any = np.stack(by_column, axis=2).swapaxes(0, 1)  # (C, some, d)
-        else:
-            all_slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z for Q in (P * column for column in alpha.T))
-        for slopes in all_slopes:
-            slopes = slopes.astype(np.float64)
-            slopes = slopes * R if R.ndim == 1 else slopes @ R
-            G += (slopes * a[:, None]).T @ slopes
-        few = compared(n, d, some)
-        K = self.ops.exponential(W[:few], self.ops.tiles(W), n, 1, 1.0)
-        along = [((K * np.sign(W[:few, j, None] - W[:, j])) @ alpha).astype(np.float64) for j in range(d)]
-        g = metric.scales**2 * np.array([self.a[:few] @ np.square(slopes).sum(axis=1) for slopes in along])
-        return G / a.sum(), g / self.a[:few].sum()
-
-
-def compared(n: int, d: int, most: int) -> int:
-    """At how many rows slopes of the second kind are taken, with n rows of d columns."""
-    return int(np.clip(SIGNS // (n * d), 50, most))
 
 
 def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
@@ -234,8 +243,9 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
     a = np.ones(n) if weight is None else weight
 
     def trials(count: int) -> Trials:
-        some, made = order[:count], getattr(ops, "metric_trials", Trials)  # an engine may have its own
-        return made(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
+        some = order[:count]
+        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
+        return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
 
     plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:
@@ -276,7 +286,7 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
     """The metric from the gradients of the function learned last; the same again where they say nothing."""
     if last.alpha is None:
         return last
-    G, g = trials.gradients(last.metric, last.alpha)
+    G, g = trials.systems.gradients(last.metric, last.alpha)
     if not (np.isfinite(G).all() and np.isfinite(g).all() and np.diag(G).max() > 0 and g.max() > 0):
         return last
     return trials.of(last.made(G=G, g=g))[0]

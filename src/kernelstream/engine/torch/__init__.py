@@ -199,12 +199,11 @@ class Ops:
 
         return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(self, host)
 
-    @property
-    def metric_trials(self) -> Any:
-        """Trials of metrics on the device."""
-        from .metric import DeviceTrials
+    def metric_systems(self, host: Any) -> Any:
+        """Systems of metrics on the device."""
+        from .metric import DeviceSystems
 
-        return DeviceTrials
+        return DeviceSystems(self, host)
 
     def metric_matrix(self, rows: Any, share: float, more: np.ndarray) -> Any:
         """Gram matrix of all rows in a metric, with so much added to its diagonal."""
