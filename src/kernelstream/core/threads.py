@@ -67,7 +67,7 @@ def one_blas_thread() -> Iterator[None]:
 
 AHEAD = 2  # items that may be made beyond the one that is consumed; a caller that keeps buffers needs one more
 BUFFERS = AHEAD + 1
-FEW = 4  # with fewer items a second thread is not worth starting
+WORTH_A_THREAD = 4  # with fewer items a second thread is not worth starting
 WORTH = 1.5e8  # products in a call, some milliseconds, from which a second thread gains more than handing over costs
 
 
@@ -77,7 +77,7 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
     Where that thread is behind, the consumer makes some too instead of waiting. At most :data:`BUFFERS` results of work
     in one thread are alive at the same time, those of consecutive items.
     """
-    if len(items) < FEW or getattr(_inside, "each", False):
+    if len(items) < WORTH_A_THREAD or getattr(_inside, "each", False):
         for item in items:
             yield item, work(item)
         return

@@ -24,7 +24,7 @@ from ._client import call_each, compute, is_spark, need, release, slots, spread
 BLOCK_ROWS = 1024
 ARITY = 8  # of the tree of sums of a round
 TRIES = 3  # to send what a round needs
-LARGE = 1 << 20  # bytes of it
+LARGE_BYTES = 1 << 20  # of an argument
 CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
 
 
@@ -185,7 +185,7 @@ class Kept:
         """The sum of ``work(part, argument, *more)`` over all parts."""
         delayed = need("dask").delayed
         for attempt in range(TRIES):
-            large = argument.nbytes > LARGE  # goes to the workers directly instead of through the scheduler
+            large = argument.nbytes > LARGE_BYTES  # goes to the workers directly instead of through the scheduler
             sent: Any = self.client.scatter(argument, broadcast=True, hash=False) if large else argument
             try:
                 if len(self.parts) <= ARITY:  # the client adds so few by itself: no graph, less waiting

@@ -33,7 +33,7 @@ from ._described import described
 EXACT, EXACT_ON_GPU = 20_000, 65_000  # rows up to which one system has all of them;
 LEAF = 10_000  # of more rows, at most so many
 WIDE = 2000  # columns up to which sparse rows are made dense
-FEW = 64  # rows that one thread scores at once
+ROWS_A_THREAD = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
 LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
 MOST_LEFT = 2000  # and how many at most
@@ -163,14 +163,14 @@ class LearnedMetric(Learner):
             return first + second
 
         n = len(rows[0])
-        if n <= FEW:
+        if n <= ROWS_A_THREAD:
             return sums(slice(None))
         out = np.empty((n, leaf[0][2].shape[0]))
 
         def work(part: slice) -> None:
             out[part] = sums(part)
 
-        threads.each(work, threads.cuts(n, FEW))
+        threads.each(work, threads.cuts(n, ROWS_A_THREAD))
         return out
 
     def schema(self, state: State, trained: bool) -> Schema:

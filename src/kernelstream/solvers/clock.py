@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 SEARCH = 0.5  # part of the time for all steps but the last
 SPARE = 0.8  # of the time that is left, what the last step may take by the estimate
-LEAST = 500  # rows that the last system has in any case
+LEAST_ROWS = 500  # rows that the last system has in any case
 
 
 @dataclass
@@ -43,4 +43,4 @@ class Clock:
         left = SPARE * max(self.left(), 0.0)
         if self.cubed * systems * (n / systems) ** 3 <= left:
             return n
-        return min(n, most, max(LEAST, int((left / self.cubed) ** (1 / 3))))
+        return min(n, most, max(LEAST_ROWS, int((left / self.cubed) ** (1 / 3))))

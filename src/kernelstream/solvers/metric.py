@@ -34,7 +34,7 @@ from ..kernels._rows import squared_distances
 from ..random import Stream, generator
 from .clock import Clock
 from .kernel_blocks import ELEMENTS
-from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
+from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse_diagonal
 
 FIRST, SECOND = 2500, 5000  # rows to learn from, at first and for the improvement
 JUDGED = 1000  # rows that are forecast by all others, at most
@@ -48,7 +48,7 @@ LAM, LEAST_LAM, MOST_LAM = 0.03, 1e-4, 30.0  # the penalty
 STEP = 3.0  # factor by which lengths and penalty go up and down
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
-NEAR = 1e-10  # distance below which a kernel function has no gradient
+LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
 BROAD = 1000  # columns up to which the part off the diagonal is tried
 
 Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1 and their ranks, (n, d) each; or what kernels compare
@@ -121,12 +121,12 @@ class Systems:
     def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
         self.ops, self.X, self.Y, self.a = ops, X, Y, a
         n, d = X[0].shape
-        self.judged, self.some, self.near = min(JUDGED, n), min(SLOPES, n), NEAR
+        self.judged, self.some, self.near = min(JUDGED, n), min(SLOPES, n), LEAST_DISTANCE
         self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
 
     def diagonal(self, lam: float) -> np.ndarray:
         """That of the matrix of the system, (n,)."""
-        return 1 + lam * np.minimum(1 / self.a, FAR)
+        return 1 + lam * np.minimum(1 / self.a, LARGEST_INVERSE_WEIGHT)
 
     def table(self, metric: Metric) -> Any:
         """Kernel values (n, n)."""
