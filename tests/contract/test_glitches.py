@@ -1,4 +1,4 @@
-"""Single numbers far from all others, in a target or in a cell, must not matter: what is learned is what would be without them."""
+"""Single numbers far from all others, in a target or a cell, must not matter: what is learned is as without them."""
 
 import math
 import warnings
