@@ -12,7 +12,7 @@ import pytest
 
 import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, WindowRegressor, engine
-from kernelstream.estimators.stack import rows
+from kernelstream.estimators.stack import intervals, rows
 from kernelstream.random import Stream, uniforms
 
 pytestmark = pytest.mark.skipif(not engine.has_native(), reason="the compiled core is not installed")
@@ -112,6 +112,43 @@ def test_single_answers_are_those_of_the_long_way(monkeypatch, long_way):
         long_way()
         np.testing.assert_allclose(quick, [ask(X[i : i + 1]) for i in range(400, 410)], rtol=1e-9)
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_tables_of_few_rows_and_rows_asked_alone(task, monkeypatch, long_way):
+    """A table of few rows is that of the long way; rows that are asked alone are answered so, to the bit, together."""
+    model = taught(task, 1200, 1)  # from 1,000 rows on tables are shifted to the level of the labels
+    asked = X[1300:1340]
+    one_by_one = np.concatenate([model._scores(asked[i : i + 1]) for i in range(40)])
+    np.testing.assert_array_equal(model._scores(asked, alone=True), one_by_one)
+    few = [model._scores(asked[:n]) for n in (2, 7, rows.AT_ONCE)]
+    assert uses_the_short_path(model)
+    long_way()
+    for found in few:
+        np.testing.assert_allclose(found, model._scores(asked[: len(found)]), rtol=1e-9, atol=1e-12)
+        assert np.abs(found - one_by_one[: len(found)]).max() > 1e-6  # of a table it is not known what came before
+    np.testing.assert_allclose(model._scores(asked[:5], alone=True), one_by_one[:5], rtol=1e-9)
+
+
+def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
+    model, y = taught("numbers", 1200, 1), TASKS["numbers"][1]
+    found, seek = [], intervals._table_half_width
+    monkeypatch.setattr(intervals, "_table_half_width", lambda *args: found.append(args[2]) or seek(*args))
+    fresh = copy.deepcopy(model)
+
+    def width(model, coverage):
+        low, high = model.predict_interval(X[1300:1305], coverage)
+        return (high - low)[0]
+
+    assert width(model, 0.9) == width(model, 0.9) == width(fresh, 0.9) < width(model, 0.99)
+    assert found == [0.9, 0.9, 0.99]
+    model.learn(X[1200:1201], y[1200:1201] + 100.0)
+    again = width(model, 0.9)
+    fresh.learn(X[1200:1201], y[1200:1201] + 100.0)
+    assert found[3:] == [0.9] and again == width(fresh, 0.9) and again != width(model, 0.8)
+    _, (low, high) = model._predict_with_interval(X[1300:1305], alone=True)
+    alone = [model.predict_interval(X[i : i + 1]) for i in range(1300, 1305)]
+    np.testing.assert_array_equal(np.stack([low, high]), np.concatenate(alone, axis=1))
 
 
 @pytest.mark.parametrize("task, member", [(("two", "numbers")[member % 2], member) for member in range(8)])

@@ -1,15 +1,22 @@
 """Kills a durable learner again and again, and lets another process go on.
 
-Arguments: a folder and either kills and a seed, for kills at any time while it learns; or "steps" and a number of
-calls, for a kill at each single operation on a file, from its creation through snapshots, new log files, a challenger,
-its promotion and the way back to its end, and a second kill while it recovers from each of these; it prints how many
-kills there were in which phase.
+Arguments: a folder and what to do in it, one after the other:
+
+- ``random,KILLS,SEED``: kills at any time while it learns;
+- ``steps,CALLS,FIRST,EVERY``: kills at one operation on files in so many, from its creation through snapshots, new log
+  files, a challenger, its promotion and the way back to its end, each with a second kill while it recovers;
+- ``http,CALLS,FIRST,EVERY``: the same of a server that is asked for all that over HTTP. After each kill another server
+  starts, and the client repeats what was not answered.
+
+It prints how many kills there were of which kind.
 No row that was acknowledged may be missing, none may be learned twice, and in the end the model must equal, bit for
 bit, one that learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own: it forks before
 any thread has been started.
 """
 
+import http.client
 import io
+import json
 import os
 import random
 import select
@@ -56,7 +63,8 @@ def child(folder, which, out):
         os.write(out, struct.pack("<q", answer.total))
 
 
-def main(folder, kills, seed):
+def at_random(folder, kills, seed):
+    """Kills at any time while rows are learned."""
     from kernelstream import model_io
     from kernelstream.live import DurableLearner
 
@@ -82,9 +90,9 @@ def main(folder, kills, seed):
         assert learner.champion.scores.rows == learner.total
         learner.close()
         assert not [name for name in os.listdir(home) if name.endswith(".tmp")]
-        print(which, learner.total, flush=True)
+        assert learner.total > 20
         which += 1
-    print("kills", killed)
+    show("random", {"learning": killed})
 
 
 def until_killed(home, which, acknowledged, rng):
@@ -226,17 +234,15 @@ def states_of(learned):
     return states
 
 
-def at_each_step(folder, learned):
-    """A kill at every operation on a file; with a second one, at another operation, while the folder is recovered."""
+def at_steps(folder, learned, first, every):
+    """A kill at operations on files; with a second one, at another operation, while the folder is recovered."""
     from kernelstream import model_io
     from kernelstream.live import DurableLearner
 
     for kind in range(2):
         make(kind).learn(*next(calls(0))[1:])
     states, table = states_of(learned), dict.fromkeys((*PHASES, "recovery"), 0)
-    steps = 0
-    while True:
-        steps += 1
+    for steps in range(first, 10**9, every):
         home = os.path.join(folder, str(steps))
         end, words = lived(lambda out, home=home, steps=steps: short_life(home, learned, steps, out))
         told = struct.unpack(f"<{len(words) // 8}q", words)
@@ -257,9 +263,12 @@ def at_each_step(folder, learned):
                 assert found == states[learner.version, learner.total], f"{about}: another model"
         if end == 0:
             break
+    show("steps", table)
+
+
+def show(job, table):
     for phase, kills in table.items():
-        print(f"{phase:10} {kills:5} kills", flush=True)
-    print("steps", steps - 1)
+        print(f"{job:6} {phase:10} {kills:5}", flush=True)
 
 
 def recover(home, steps):
@@ -287,8 +296,144 @@ def lived(task):
     return end, words
 
 
+# -------------------------------------------------------------------- over HTTP
+TOKEN = "a-token-for-all"
+PLACES = {"create": "creation", "roll": "rotation", "_snapshot": "snapshot", "_write_snapshot": "snapshot"}
+
+
+def place():
+    """Where this process is, when that is not what was asked of it last."""
+    frame, names = sys._getframe(), []
+    while frame is not None:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return next((phase for name, phase in PLACES.items() if name in names), "")
+
+
+def serve(folder, steps, out, real=os.write):
+    """A server that writes its port, and dies at a step; where, it writes before."""
+    from kernelstream.live import Store, log
+    from kernelstream.live.serve import Server
+
+    def kill(pid, number, really=os.kill):
+        real(out, place().encode())
+        really(pid, number)
+
+    log.FILE_BYTES, os.kill = 100, kill
+    token_file = os.path.join(folder, "tokens")
+    store = Store(os.path.join(folder, "store"), snapshot_rows=6)
+    server = Server(store, port=0, token_file=token_file)
+    count_down(steps)
+    server.run(lambda: real(out, b"%6d" % server.port))
+
+
+class Asked:
+    """A server in a process of its own, and a client of it."""
+
+    def __init__(self, folder, steps):
+        self.source, sink = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(self.source)
+                serve(folder, steps, sink)
+                os._exit(0)
+            finally:
+                os._exit(99)
+        os.close(sink)
+        self.port = int(os.read(self.source, 6))
+
+    def ask(self, method, path, content=None):
+        """The answer; OSError or HTTPException where the server has died."""
+        kind = "application/octet-stream" if isinstance(content, bytes) else "application/json"
+        body = content if isinstance(content, bytes) else json.dumps(content or {})
+        headers = {"Content-Type": kind, "Authorization": f"Bearer {TOKEN}"}
+        connection = http.client.HTTPConnection("localhost", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+        assert response.status < 300, (method, path, response.status, answer)
+        return answer
+
+    def end(self, stop=True):
+        """How it ended, and where it was killed."""
+        if stop:
+            os.kill(self.pid, signal.SIGTERM)
+        said = b"".join(iter(lambda: os.read(self.source, 4096), b"")).decode()
+        os.close(self.source)
+        end = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        assert end in (0, -signal.SIGKILL, -signal.SIGTERM), f"the server ended with {end}"
+        return end, said
+
+
+def ask_next(server, phase, i, given):
+    """What a life asks for next, in a way that may be repeated; what is acknowledged, as (rows, version)."""
+    from kernelstream import model_io
+
+    known = server.ask("GET", "/models")["models"]
+    about = server.ask("GET", "/models/m") if known else {"version": 0}
+    version = about["version"]
+    if phase == "creation":
+        return (0, version or server.ask("PUT", "/models/m", model_io.to_bytes(make(0)))["version"])
+    if phase == "learning":
+        first, X, y = given[i]
+        content = {"rows": X.tolist(), "y": y.tolist(), "ids": [first + k for k in range(len(y))]}
+        return server.ask("POST", "/models/m/learn", content)["total"], version
+    if phase == "challenge":
+        if about["challenger"] is None:
+            server.ask("PUT", "/models/m/challenger", model_io.to_bytes(make(1)))
+    elif version < (2 if phase == "promotion" else 3):
+        what = "promote" if phase == "promotion" else "rollback"
+        version = server.ask("POST", f"/models/m/{what}")["version"]
+    return 0, version
+
+
+def over_http(folder, learned, first, every):
+    """Servers that are killed at operations on files; the client goes on with the next one."""
+    from kernelstream import model_io
+    from kernelstream.live import DurableLearner, serve  # noqa: F401  (forked servers start quickly)
+
+    for kind in range(2):
+        make(kind).learn(*next(calls(0))[1:])
+    states, table = states_of(learned), dict.fromkeys((*PHASES[:3], "rotation", *PHASES[3:]), 0)
+    given = dict(enumerate(next_calls(learned)))
+    plan = [("creation", None), *((phase, i) for phase, i in life(learned) if phase != "snapshot")]
+    for steps in range(first, 10**9, every):
+        home = os.path.join(folder, str(steps))
+        os.mkdir(home)
+        with open(os.path.join(home, "tokens"), "w") as file:
+            file.write(TOKEN)
+        server, killed, acknowledged = Asked(home, steps), False, (0, 0)
+        for phase, i in plan:
+            try:
+                found = ask_next(server, phase, i, given)
+            except (OSError, http.client.HTTPException):
+                assert not killed, "another server died by itself"
+                end, said = server.end(stop=False)
+                assert end == -signal.SIGKILL
+                table[said or phase] += 1
+                killed, server = True, Asked(home, 0)
+                found = ask_next(server, phase, i, given)
+            assert found[1] >= acknowledged[1] and (found[0] or 10**9) > acknowledged[0], (steps, found, acknowledged)
+            acknowledged = max(found[0], acknowledged[0]), found[1]
+        end, said = server.end()
+        if end == -signal.SIGKILL:
+            table[said or "end"] += 1
+        with DurableLearner(os.path.join(home, "store", "m")) as learner:
+            about = f"step {steps}: {acknowledged}; {learner.total}, {learner.version}, {learner.problems}"
+            assert (learner.total, learner.version) == acknowledged and not learner.problems, about
+            assert model_io.to_bytes(learner.champion.model) == states[3, learner.total], f"{about}: another model"
+        if not killed and end != -signal.SIGKILL:
+            break
+    show("http", table)
+
+
 if __name__ == "__main__":
-    if sys.argv[2] == "steps":
-        at_each_step(sys.argv[1], int(sys.argv[3]))
-    else:
-        main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    for job in sys.argv[2:]:
+        name, *numbers = job.split(",")
+        where = os.path.join(sys.argv[1], name)
+        os.mkdir(where)
+        {"random": at_random, "steps": at_steps, "http": over_http}[name](where, *map(int, numbers))

@@ -18,7 +18,7 @@ pytest.importorskip("msgspec")
 import msgspec
 from live_client import Client
 
-from kernelstream import FeatureRegressor, KernelClassifier
+from kernelstream import FeatureRegressor, KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
 from kernelstream.live import desk, requests, serve
 from kernelstream.live.answers import View
@@ -120,15 +120,42 @@ def test_rows_are_scored_once(monkeypatch):
     model.learn(X, (X[:, 0] > 0).astype(int))
     view = View(model, 1, 400, None, "classification", EXTRAS)
     asked, learner = X[:20] + 0.1, SimpleNamespace(next_view=lambda: view)
-    labels, chances, sets = model.predict(asked), model.predict_proba(asked), model.predict_set(asked)
+    labels, chances, sets = (
+        np.concatenate([ask(asked[i : i + 1]) for i in range(20)])  # each request has one row
+        for ask in (model.predict, model.predict_proba, model.predict_set)
+    )
     scored, scores = [], type(model)._scores
-    monkeypatch.setattr(type(model), "_scores", lambda self, X: scored.append(len(X)) or scores(self, X))
+    monkeypatch.setattr(
+        type(model), "_scores", lambda self, X, *alone: scored.append(len(X)) or scores(self, X, *alone)
+    )
     batch = [desk.Asked(requests.Predict(rows=[row]), None) for row in asked.tolist()]
     answers = [json.loads(answer) for _, answer in desk.Desk(None)._answer(learner, batch, 64)]
     assert scored == [20]
     assert [answer["predictions"][0] for answer in answers] == labels.tolist()
     np.testing.assert_array_equal([answer["probabilities"][0] for answer in answers], chances)
     assert [answer["sets"][0] for answer in answers] == [np.flatnonzero(row).tolist() for row in sets]
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["numbers", "words"])
+def test_an_answer_does_not_depend_on_what_else_is_asked(mixed):
+    """One row is the next of the stream, whatever is answered in the same turn; a table is not."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    rows = [{"a": a, "b": b, "town": "Rome" if c > 0 else "Oslo"} for a, b, c in X.tolist()] if mixed else X.tolist()
+    model = KernelRegressor(size="small", random_state=0)
+    model.learn(rows if mixed else X, X[:, 0] + np.cumsum(X[:, 1]))
+    view = View(model, 1, 400, None, "regression", ("predict_interval",))
+    learner = SimpleNamespace(next_view=lambda: view)
+    tables = [rows[:1], rows[1:4], rows[4:5], rows[5:6], rows[6:8]]
+
+    def asked(*tables):
+        batch = [desk.Asked(requests.Predict(rows=table), None) for table in tables]
+        found = desk.Desk(None)._answer(learner, batch, 64)
+        return [json.loads(dict((id(one), answer) for one, answer in found)[id(one)]) for one in batch]
+
+    alone = [answer for table in tables for answer in asked(table)]
+    assert asked(*tables) == alone
+    told = model.predict_interval(rows[4:5] if mixed else X[4:5])
+    np.testing.assert_array_equal(np.ravel(told), alone[2]["intervals"][0])
 
 
 def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):

@@ -87,6 +87,10 @@ class Application:
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watch = StatusPage(store, self.recent)
+        self._waiting: dict[asyncio.Future[bytes], tuple[float, Any]] = {}  # predictions: since when, and the client
+        self._watches: dict[asyncio.Future[bytes], asyncio.Task[None]] = {}
+        self._look: asyncio.TimerHandle | None = None
+        self._unwatched = min(SECONDS_UNWATCHED, self.seconds)
         self._predict = msgspec.json.Decoder(Predict)
         self._learn = msgspec.json.Decoder(Learn)
         self._rollback = msgspec.json.Decoder(Rollback)
@@ -143,15 +147,16 @@ class Application:
         started = time.perf_counter()
         self._check_name(name)
         asked: Predict = await self._rows(name, scope, headers, receive, self._predict)
-        answer = await self._in_time(self.desk.ask(name, asked).future, receive)
+        answer = await self._in_time(self.desk.ask(name, asked).future, receive, started)
         self._timed("predict", started)
         return JSONContent(answer)
 
     async def _rows(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any) -> Any:
         """The rows of a body, whatever its type."""
-        reader = TABLES.get(kind_of(headers))
+        kind = kind_of(headers)
+        reader = TABLES.get(kind)
         if reader is None:
-            return await read(scope, headers, receive, decoder, self.body, self.rows)
+            return await read(scope, headers, receive, decoder, self.body, self.rows, kind)
         body, query = (
             await content(scope, headers, receive, self.body),
             parse_qs(scope["query_string"].decode("latin-1")),
@@ -160,25 +165,30 @@ class Application:
             return reader(body, decoder.type, query, self.rows)
         return await self.desk.run(reader, body, decoder.type, query, self.rows)
 
-    async def _in_time(self, future: asyncio.Future[Any], receive: Any) -> bytes:
+    async def _in_time(self, future: asyncio.Future[bytes], receive: Any, started: float) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
-        loop, watching = asyncio.get_running_loop(), set[asyncio.Task[None]]()
-        watch = loop.call_later(
-            min(SECONDS_UNWATCHED, self.seconds),
-            lambda: watching.add(loop.create_task(self._watch(future, receive))),
-        )
+        self._waiting[future] = started, receive
+        if self._look is None:  # one timer for all: one for each would take longer than a prediction
+            self._look = asyncio.get_running_loop().call_later(self._unwatched, self._watch_long_ones)
         try:
-            answer: bytes = await future
-            return answer
+            return await future
         finally:
-            watch.cancel()
-            for task in watching:
-                task.cancel()
+            del self._waiting[future]
+            if watch := self._watches.pop(future, None):
+                watch.cancel()
 
-    async def _watch(self, future: asyncio.Future[Any], receive: Any) -> None:
+    def _watch_long_ones(self) -> None:
+        loop, now, self._look = asyncio.get_running_loop(), time.perf_counter(), None
+        for future, (started, receive) in self._waiting.items():
+            if future not in self._watches and now - started >= self._unwatched:
+                self._watches[future] = loop.create_task(self._watch(future, receive, started + self.seconds - now))
+        if self._waiting:
+            self._look = loop.call_later(self._unwatched, self._watch_long_ones)
+
+    async def _watch(self, future: asyncio.Future[bytes], receive: Any, seconds: float) -> None:
         """End the wait for an answer when there is nobody to get it, or time is over."""
         try:
-            async with asyncio.timeout(max(0.0, self.seconds - SECONDS_UNWATCHED)):
+            async with asyncio.timeout(max(0.0, seconds)):
                 while (await receive())["type"] != "http.disconnect":
                     pass
             error: Exception = ClientDisconnect()
@@ -343,7 +353,8 @@ class Application:
         return json_response(document(__version__))
 
     async def _body(self, request: Request, decoder: Any) -> Any:
-        return await read(request.scope, dict(request.scope["headers"]), request.receive, decoder, self.body, self.rows)
+        headers = dict(request.scope["headers"])
+        return await read(request.scope, headers, request.receive, decoder, self.body, self.rows, kind_of(headers))
 
     async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
         """The result of a call with the learner that the path names, in another thread."""

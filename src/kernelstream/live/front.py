@@ -11,6 +11,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from .logs import REQUEST
@@ -125,7 +126,8 @@ class Front:
         await response(scope, receive, send)
 
     def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:
-        if sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope["raw_path"]) > MAX_HEAD_BYTES:
+        size = sum(map(len, chain.from_iterable(scope["headers"])))
+        if size + len(scope["raw_path"]) > MAX_HEAD_BYTES:
             raise Problem(431, f"path and headers have at most {MAX_HEAD_BYTES:,} bytes", {"Connection": "close"})
         host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)
         name = host[0].strip("[]") if len(host) == 1 or host[1].isdigit() else ":".join(host).strip("[]")

@@ -18,7 +18,7 @@ LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK, POLICY = b"L", b"V", b"C", b"P", b"R
 FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: {"back"},
                                  ROLLBACK: {"to"}, POLICY: {"share", "guard"}}  # fmt: skip
 
-ROWS_PER_STEP = 256  # rows that are written in one step
+ROWS_PER_STEP = 32  # rows that are written in one step: about a millisecond
 
 _LENGTH = struct.Struct("<I")
 _PLAIN = b'{"X":{"shape":[%d,%d],"dtype":"<f8"},"y":{"shape":[%d],"dtype":"%b"}}'

@@ -57,9 +57,11 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
     guard: float | None = None
 
 
-async def read(scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int) -> Any:
-    """The JSON body of a request, of at most ``most`` bytes and ``rows`` rows, decoded."""
-    if kind_of(headers) != b"application/json":  # which a page of another site cannot send without being asked
+async def read(
+    scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int, kind: bytes
+) -> Any:
+    """The JSON body of a request, of at most ``most`` bytes and ``rows`` rows, decoded; ``kind`` is its type."""
+    if kind != b"application/json":  # which a page of another site cannot send without being asked
         raise Problem(415, "send JSON, with Content-Type: application/json")
     body = await content(scope, headers, receive, most) or b"{}"
     if len(body) > BYTES_PER_STEP and decoder.type in (Predict, Learn):
@@ -79,11 +81,11 @@ async def content(scope: Any, headers: dict[bytes, bytes], receive: Any, most: i
     """The bytes of a body, of which there are at most ``most``."""
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise Problem(415, "send the body as it is, without Content-Encoding")
+    if "whole" in scope:  # all of it is there
+        return await _received(receive, most)
     length = headers.get(b"content-length", b"0")
     if length.isdigit() and int(length) > most:
         raise Problem(413, f"a body has at most {most:,} bytes")
-    if "whole" in scope:  # all of it is there
-        return await _received(receive, most)
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await _received(receive, most)

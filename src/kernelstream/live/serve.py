@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ with needs("serve"):
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0  # that the head of a request may take to arrive
+SWITCH_SECONDS = 0.001  # that a thread keeps the interpreter while others, and every request with them, wait for it
 
 
 class _Protocol(HttpToolsProtocol):
@@ -134,9 +136,12 @@ class Server:
             threading.Thread(target=self._when_started, args=(started,), daemon=True).start()
         gc.collect()
         gc.freeze()  # a look at all objects of the libraries would stop every thread for a quarter of a second
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             self._server.run(sockets=[self.socket])
         finally:
+            sys.setswitchinterval(interval)
             gc.unfreeze()
             self.store.close()
 

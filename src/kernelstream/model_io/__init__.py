@@ -170,7 +170,7 @@ def _content(est: Any, notes: dict[str, Any] | None) -> bytes:
     parts = own_parts(list(header["parameters"].values()))
     if parts:
         header["parts"] = parts
-    entries = {_HEADER: json.dumps(header, indent=1, allow_nan=False).encode()}
+    entries = {_HEADER: json.dumps(header, allow_nan=False).encode()}
     for i, array in enumerate(arrays):
         entries[_entry(i)] = _npy(array)
     return _pack(entries)
