@@ -38,13 +38,14 @@ def start(stack: Stack, state: State) -> State:
 
 def schema(stack: Stack, state: State) -> Schema:
     """What the entries may be."""
-    return {f"o{o}": Inside(IntervalTracker().schema()) for o in range(stack.outputs(state))}
+    return {f"o{o}": Inside(IntervalTracker(state={}).schema()) for o in range(stack.outputs(state))}
 
 
 def tracker(est: StackShell, state: State, o: int) -> IntervalTracker:
     """What follows the errors of an output; its arrays are the state's own."""
-    made = est._cached(("tracker", o), lambda: IntervalTracker(engine=of_processor(est.engine)))
-    made.state = state["intervals"][f"o{o}"]
+    own = state["intervals"][f"o{o}"]
+    made = est._cached(("tracker", o), lambda: IntervalTracker(engine=of_processor(est.engine), state=own))
+    made.state = own
     return made
 
 
