@@ -104,10 +104,15 @@ def streamed(session: Any, folder: Path, model: Any) -> tuple[float, float]:
     query = (
         answers.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     )
+    while not query.recentProgress:
+        time.sleep(0.1)
+    used = processor()
     query.awaitTermination()
+    used = processor() - used
     shutil.rmtree(checkpoint, ignore_errors=True)
     done = [p for p in query.recentProgress if p["numInputRows"]][1:]
-    return sum(p["numInputRows"] for p in done) / sum(p["durationMs"]["triggerExecution"] for p in done) * 1000
+    rows = sum(p["numInputRows"] for p in done)
+    return rows / sum(p["durationMs"]["triggerExecution"] for p in done) * 1000, rows / used * 2
 
 
 def alone(files: list[Path], model: Any) -> float:

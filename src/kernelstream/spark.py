@@ -203,7 +203,8 @@ class _PerKey(StatefulProcessor):
         if self.messages:
             state, found = self.learner.messages(state, frame[self.messages].tolist(), self.target)
         else:
-            state, found = self.learner.step(state, _rows(frame, self.columns, self.learner.encode), frame[self.target])
+            X = _rows(frame, self.columns, self.learner.encode)
+            state, found = self.learner.step(state, X, frame[self.target].to_numpy())
         self.model.update((state,))
         parts = {name: values for name, values in vars(found).items() if values is not None}
         yield frame[self.shown].assign(**parts)
