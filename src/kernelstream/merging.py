@@ -29,7 +29,7 @@ from .evaluate._metrics import of_true_class
 from .evaluate._runners import StreamRunner
 from .registry.parameters import WithParameters
 from .state.nested import flatten, nest
-from .state.schema import Array, Inside, check
+from .state.schema import Array, Inside, Schema, check
 
 ROUNDS = 100  # of expectation maximisation
 LEAST = 1e-12  # of a probability
@@ -148,7 +148,9 @@ class Merged(WithParameters):
     @state_.setter
     def state_(self, state: dict[str, Any]) -> None:
         parts, K = nest(state), len(self.models)
-        check(parts, {"weights": Array((K,), low=0.0)} | {f"m{i}": Inside({}) for i in range(K)}, inside=False)
+        schema: Schema = {"weights": Array((K,), low=0.0)}
+        schema |= {f"m{i}": Inside({}) for i in range(K)}
+        check(parts, schema, inside=False)
         for i, model in enumerate(self.models):
             model.state_ = parts[f"m{i}"]
         self.weights_ = parts["weights"]

@@ -34,7 +34,8 @@ try:
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import functions as F
-    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.pandas.functions import pandas_udf
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import DoubleType, MapType, NumericType, StringType, StructField, StructType
 except ImportError as error:
     raise ImportError(f"kernelstream.spark needs Spark ({error}): pip install 'kernelstream[spark]'") from None
@@ -363,4 +364,5 @@ def udf(model: Any, what: str = "predict") -> Callable[..., Column]:
             said.iloc[good] = list(found) if found.ndim > 1 else found.tolist()
         return said
 
-    return F.pandas_udf(score, kind)
+    make: Any = pandas_udf  # whose types know no functions of any number of columns
+    return make(score, kind)
