@@ -104,10 +104,15 @@ def streamed(session: Any, folder: Path, model: Any) -> tuple[float, float]:
     query = (
         answers.writeStream.format("noop").option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     )
+    while not query.recentProgress:
+        time.sleep(0.1)
+    used = processor()
     query.awaitTermination()
+    used = processor() - used
     shutil.rmtree(checkpoint, ignore_errors=True)
     done = [p for p in query.recentProgress if p["numInputRows"]][1:]
-    return sum(p["numInputRows"] for p in done) / sum(p["durationMs"]["triggerExecution"] for p in done) * 1000
+    rows = sum(p["numInputRows"] for p in done)
+    return rows / sum(p["durationMs"]["triggerExecution"] for p in done) * 1000, rows / used * 2
 
 
 def alone(files: list[Path], model: Any) -> float:
@@ -138,6 +143,10 @@ def summed(session: Any, folder: Path, rows: int) -> dict[str, float]:
     return found
 
 
+def by_key(session: Any, folder: Path, files: list[Path], name: str) -> dict[str, Any]:
+    return {"by key": {name: [*streamed(session, folder, LEARNERS[name]), alone(files, LEARNERS[name])]}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -153,18 +162,19 @@ def main() -> None:
             "spark": session.version,
         }  # fmt: skip
         found["by key"] = {"Spark alone": [*streamed(session, Path(folder), None), None]}
-        print(found, flush=True)
-        for name, model in LEARNERS.items():
-            found["by key"][name] = [*streamed(session, Path(folder), model), alone(files, model)]
-            print(name, found["by key"][name], flush=True)
-        found["ridge"] = summed(session, Path(folder), args.rows)
-        print(found["ridge"], flush=True)
-        found["load after"] = os.getloadavg()[0]
+        steps = [lambda name=name: by_key(session, Path(folder), files, name) for name in LEARNERS]
+        for step in [lambda: {"ridge": summed(session, Path(folder), args.rows)}, *steps]:
+            for name, value in step().items():
+                found.setdefault(name, {}).update(value)
+            found["load after"] = os.getloadavg()[0]
+            print(found, flush=True)
+            record.write_text(
+                json.dumps(found, indent=1) + "\n", encoding="utf-8"
+            )  # a run that is cut short leaves some
+            if args.page:
+                for page in (ROOT / "docs" / "spark.md", ROOT / "docs" / "scale.md"):
+                    page.write_text(inserted(page.read_text(encoding="utf-8"), tables(found)), encoding="utf-8")
         session.stop()
-    record.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    if args.page:
-        page = ROOT / "docs" / "spark.md"
-        page.write_text(inserted(page.read_text(encoding="utf-8"), tables(found)), encoding="utf-8")
 
 
 def tables(found: dict[str, Any]) -> str:

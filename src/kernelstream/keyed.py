@@ -107,7 +107,7 @@ class KeyedLearner:
         self.model, self.encode = seeded(model), encode
         self.probabilities, self.coverage = probabilities, coverage
 
-    def step(self, state: bytes | None, rows: Any, y: Sequence[Any]) -> tuple[bytes, Forecasts]:
+    def step(self, state: bytes | None, rows: Any, y: Any) -> tuple[bytes, Forecasts]:
         """Forecast and learn rows.
 
         Rows that the model refuses are left out, and counted in the state; those without a target are answered by the
@@ -127,10 +127,11 @@ class KeyedLearner:
         forecasts : Forecasts
         """
         model, notes = (clone(self.model), NOTHING) if state is None else _awake(state)
-        late = np.array([is_missing(value) for value in y], bool)
+        y = np.asarray(y)
+        late = np.isnan(y) if y.dtype.kind == "f" else np.array([is_missing(value) for value in y.tolist()], bool)
         found = self.answer(model, rows, late)
         known = np.flatnonzero(~late & np.array([problem is None for problem in found.problem], bool))
-        _in_parts(lambda at: self._learn(model, taken(rows, at), np.array([y[i] for i in at])), known, found)
+        _in_parts(lambda at: self._learn(model, taken(rows, at), np.array(y[at].tolist())), known, found)
         bad = sum(problem is not None for problem in found.problem)
         learned = sum(found.problem[i] is None for i in known.tolist())
         notes = {"learned": notes["learned"] + learned, "problems": notes["problems"] + bad}

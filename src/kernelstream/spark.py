@@ -34,7 +34,8 @@ try:
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import functions as F
-    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.pandas.functions import pandas_udf
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import DoubleType, MapType, NumericType, StringType, StructField, StructType
 except ImportError as error:
     raise ImportError(f"kernelstream.spark needs Spark ({error}): pip install 'kernelstream[spark]'") from None
@@ -203,7 +204,8 @@ class _PerKey(StatefulProcessor):
         if self.messages:
             state, found = self.learner.messages(state, frame[self.messages].tolist(), self.target)
         else:
-            state, found = self.learner.step(state, _rows(frame, self.columns, self.learner.encode), frame[self.target])
+            X = _rows(frame, self.columns, self.learner.encode)
+            state, found = self.learner.step(state, X, frame[self.target].to_numpy())
         self.model.update((state,))
         parts = {name: values for name, values in vars(found).items() if values is not None}
         yield frame[self.shown].assign(**parts)
@@ -362,4 +364,5 @@ def udf(model: Any, what: str = "predict") -> Callable[..., Column]:
             said.iloc[good] = list(found) if found.ndim > 1 else found.tolist()
         return said
 
-    return F.pandas_udf(score, kind)
+    make: Any = pandas_udf  # whose types know no functions of any number of columns
+    return make(score, kind)

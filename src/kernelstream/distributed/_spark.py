@@ -6,10 +6,10 @@ joins them, neighbours first, so that sums have the same order in every run.
 
 from __future__ import annotations
 
+import functools
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -133,29 +133,26 @@ def _each(found: Any, function: Callable[[Any], Any]) -> Any:
     def work(frames: Iterator[Any]) -> Iterator[Any]:
         for frame in frames:
             for i, value in zip(frame["i"].tolist(), frame["value"].tolist()):
-                yield _found(i, partial(_applied, function, value))
+                yield _found(i, functools.partial(_applied, function, value))
 
     return found.mapInPandas(work, FOUND)
+
+
+def _applied(function: Callable[[Any], Any], value: Any) -> Any:
+    return function(_opened(value))
 
 
 def _joined(found: Any, join: Callable[[Any, Any], Any], count: int) -> Any:
     """One value from all, joined by neighbours on the executors until a few are left for the driver."""
 
     def fold(frame: Any) -> Any:
-        values = [_opened(value) for value in frame.sort_values("i")["value"]]
-        return _found(int(frame["i"].min()) // ARITY, lambda: _folded(join, values))
+        values = frame.sort_values("i")["value"].tolist()
+        return _found(int(frame["i"].min()) // ARITY, lambda: functools.reduce(join, map(_opened, values)))
 
     while count > ARITY:
         found, count = found.groupBy((found.i / ARITY).cast("int")).applyInPandas(fold, FOUND), -(-count // ARITY)
     rows = sorted(found.collect(), key=lambda row: row.i)
-    return _folded(join, [_opened(row.value) for row in rows])
-
-
-def _folded(join: Callable[[Any, Any], Any], values: list[Any]) -> Any:
-    whole = values[0]
-    for value in values[1:]:
-        whole = join(whole, value)
-    return whole
+    return functools.reduce(join, [_opened(row.value) for row in rows])
 
 
 def _found(i: int, work: Callable[[], Any]) -> Any:
@@ -165,10 +162,6 @@ def _found(i: int, work: Callable[[], Any]) -> Any:
     except ValueError as error:
         value = error
     return need("pandas").DataFrame({"i": np.array([i], np.int32), "value": [pickle.dumps(value)]})
-
-
-def _applied(function: Callable[[Any], Any], value: Any) -> Any:
-    return function(_opened(value))
 
 
 def _opened(value: Any) -> Any:
