@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from kernelstream.registry.names import unknown
@@ -263,7 +264,10 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Experiment:
-    """The experiment of a name."""
+    """The experiment of a name, or of a file of one's own: a path that ends in ``.toml``."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        return parse(path.stem, path.read_text(encoding="utf-8"))
     known = names()
     if name not in known:
         raise unknown("experiment", name, known)

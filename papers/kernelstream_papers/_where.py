@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from ._experiment import Experiment, load
-from ._table import Cell, worse
+from ._table import Cell, verdict
 
 HEAD = """# Where is this? The papers, table by table
 
@@ -92,7 +92,6 @@ def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Tally, list[
     if not experiment.printed:
         return Tally(), []
     by_place = {(cell.data, cell.algorithm): cell for cell in cells if not cell.point}
-    late = {(cell.data, cell.algorithm) for cell in worse(experiment, cells)}
     recipes = {a.label: a.zoo or f"peer {a.peer}" for a in experiment.algorithms}
     lines = [f"### {experiment.source}, {experiment.place}: {experiment.title}", "",
              f"`kernelstream reproduce {experiment.name}`. {experiment.about}", "",
@@ -101,21 +100,13 @@ def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Tally, list[
     for data, printed in experiment.printed.items():
         for label, figure in printed.items():
             cell = by_place.get((data, label))
-            verdict = _verdict(experiment, cell, (data, label) in late)
-            counts[verdict] += 1
+            found = (verdict(experiment, cell) if cell is not None else None) or "not run"
+            counts[found.replace(" ", "_")] += 1
             told = number(figure.value, experiment.measure)
             told += f" ± {number(figure.std, experiment.measure, figure.value)}" if figure.std else ""
-            cause = experiment.why.get(f"{data}/{label}", "not explained" if verdict == "behind" else "")
+            cause = experiment.why.get(f"{data}/{label}", "not explained" if found == "behind" else "")
             ours = "" if cell is None or not cell.values else number(cell.mean, experiment.measure)
             if cell is not None and len(cell.values) > 1:
                 ours += f" ± {number(cell.std, experiment.measure, cell.mean)}"
-            word = "not run" if verdict == "not_run" else verdict
-            lines.append(f"| {data} | {label} | `{recipes[label]}` | {told} | {ours} | {word} | {cause} |")
+            lines.append(f"| {data} | {label} | `{recipes[label]}` | {told} | {ours} | {found} | {cause} |")
     return Tally(**counts), [*lines, ""]
-
-
-def _verdict(experiment: Experiment, cell: Cell | None, late: bool) -> str:
-    if cell is None or not cell.values:
-        return "not_run"
-    gap = cell.behind(experiment.more_is_better)
-    return "behind" if late else "ahead" if gap is not None and gap < -2 else "level"

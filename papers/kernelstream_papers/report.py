@@ -10,7 +10,7 @@ from typing import Any
 from ._arena_table import arena_tables, figure
 from ._experiment import Experiment, load, names
 from ._records import Records
-from ._table import Cell, best, table, worse
+from ._table import DIGITS, Cell, best, table, worse
 from ._where import where
 
 UNITS = {
@@ -43,7 +43,7 @@ code { font-size: .85rem; background: #8882; padding: .1rem .3rem; border-radius
 """
 
 
-def write(folder: str | Path, quick: bool = False) -> Path:
+def write(folder: str | Path, quick: bool = False, own: Iterable[Experiment] = ()) -> Path:
     """Write ``index.html``, ``tables.md`` and ``where.md`` from the records in a folder, and return the page's path.
 
     Parameters
@@ -51,9 +51,11 @@ def write(folder: str | Path, quick: bool = False) -> Path:
     folder : path
     quick : bool, default False
         The records are those of a quick run.
+    own : experiments, optional
+        From files of one's own, beside those that come with the package.
     """
     folder = Path(folder)
-    found = _found(folder, quick)
+    found = _found(folder, quick, own)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts(folder, found, quick).items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -68,13 +70,13 @@ def texts(folder: str | Path, found: list[Any] | None = None, quick: bool = Fals
     return {"tables.md": _markdown(found)} | ({} if quick else {"where.md": where({e.name: c for e, c, _ in found})})
 
 
-def _found(folder: Path, quick: bool) -> list[tuple[Experiment, list[Cell], Records]]:
+def _found(folder: Path, quick: bool, own: Iterable[Experiment] = ()) -> list[tuple[Experiment, list[Cell], Records]]:
     """Experiments that have been run, with their cells and records."""
     found = []
-    for name in names():
-        records = Records(folder, name)
+    for known in [*map(load, names()), *own]:
+        records = Records(folder, known.name)
         if len(records):
-            experiment = load(name).quick() if quick else load(name)
+            experiment = known.quick() if quick else known
             cells = table(experiment, records)
             if cells:
                 found.append((experiment, cells, records))
@@ -86,10 +88,8 @@ def _found(folder: Path, quick: bool) -> list[tuple[Experiment, list[Cell], Reco
 
 def number(value: float, measure: str, scale: float | None = None) -> str:
     """As many digits as the papers print; ``scale`` is the number that a deviation belongs to."""
-    if measure in ("mistakes", "accuracy", "score", "regret", "seconds"):
-        return f"{value:.2f}"
-    if measure == "relative":
-        return f"{value:.3f}"
+    if measure in DIGITS:
+        return f"{value:.{DIGITS[measure]}f}"
     if measure == "arena":
         return figure(value)
     return f"{value:.1e}" if 0 < abs(scale or value) < 1e-4 else f"{value:.5f}"

@@ -206,6 +206,8 @@ def test_worse_than_the_paper_counts_deviations(small):
     assert not reproduce.worse(errors, [cell(ours, 20.0, 0.1)])  # better
     assert reproduce.worse(accuracies, [cell(ours, 20.0, 0.1)])
     assert not reproduce.worse(accuracies, [cell(ours, 8.0, 0.1)])
+    assert not reproduce.worse(errors, [cell([3.001, 3.001], 3.0, 0.0)])  # the same in the digits that are printed
+    assert reproduce.worse(errors, [cell([3.006, 3.006], 3.0, 0.0)])
 
 
 def test_a_setting_that_fails_does_not_end_the_run(small, tmp_path):
@@ -363,6 +365,19 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert cli.main(arguments) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["experiments"]["small"]["cells"] == 5 and (tmp_path / "index.html").exists()
+
+
+def test_an_experiment_of_ones_own(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(report, "names", lambda: [])
+    (tmp_path / "mine.toml").write_text(TEXT)
+    folder = tmp_path / "out"
+    arguments = ["--quick", "--results", str(folder), "--jobs", "1", "--quiet"]
+    assert cli.main(["reproduce", str(tmp_path / "mine.toml"), *arguments]) == 0
+    assert "mine: 5 cells" in capsys.readouterr().out
+    assert "A small one" in (folder / "index.html").read_text() and (folder / "mine.jsonl").exists()
+    assert cli.main(["reproduce", str(tmp_path / "no.toml"), *arguments]) == 1
+    assert "no.toml" in capsys.readouterr().err
 
 
 def test_without_data_there_is_nothing_to_run(small, tmp_path, capsys, monkeypatch):
