@@ -41,6 +41,7 @@ WORDS = {
     "gamma": "bandwidth of a kernel given by name: a number, scale or median",
     "gamma_max": "bound of a coefficient, in steps",
     "grids": "grids over few columns, or hashed ones over all columns",
+    "horizon": "rows to come: beta then follows from the budget",
     "intercept": "add a constant feature",
     "kernel": "a name, or one with parameters such as polynomial(degree=3)",
     "kernels": "kernels that compete",
