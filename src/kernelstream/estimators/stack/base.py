@@ -120,6 +120,7 @@ class Stack(Composite):
             part["n_features"] = d
         if restarts is not None:
             state["restarts"] = restarts
+            intervals.widen(self, state, d)
             reasons.widen(state["reasons"], d)
             watch.widen(state["watch"], d)
 
@@ -248,7 +249,7 @@ class Stack(Composite):
         if batch.present(state):
             scores[:] = batch.blended(self.est, state, X, scores, t, weight)
         reasons.follow(state["reasons"], X, y, t, weight)
-        errors = intervals.follow(self, state, scores, y, weight)
+        errors = intervals.follow(self, state, X, scores, y, weight)
         watch.follow(self, state, X, errors, t, weight)
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
