@@ -238,6 +238,26 @@ def test_constant_targets_and_tiny_streams(model):
             assert not np.isnan(found).any() and (np.diff(found, axis=1) >= 0).all()
 
 
+@pytest.mark.parametrize("model", MODELS, ids=["default", "wrapped"])
+def test_a_saved_model_goes_on_to_the_same_bits(model, tmp_path):
+    X, y = growing(900)
+    whole = clone(model).partial_fit(X[:600], y[:600])
+    ks.save(whole, tmp_path / "model.ks")
+    loaded = ks.load(tmp_path / "model.ks")
+    for one in (whole, loaded):
+        one.partial_fit(X[600:], y[600:])
+    for rows in (X[:1], X[:50]):
+        asked = [0.02, 0.5, 0.9]
+        np.testing.assert_array_equal(whole.predict_quantiles(rows, asked), loaded.predict_quantiles(rows, asked))
+    broken = dict(whole.state_)
+    name = next(name for name in broken if name.endswith("quantiles"))
+    broken[name] = broken[name][:-1]
+    with pytest.raises(ValueError, match="quantiles"):
+        again = clone(model)
+        again.state_ = broken
+        again._check_state()
+
+
 def test_rows_that_get_wider():
     X, y = growing(600)
     model = KernelRegressor(size="small", random_state=0).partial_fit(X[:300, :2], y[:300])

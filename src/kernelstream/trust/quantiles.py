@@ -63,7 +63,8 @@ class QuantileTracker:
 
     def schema(self) -> Schema:
         """What the entries of the state may be."""
-        return {name: Array(value.shape, low=0.0 if name == "size" else None) for name, value in self.state.items()}
+        found: Schema = {name: Array(value.shape) for name, value in self.state.items()}
+        return found | {"size": Array((2,), low=0.0)}
 
     def learn(self, forecast: Any, y: Any, X: Any = None, weight: Any = None) -> np.ndarray:
         """Learn from forecasts and targets in order; returns the quantiles (n, L) held before each row.
