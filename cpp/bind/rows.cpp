@@ -346,20 +346,33 @@ class BoundStack {
                    number("label_counts", 2), true});
     }
 
-    void take_tracker(Vector<const double> levels, Vector<const double> steps) {
-        const std::size_t L = levels.size(), E = steps.size();
-        held_.keep(levels, steps);
+    // steps: of the trackers of labels; numbers have none.
+    void take_tracker(Vector<const double> levels, Maybe<Vector<const double>> steps) {
+        const std::size_t L = levels.size();
+        held_.keep(levels);
         nb::dict own = inside(inside(state_, "intervals"), "o0");
         const auto number = [&](nb::dict part, const char* name, std::size_t size) {
             double* found = numbers<double>(part, name, size);
             stack_.changing.push_back({found, size});
             return found;
         };
-        stack_.tracker = std::make_unique<Tracker>(Tracker{L, E, levels.data(), steps.data(), number(own, "size", 2),
+        if (stack_.numbers) {
+            using namespace ks::quantiles;
+            const std::size_t d = stack_.d;
+            stack_.spread = std::make_unique<Pass>(
+                Model{L, d, levels.data(), number(own, "size", 2), numbers<double>(own, "recent", 2 * RECENT),
+                      number(own, "knots", KNOTS), number(own, "spread", KNOTS), number(own, "columns", d * CELLS),
+                      number(own, "quantiles", L * KNOTS)});
+            stack_.seen = number(state_, "target_range", 5);
+            return;
+        }
+        require(bool(steps), "labels need steps");
+        const std::size_t E = steps->size();
+        held_.keep(*steps);
+        stack_.tracker = std::make_unique<Tracker>(Tracker{L, E, levels.data(), steps->data(), number(own, "size", 2),
                                                            number(own, "quantiles", L * E),
                                                            number(own, "weights", L * E), number(own, "factors", L),
                                                            std::vector<double>(L)});
-        if (stack_.numbers) stack_.seen = number(state_, "target_range", 5);
     }
 
     bool same() const {
@@ -386,7 +399,7 @@ class BoundStack {
 
   public:
     BoundStack(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
-          Vector<const double> steps)
+          Maybe<Vector<const double>> steps)
         : state_(state), t_(state, "t"), stride_(state, "history_stride"), recent_on_(state, "recent_on"), x_count_(nb::str("x_count")) {
         stack_.d = nb::cast<std::size_t>(state["n_features"]);
         stack_.C = nb::cast<std::size_t>(state["n_outputs"]);
@@ -465,8 +478,8 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
     m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value());
     nb::class_<BoundStack<T>>(m, whole, "All learners of a stack, and what combines them.")
-        .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Vector<const double>>(), value(), value(), value(),
-             value(), plain(), plain())
+        .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Maybe<Vector<const double>>>(), value(), value(), value(),
+             value(), plain(), maybe())
         .def("learn", &BoundStack<T>::learn, plain(), plain(), value(), plain())
         .def("score", &BoundStack<T>::score, plain(), value(), plain());
 }

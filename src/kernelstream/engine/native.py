@@ -49,6 +49,7 @@ from ..passes.linear import host as _host
 from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
 from ..passes.monitor.native import adwin_look, kernel_look, page_look
+from ..passes.quantiles.native import quantiles
 from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
 from ..passes.trust.native import calibrate, doubts, follow, track

@@ -36,7 +36,7 @@ WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
 LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
-MOST_LEFT = 2000  # and how many at most
+MOST_LEFT = 4000  # and how many at most
 RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and where they have which
 
 
@@ -44,8 +44,8 @@ class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them.
 
     The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. It gets ``_left``
-    about some rows, those before all others: forecasts of each by the rest, targets (rows, outputs) and weights; the
-    rows ``_apart`` themselves, as far as they differ.
+    about some rows, those ``_apart`` before all others: forecasts of each by the rest, targets (rows, outputs),
+    weights, the rows themselves, and how many were apart, as far as they differ.
 
     Parameters
     ----------
@@ -72,16 +72,16 @@ class LearnedMetric(Learner):
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         X, apart = _dense(X), self.est.__dict__.pop("_apart", 0)
-        first = merged(X[:apart], Y[:apart], None)[0][:MOST_LEFT]
+        first = min(len(merged(X[:apart], Y[:apart], None)[0]), MOST_LEFT)
         X, Y, weight = merged(X, Y, weight)  # equal rows are one, with the sum of their weights
-        leave = _some(len(Y), len(first), state["seed"])
+        leave = _some(len(Y), first, state["seed"])
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
         if is_regressor(self.est):
             unit = _deviations(Y, offset, weight)
         Y = (Y - offset) / unit
         state |= _columns(X, weight)
-        X = _standard(state, X, self.ops)
+        given, X = X, _standard(state, X, self.ops)
         state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
         rows = _pair(state, X)
         clock = self.est.__dict__.pop("_clock", Clock())
@@ -91,7 +91,7 @@ class LearnedMetric(Learner):
         if n < len(Y):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
             X, Y, weight, leave = X[some], Y[some], None if weight is None else weight[some], leave[some]
-            first = first[some[some < len(first)]]
+            given, first = given[some], int(np.count_nonzero(some < first))
             rows = (rows[0][some], rows[1][some])
         lam = float(metric.lam if self.lam is None else self.lam)
         state |= {
@@ -114,7 +114,8 @@ class LearnedMetric(Learner):
             if last:
                 residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
         weights = None if weight is None else weight[leave]
-        self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights, first
+        F, targets = (part[leave] * unit + offset for part in (Y - residual, Y))
+        self.est.__dict__["_left"] = F, targets, weights, given[leave], first
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
 
@@ -212,7 +213,7 @@ def link_from(self: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray 
     """Learn the link from the rows that were forecast by the others."""
     if self._link_frozen:
         return
-    state, (scores, Y, own, _) = self._state, self.__dict__.pop("_left")
+    state, (scores, Y, own, *_) = self._state, self.__dict__.pop("_left")
     if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
         return
     link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)

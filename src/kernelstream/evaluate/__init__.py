@@ -9,7 +9,7 @@
 600
 """
 
-from ._metrics import METRICS, Metric
+from ._metrics import METRICS, Metric, crps
 from ._prequential import prequential
 from ._regret import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
 from ._result import Curve, Result, model_bytes, model_size
@@ -20,6 +20,7 @@ __all__ = [
     "Metric",
     "Result",
     "best_in_hindsight",
+    "crps",
     "effective_dimension",
     "greedy_adversary",
     "model_bytes",

@@ -52,9 +52,9 @@ def prequential(
     block_size : int, default=256
         Rows per call of the estimator. With ``delay`` the default is 1.
     metrics : str, callable, Metric or a sequence of them, optional
-        Names: "mistake_rate", "accuracy", "log_loss", "mse", "rmse", "mae". A callable ``(y, predicted)`` returns one
-        value per row or one for the block, so scikit-learn's functions work (as a mean over blocks). The first is the
-        one shown while running. The mistake rate, or mse and mae, are measured in any case.
+        Names: "mistake_rate", "accuracy", "log_loss", "mse", "rmse", "mae", "crps". A callable ``(y, predicted)``
+        returns one value per row or one for the block, so scikit-learn's functions work (as a mean over blocks). The
+        first is the one shown while running. The mistake rate, or mse and mae, are measured in any case.
     classes : array, optional
         All labels that can occur; for arrays the default is ``np.unique(y)``.
     delay : int, default=0

@@ -12,9 +12,10 @@ from sklearn.exceptions import NotFittedError
 
 from kernelstream import losses
 
-from ._metrics import of_true_class
+from ._metrics import CRPS_LEVELS, crps_or_error, of_true_class
 
-Answer = tuple[np.ndarray, "np.ndarray | None"]  # predicted (n,), probability of the true class (n,) or None
+# predicted (n,), probability of the true class, or score of the quantiles, (n,) or None
+Answer = tuple[np.ndarray, "np.ndarray | None"]
 
 
 def task_of(est: Any, y: np.ndarray) -> str:
@@ -53,6 +54,8 @@ class Runner:
         self.seconds = 0.0
         self.clock = time.perf_counter
         self.has_learned = hasattr(est, "classes_") or hasattr(est, "n_features_in_")
+        if probability and task == "regression" and not hasattr(est, "predict_quantiles"):
+            raise ValueError(f"crps needs quantiles, and {est!r} has none (try kernelstream.trust.WithIntervals)")
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
         """Answers of rows before they are learned."""
@@ -65,6 +68,11 @@ class Runner:
     def learn(self, X: Any, y: np.ndarray) -> None:
         """Learn rows."""
         raise NotImplementedError
+
+    def _number(self, forecast: np.ndarray, X: Any, y: np.ndarray) -> Answer:
+        if not self.probability:
+            return forecast, None
+        return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
 
     def _timed(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         start = self.clock()
@@ -85,6 +93,9 @@ class StreamRunner(Runner):
     link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        if self.probability and self.task == "regression" and hasattr(self.est, "learn_quantiles"):
+            forecast, held = self._timed(self.est.learn_quantiles, X, y, quantiles=CRPS_LEVELS)
+            return forecast, crps_or_error(y, forecast, held)
         predicted, table = self.forecast_then_learn(X, y)
         return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
 
@@ -110,14 +121,17 @@ class StreamRunner(Runner):
         score = self.est.decision_function if self.task == "classification" else self.est.predict
         self._note_link()
         try:
-            predicted, table = self._read(self._timed(score, X))
+            found = self._timed(score, X)
+            if self.task == "regression":
+                return self._number(found, X, y)
+            predicted, table = self._read(found)
             return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
         except (NotFittedError, AttributeError):
             if self.has_learned:
                 raise
         # an untrained model has score 0 everywhere
         if self.task == "regression":
-            return np.zeros(len(y)), None
+            return np.zeros(len(y)), np.abs(y) if self.probability else None
         if self.classes is None:
             raise ValueError("the first labels are late, so say which there can be: pass classes=")
         width = len(self.classes)
@@ -148,7 +162,7 @@ class BatchRunner(Runner):
 
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
         super().__init__(est, task, classes, probability)
-        if probability and not hasattr(est, "predict_proba"):
+        if probability and task == "classification" and not hasattr(est, "predict_proba"):
             raise ValueError(f"log_loss needs probabilities, and {est!r} has no predict_proba")
         self.takes_classes = "classes" in inspect.signature(est.partial_fit).parameters
 
@@ -163,7 +177,9 @@ class BatchRunner(Runner):
         except (NotFittedError, AttributeError):
             if self.has_learned:
                 raise
-            return self._before_learning(len(y))
+            return self._before_learning(y)
+        if self.task == "regression":
+            return self._number(predicted, X, y)
         if not self.probability:
             return predicted, None
         return predicted, of_true_class(self._timed(self.est.predict_proba, X), self.est.classes_, y)
@@ -172,9 +188,10 @@ class BatchRunner(Runner):
         declaration = self._declaration()
         self._timed(self.est.partial_fit, X, y, **(declaration if self.takes_classes else {}))
 
-    def _before_learning(self, n: int) -> Answer:
+    def _before_learning(self, y: np.ndarray) -> Answer:
+        n = len(y)
         if self.task == "regression":
-            return np.zeros(n), None
+            return np.zeros(n), np.abs(y) if self.probability else None
         if self.classes is None:
             raise ValueError(f"{type(self.est).__name__} must know all labels before the first row: pass classes=")
         return np.full(n, self.classes[0]), np.full(n, 1.0 / len(self.classes))

@@ -52,15 +52,15 @@ def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> No
     learner.__dict__.update(_clock=clock, _apart=len(held[1]), _link_frozen=True)  # scores are all that is asked of it
     X, y, weight = joined(held, others)
     learner.fit(X, y, sample_weight=weight)
-    F, Y, own, apart = learner.__dict__.pop("_left")
+    F, Y, own, rows_left, k = learner.__dict__.pop("_left")
     scale = 1.0 if est._regression else _scale(_logarithms(F), Y, own)
     G = scale * _spread(est, learner, F, state["n_outputs"])
     if not est._regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    share, k = 1.0, len(apart)
+    share = 1.0
     if k:
-        S = est._learner.members_score(state, apart, False)
+        S = est._learner.members_score(state, rows_left[:k], False)
         share = _chosen_share(est._regression, G[:k], S, Y[:k], None if own is None else own[:k])
     state["batch"] = {"scale": scale, "share": share, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
@@ -68,8 +68,7 @@ def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> No
     est._cache.pop("batch", None)
     # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
     # few rows that the members do not know.
-    state["intervals"] = intervals.start(est._learner, state)
-    intervals.follow(est._learner, state, G, Y[:, 0] if Y.shape[1] == 1 else Y, own)
+    intervals.fit(est._learner, state, rows_left, G, Y, own)
 
 
 def joined(first: Part, second: Part) -> Part:
