@@ -202,19 +202,27 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
         some = order[:count]
         return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
 
-    plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:
-        return plain
-    best = _from_few(trials(FIRST), plain)
+        return plain_metric(d)
+    best = from_few(trials(FIRST))
     if n > FIRST:
-        best = _from_more(trials(SECOND), best)
+        best = from_more(trials(SECOND), best)
     return best.metric
 
 
-def _from_few(trials: Trials, plain: Metric) -> Tried:
-    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, and the share."""
-    d = len(plain.root)
-    rho, rhos = (RHO, RHOS) if 1 < d <= BROAD else (0.0, ())
+def plain_metric(d: int, ranks: float = RANKS) -> Metric:
+    """All d columns alike."""
+    return Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, ranks, LAM)
+
+
+def from_few(trials: Trials, broad: int = BROAD) -> Tried:
+    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, and the share.
+
+    The part off the diagonal is tried with up to ``broad`` columns, ranks where there are any.
+    """
+    d, ranked = trials.X[0].shape[1], trials.X[1].any()
+    rho, rhos = (RHO, RHOS) if 1 < d <= broad else (0.0, ())
+    plain = plain_metric(d, RANKS if ranked else 0.0)
     last = best = Tried(*trials.at(plain), np.eye(d), np.ones(d), rho, (LENGTH, LENGTH))
     for number in range(ROUNDS):
         last = _renewed(trials, last)
@@ -228,7 +236,7 @@ def _from_few(trials: Trials, plain: Metric) -> Tried:
             best = replace(best, metric=metric, error=error, alpha=alpha, rho=rho)
     for which in (0, 1):
         best = _at_length(trials, best, which)
-    return _with(trials, _at_penalty(trials, best), share=SHARES, ranks=RANKINGS)
+    return _with(trials, _at_penalty(trials, best), share=SHARES, ranks=RANKINGS if ranked else ())
 
 
 def _at_length(trials: Trials, best: Tried, which: int) -> Tried:
@@ -252,7 +260,7 @@ def _at_penalty(trials: Trials, best: Tried) -> Tried:
     return replace(best, metric=metric, error=error, alpha=alpha)
 
 
-def _from_more(trials: Trials, best: Tried) -> Tried:
+def from_more(trials: Trials, best: Tried) -> Tried:
     """The same metric on more rows, or that of the gradients there, whichever is better."""
     best = _at_penalty(trials, best)
     new = _renewed(trials, best)
