@@ -164,11 +164,11 @@ class _Ahead:
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
     """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
 
-    Items that take long should come first.
+    Items that take long should come first. Inside such work, where all threads are busy, it is one after the other.
     """
     global _workers
     count = min(get_num_threads(), len(items))
-    if count < 2:
+    if count < 2 or getattr(_inside, "each", False):
         for item in items:
             work(item)
         return

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .._checks import whole
+from ..core import threads
 from ..passes.metric.python import Functions, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition
-from ..solvers.metric import Metric, Tried, Trials, from_few, from_more, plain_metric, table
+from ..solvers.metric import Metric, Trials, Tried, from_few, from_more, plain_metric, table
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
@@ -111,7 +112,8 @@ class MetricWindow(Learner):
             scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))
             self._keep(state, X[part], value[part], own)
             if state["t"] & (state["t"] - 1) == 0 and state["t"] > t:
-                self._solve(state)
+                with threads.one_blas_thread():  # more would round otherwise, and not every call may have them
+                    self._solve(state)
             start = stop
         return scores
 
@@ -172,11 +174,9 @@ class MetricWindow(Learner):
     def _made(self, state: State) -> Functions:
         metric, rows = _metric(state), state["centres"]
         near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
-        parts = (np.ascontiguousarray(w * state["alpha"].T) for w in (metric.share, 1 - metric.share))
+        A, B = (np.ascontiguousarray(w * state["alpha"].T) for w in (metric.share, 1 - metric.share))
         root, scales = (np.ascontiguousarray(part, np.float32) for part in (metric.root, metric.scales))
-        return Functions(
-            state["middle"], state["unit"], root, scales, near, apart, *parts, state["offset"], self.labels
-        )
+        return Functions(state["middle"], state["unit"], root, scales, near, apart, A, B, state["offset"], self.labels)
 
     def row_learner(self, state: State) -> Any:
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
