@@ -12,12 +12,12 @@
 namespace ks {
 
 // middle, unit, root, scales, centres by both kinds in tiles, coefficients of both, offset, whether targets are labels
-using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const float>, Vector<const float>, Matrix<const float>,
-                                   Matrix<const float>, Matrix<const double>, Matrix<const double>, Vector<const double>, bool>;
+using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const double>, Vector<const double>, Matrix<const double>,
+                                   Matrix<const double>, Matrix<const double>, Matrix<const double>, Vector<const double>, bool>;
 
 inline metric::Model metric_model(const MetricFunctions& functions, double* follow) {
     const auto& [middle, unit, root, scales, near, apart, A, B, offset, labels] = functions;
-    constexpr std::size_t P = tile_width<float>;
+    constexpr std::size_t P = tile_width<double>;
     const std::size_t d = middle.shape(0), m = A.shape(1), C = A.shape(0);
     const bool full = root.ndim() == 2;
     require(unit.shape(0) == d && scales.shape(0) == d && root.size() == (full ? d * d : d), "the metric does not fit the columns");

@@ -16,40 +16,40 @@ constexpr double fade = 0.99;     // of what is known of the forecasts, with eve
 constexpr double lately = 1000;   // rows that mean and variance of the target are of, at most
 constexpr double below = 0.03;    // what is left of a probability below 0
 constexpr double farthest = 1e30;  // deviations from the mean that a value may have
-constexpr float squashed = 3.0f;  // deviations from which it counts by its logarithm
+constexpr double squashed = 3.0;  // deviations from which it counts by its logarithm
 constexpr std::size_t AT_ONCE = 256, FOLLOWED = 5;
 
 struct Model {
     std::size_t d, m, C;
     bool full, labels;             // whether root is (d, d) or (d); whether targets are labels
     const double *middle, *unit;   // (d): of the columns
-    const float *root, *scales;    // M^{1/2} / L and the factors of single columns (d)
-    const float *near, *apart;     // m centres in tiles, by either kind
+    const double *root, *scales;    // M^{1/2} / L and the factors of single columns (d)
+    const double *near, *apart;     // m centres in tiles, by either kind
     const double *A, *B;           // (C, m): their coefficients
     const double* offset;          // (C)
     double* follow;                // (5): sums of products with the targets and of squares; rows, mean and variance of the target
 };
 
 struct Scratch {
-    std::vector<float> x, Z, U;  // (d), (AT_ONCE, d) each
+    std::vector<double> x, Z, U;  // (d), (AT_ONCE, d) each
     std::vector<double> G;       // (AT_ONCE, C)
     Scratch(const Model& M, std::size_t n) : x(M.d), Z(n * M.d), U(n * M.d), G(n * M.C) {}
 };
 
 // A row in the metric: z and u (d). Every sum is in the order of the columns.
-KS_INLINE void place(const Model& M, const double* row, float* KS_RESTRICT x, float* KS_RESTRICT z, float* KS_RESTRICT u) {
+KS_INLINE void place(const Model& M, const double* row, double* KS_RESTRICT x, double* KS_RESTRICT z, double* KS_RESTRICT u) {
     const std::size_t d = M.d;
     for (std::size_t j = 0; j < d; ++j)
-        x[j] = float(std::min(std::max((row[j] - M.middle[j]) / M.unit[j], -farthest), farthest));
+        x[j] = std::min(std::max((row[j] - M.middle[j]) / M.unit[j], -farthest), farthest);
     squash(d, x, squashed);
     for (std::size_t j = 0; j < d; ++j) u[j] = x[j] * M.scales[j];
     if (!M.full) {
         for (std::size_t j = 0; j < d; ++j) z[j] = x[j] * M.root[j];
         return;
     }
-    std::fill_n(z, d, 0.0f);
+    std::fill_n(z, d, 0.0);
     for (std::size_t j = 0; j < d; ++j) {
-        const float* KS_RESTRICT r = M.root + j * d;
+        const double* KS_RESTRICT r = M.root + j * d;
 #pragma omp simd
         for (std::size_t k = 0; k < d; ++k) z[k] += x[j] * r[k];
     }
@@ -59,8 +59,8 @@ KS_INLINE void place(const Model& M, const double* row, float* KS_RESTRICT x, fl
 KS_CLONES inline void functions(const Model& M, std::size_t n, const double* X, Scratch& work, double* f) {
     for (std::size_t i = 0; i < n; ++i)
         place(M, X + i * M.d, work.x.data(), work.Z.data() + i * M.d, work.U.data() + i * M.d);
-    exponential_sums<float, 2>(n, M.m, M.d, work.Z.data(), M.near, 1.0f, M.C, M.A, f);
-    exponential_sums<float, 1>(n, M.m, M.d, work.U.data(), M.apart, 1.0f, M.C, M.B, work.G.data());
+    exponential_sums<double, 2>(n, M.m, M.d, work.Z.data(), M.near, 1.0, M.C, M.A, f);
+    exponential_sums<double, 1>(n, M.m, M.d, work.U.data(), M.apart, 1.0, M.C, M.B, work.G.data());
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t c = 0; c < M.C; ++c) f[i * M.C + c] += work.G[i * M.C + c] + M.offset[c];
 }

@@ -4,8 +4,8 @@
 
 Of every set the first ``--rows`` rows in their own order, or in a random order where theirs means nothing. The measure
 is the mean loss of the forecasts made before each row was learned: the squared error over the variance (numbers), or
-the log-loss (labels). ``--sets`` names some of the ``.npz`` files of the folder ``KERNELSTREAM_DATA``. Results are added
-to those in the file; what is there is not computed again.
+the log-loss (labels). ``--sets`` names some of the ``.npz`` files of the folder ``KERNELSTREAM_DATA``. Results are
+added to those in the file; what is there is not computed again.
 """
 
 from __future__ import annotations

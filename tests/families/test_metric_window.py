@@ -99,7 +99,7 @@ def test_scores_are_those_of_a_naive_program(y, name):
     expected = naive(y, X, WEIGHT, n, 100, C, name)
     extra = {} if y is NUMBERS else {"classes": np.unique(y)}
     found = make(y, rows=100, engine=name).learn(X[:n], y[:n], sample_weight=WEIGHT[:n], **extra)
-    np.testing.assert_allclose(found.reshape(n, C), expected, atol=1e-3)
+    np.testing.assert_allclose(found.reshape(n, C), expected, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -125,19 +125,18 @@ def test_any_split_gives_the_same_model(y, name):
 @pytest.mark.parametrize("root", [np.eye(4) + 0.1, np.arange(1.0, 5.0)], ids=["full", "diagonal"])
 @pytest.mark.parametrize("C", [1, 3])
 def test_engines_agree_about_given_functions(root, C):
-    """To the rounding of the kernel values, which are in float32."""
     labels, functions = C > 1, []
     alpha, offset = rng.normal(size=(C, 50)), rng.normal(size=C)
     for name in ENGINES:
-        ops, centres = engine.get(name), X[:50].astype(np.float32)
+        ops, centres = engine.get(name), X[:50]
         Z = centres * root if root.ndim == 1 else centres @ root
-        parts = [ops.tiles(np.ascontiguousarray(rows, np.float32)) for rows in (Z, centres)]
+        parts = [ops.tiles(np.ascontiguousarray(rows)) for rows in (Z, centres)]
         follow = np.array([3.0, 10.0, 5.0, 0.4, 2.0])
         given = (
             np.zeros(4),
             np.ones(4),
-            root.astype(np.float32),
-            np.ones(4, np.float32),
+            root,
+            np.ones(4),
             *parts,
             alpha,
             -alpha,
@@ -146,8 +145,8 @@ def test_engines_agree_about_given_functions(root, C):
         y = np.arange(100.0) % C if labels else NUMBERS[:100]
         functions.append((ops.metric_pass(X[:100], y, WEIGHT[:100], follow, Functions(*given, labels)), follow))
     (a, b), (c, d) = functions
-    np.testing.assert_allclose(a, c, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(b, d, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(a, c, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(b, d, rtol=1e-10, atol=1e-10)
 
 
 def test_what_the_stream_has_left_behind_does_not_count():

@@ -255,9 +255,9 @@ def _dense(X: Rows) -> np.ndarray:
     return np.asarray(dense(X))
 
 
-def standard_rows(state: State, X: Rows, ops: Any) -> np.ndarray:
-    """Rows (n, d) of deviation 1, far values drawn in, in float32."""
-    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
+def standard_rows(state: State, X: Rows, ops: Any, dtype: Any = np.float32) -> np.ndarray:
+    """Rows (n, d) of deviation 1, far values drawn in."""
+    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(dtype))
 
 
 def _pair(state: State, X: np.ndarray) -> Pair:

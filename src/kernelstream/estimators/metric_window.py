@@ -25,7 +25,7 @@ from ._described import described
 from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
 
-ROWS, WORK = 2048, 1 << 18  # rows of a window of automatic size, and rows × columns, at most;
+ROWS, WORK = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
 SEARCHED = 512  # rows that the metric is learned from, at most
 SEARCHES = 128  # rows from which it is learned;
@@ -63,17 +63,16 @@ class MetricWindow(Learner):
         state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
         state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
         state |= _entries(plain_metric(d, 0.0))
-        state |= {"centres": np.zeros((0, d), np.float32), "alpha": np.zeros((0, C)), "offset": np.zeros(C)}
+        state |= {"centres": np.zeros((room, d)), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
         state["follow"] = start_following()
         self.est._cache.pop("functions", None)
 
     def schema(self, state: State, trained: bool) -> Schema:
         if not trained:
             return {}
-        d, C, room, n = state["n_features"], state["n_outputs"], length(state, "kept_value"), length(state, "alpha")
-        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows) or n > room:
-            raise ValueError(f"the window of the state has room for {room} rows, and {n} centres")
-        full = isinstance(state.get("root"), np.ndarray) and state["root"].ndim == 2
+        d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
+        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+            raise ValueError(f"the window of the state has room for {room} rows")
         held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if self.labels else Array((room,))
         return {
             "kept_rows": Array((room, d)),
@@ -81,14 +80,14 @@ class MetricWindow(Learner):
             "kept_weight": Array((room,), low=0.0),
             "middle": Array((d,)),
             "unit": Array((d,), low=POSITIVE),
-            "root": Array((d, d) if full else (d,)),
+            "root": Array((d, d) if d <= BROAD else (d,)),
             "scales": Array((d,)),
             "share": Number(0.0, 1.0),
             "lam": Number(POSITIVE),
             "rho": Number(0.0, 1.0),
             "lengths": Array((2,), low=POSITIVE),
-            "centres": Array((n, d), "float32"),
-            "alpha": Array((n, C)),
+            "centres": Array((room, d)),
+            "alpha": Array((room, C)),
             "offset": Array((C,)),
             "follow": Array((5,)),
         }
@@ -140,7 +139,7 @@ class MetricWindow(Learner):
         unit = np.ones(Y.shape[1]) if self.labels else deviations(Y, offset, weight)
         Y = (Y - offset) / unit
         state |= units_of(X, weight)
-        rows = standard_rows(state, X, self.ops)
+        rows = standard_rows(state, X, self.ops, np.float64)
         if t >= SEARCHES:
             some = np.arange(min(n, SEARCHED)) * n // min(n, SEARCHED)
             found = self._found(state, t, rows[some], Y[some], weight[some])
@@ -148,11 +147,12 @@ class MetricWindow(Learner):
         metric = _metric(state)
         pair = metric.rows((rows, np.zeros_like(rows)))
         matrix = RowMatrix(table(pair, pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
-        state |= {"centres": rows, "alpha": matrix.divide(Y) * unit, "offset": offset}
+        spare = ((0, room - n), (0, 0))
+        state |= {"centres": np.pad(rows, spare), "alpha": np.pad(matrix.divide(Y) * unit, spare), "offset": offset}
         self.est._cache.pop("functions", None)
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
-        trials = Trials(self.ops, (rows, np.zeros_like(rows)), Y.astype(np.float32), weight, Clock())
+        trials = Trials(self.ops, (rows, np.zeros_like(rows)), Y, weight, Clock())
         if t <= IMPROVED:
             return from_few(trials, BROAD)
         d, lengths = rows.shape[1], state["lengths"]
@@ -172,11 +172,12 @@ class MetricWindow(Learner):
         return self.est._cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        metric, rows = _metric(state), state["centres"]
+        n = 1 << state["t"].bit_length() >> 1  # rows when it was solved
+        metric, rows, alpha = _metric(state), state["centres"][:n], state["alpha"][:n]
         near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
-        A, B = (np.ascontiguousarray(w * state["alpha"].T) for w in (metric.share, 1 - metric.share))
-        root, scales = (np.ascontiguousarray(part, np.float32) for part in (metric.root, metric.scales))
-        return Functions(state["middle"], state["unit"], root, scales, near, apart, A, B, state["offset"], self.labels)
+        A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
+        middle, unit, offset = state["middle"], state["unit"], state["offset"]
+        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, self.labels)
 
     def row_learner(self, state: State) -> Any:
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
@@ -200,12 +201,15 @@ class MetricWindow(Learner):
         for name in ("kept_rows", "centres"):
             state[name] = np.pad(state[name], ((0, 0), (0, more)))
         state |= {name: np.pad(state[name], (0, more)) for name in ("middle", "scales", "root")}
+        if d > BROAD and state["root"].ndim == 2:
+            state["root"] = np.sqrt(np.diag(state["root"] @ state["root"]))
         state["unit"] = np.pad(state["unit"], (0, more), constant_values=1.0)
         self.est._cache.pop("functions", None)
 
 
 def _entries(metric: Metric) -> State:
-    return {"root": metric.root, "scales": metric.scales, "share": float(metric.share), "lam": float(metric.lam)}
+    root = metric.root if metric.root.ndim == 2 or len(metric.root) > BROAD else np.diag(metric.root)
+    return {"root": root, "scales": metric.scales, "share": float(metric.share), "lam": float(metric.lam)}
 
 
 def _metric(state: State) -> Metric:
@@ -234,7 +238,7 @@ class MetricWindowClassifier(StreamClassifier):
     Parameters
     ----------
     rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 2,048, fewer for rows of more than 128 columns.
+        Rows of the window; "auto" is 1,024, fewer for rows of more than 128 columns.
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. Columns of the window
         are divided by their deviations in any case, so that "auto" does not.
@@ -255,7 +259,7 @@ class MetricWindowClassifier(StreamClassifier):
     Notes
     -----
     Time per row is proportional to the rows of the window. The rows at which it is solved again take longer, some
-    tenths of a second for 2,048.
+    hundredths of a second for 1,024.
 
     References
     ----------

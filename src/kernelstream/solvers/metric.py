@@ -64,16 +64,16 @@ class Metric:
     lam: float
 
     def rows(self, rows: Rows) -> Rows:
-        """Rows in the metric, in float32."""
+        """Rows in the metric, in the type of the given ones."""
         X, ranks = rows
         Z = X * self.root if self.root.ndim == 1 else X @ self.root
-        U = (X + np.float32(self.ranks) * ranks) * self.scales
-        return np.ascontiguousarray(Z, np.float32), np.ascontiguousarray(U, np.float32)
+        U = (X + X.dtype.type(self.ranks) * ranks) * self.scales
+        return np.ascontiguousarray(Z, X.dtype), np.ascontiguousarray(U, X.dtype)
 
 
 def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
-    """Kernel values (n, m) of rows and others in a metric, in float32."""
-    K = np.empty((len(rows[0]), len(others[0])), np.float32)
+    """Kernel values (n, m) of rows and others in a metric, in their type."""
+    K = np.empty((len(rows[0]), len(others[0])), rows[0].dtype)
     tiles = [ops.tiles(S) for S in others]
 
     def fill(part: slice) -> None:
@@ -81,8 +81,8 @@ def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
             ops.exponential(S[part], tile, K.shape[1], norm, 1.0)
             for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
         )
-        first *= np.float32(share)
-        second *= np.float32(1 - share)
+        first *= K.dtype.type(share)
+        second *= K.dtype.type(1 - share)
         np.add(first, second, out=K[part])
 
     threads.each(fill, threads.cuts(len(K), max(1, ELEMENTS // max(1, K.shape[1]))))
@@ -158,7 +158,7 @@ class Trials:
         some = min(SLOPES, n)
         at, a = Z[:some], self.a[:some]
         r = np.sqrt(squared_distances(at, Z, precision=0))
-        P = np.where(r > NEAR, np.exp(-r) / np.maximum(r, NEAR), 0.0).astype(np.float32)
+        P = np.where(r > NEAR, np.exp(-r) / np.maximum(r, NEAR), 0.0).astype(Z.dtype)
         G = np.zeros((d, d))
         for column in alpha.T:
             Q = P * column

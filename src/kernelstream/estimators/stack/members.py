@@ -72,7 +72,7 @@ def regressors(size: str, d: int) -> list[tuple[str, Any]]:
 
 def _metric_rows(size: str, d: int) -> int:
     """More for "large", fewer of many columns."""
-    return int(np.clip((1 << 18) // d, 256, 2048)) * (1 if size == "medium" else 2)
+    return int(np.clip((1 << 17) // d, 256, 1024)) * (1 if size == "medium" else 2)
 
 
 def _fourier(D: int) -> RandomFourier:

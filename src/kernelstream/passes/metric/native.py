@@ -13,5 +13,7 @@ def metric_pass(
 ) -> np.ndarray:
     """Forecasts (n, C) before each row; see the python engine."""
     scores = np.empty((len(X), len(functions.offset)))
+    if y is None:
+        follow = follow.copy()  # that of a mapped file cannot be written to, and need not be
     _core.metric_pass(X, y, weight, follow, functions, scores)
     return scores

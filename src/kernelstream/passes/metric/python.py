@@ -30,9 +30,9 @@ class Functions(NamedTuple):
 
     middle: np.ndarray  # (d,): of the columns, and
     unit: np.ndarray  # (d,): their deviations
-    root: np.ndarray  # R (d, d), or (d,), float32
-    scales: np.ndarray  # s (d,), float32
-    near: np.ndarray  # rows R x as `tiles` of the engine has them, float32
+    root: np.ndarray  # R (d, d), or (d,)
+    scales: np.ndarray  # s (d,)
+    near: np.ndarray  # rows R x as `tiles` of the engine has them
     apart: np.ndarray  # rows s x, likewise
     A: np.ndarray  # (C, m)
     B: np.ndarray  # (C, m)
@@ -75,7 +75,7 @@ def metric_pass(
 
 def _values(x: np.ndarray, functions: Functions) -> np.ndarray:
     far = np.clip((x - functions.middle) / functions.unit, -FARTHEST, FARTHEST)
-    row = squashed(far.astype(np.float32))
+    row = squashed(far)
     R = functions.root
     z = row * R if R.ndim == 1 else (row[:, None] * R).sum(axis=0)  # in the order of the columns
     near = exponential_sums(z[None], functions.near, functions.A, 2, 1.0)[0]
