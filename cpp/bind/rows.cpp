@@ -2,6 +2,7 @@
 // crossing from Python for all of them.
 #include "base/arrays.hpp"
 #include "base/states.hpp"
+#include "bind/metric.hpp"
 #include "passes/row_learners.hpp"
 #include "passes/row_stack.hpp"
 
@@ -261,6 +262,21 @@ LearnerPtr<T> window_of(nb::dict state, nb::list others, int kind, std::size_t n
     return made;
 }
 
+template <class T>
+LearnerPtr<T> metric_window(nb::dict state, nb::list others, const MetricFunctions& functions) {
+    auto made = begin<T>(state, others);
+    const auto rows = entry<Matrix<const double>>(state, "kept_rows");
+    const std::size_t W = rows.shape(0);
+    const metric::Model model = metric_model(functions, made->template numbers<double>("follow", metric::FOLLOWED));
+    require(rows.shape(1) == made->d && model.d == made->d && model.C == made->C && W > 0, "the rows do not fit the window");
+    std::apply([&](const auto&... arrays) { made->held.keep(arrays...); }, functions);
+    made->held.add(state, nb::str("alpha"));  // another one, and the functions are others
+    made->learner = std::make_unique<MetricWindow<T>>(model, W, made->template numbers<double>("kept_rows", W * made->d),
+                                                      made->template numbers<double>("kept_value", W),
+                                                      made->template numbers<double>("kept_weight", W));
+    return made;
+}
+
 // The head as second_order_learn takes it.
 template <class T>
 LearnerPtr<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, const Blas& blas,
@@ -476,6 +492,7 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     m.def(name("row_linear").c_str(), &linear<T>, value(), value(), maybe(), value(), value(), value());
     m.def(name("row_learned_widths").c_str(), &learned_widths<T>, value(), value(), plain(), value(), value(), value());
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
+    m.def(name("row_metric_window").c_str(), &metric_window<T>, value(), value(), value());
     m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value());
     nb::class_<BoundStack<T>>(m, whole, "All learners of a stack, and what combines them.")
         .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Maybe<Vector<const double>>>(), value(), value(), value(),

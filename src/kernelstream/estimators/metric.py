@@ -78,10 +78,10 @@ class LearnedMetric(Learner):
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
         if is_regressor(self.est):
-            unit = _deviations(Y, offset, weight)
+            unit = deviations(Y, offset, weight)
         Y = (Y - offset) / unit
-        state |= _columns(X, weight)
-        given, X = X, _standard(state, X, self.ops)
+        state |= units_of(X, weight)
+        given, X = X, standard_rows(state, X, self.ops)
         state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
         rows = _pair(state, X)
         clock = self.est.__dict__.pop("_clock", Clock())
@@ -132,7 +132,7 @@ class LearnedMetric(Learner):
         return RowMatrix(table(rows, rows, share, self.ops), 1 + more)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        Z, W = self._metric(state).rows(_pair(state, _standard(state, X, self.ops)))
+        Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops)))
         leaves = self.est._cached("leaves", lambda: self._kernels(state))
         if len(leaves) == 1:
             return self._sums(leaves[0], (Z, W)) + state["offset"]
@@ -251,13 +251,13 @@ def _squares(est: StreamEstimator) -> np.ndarray:
     return np.diag(root**2) if root.ndim == 1 else root @ root
 
 
-def _columns(X: np.ndarray, weight: np.ndarray | None) -> State:
+def units_of(X: np.ndarray, weight: np.ndarray | None) -> State:
     """Means and deviations of the columns of X (n, d); 1 for a column that never varies."""
     middle = np.average(X, axis=0, weights=weight).astype(np.float64)
-    return {"middle": middle, "unit": _deviations(X, middle, weight)}
+    return {"middle": middle, "unit": deviations(X, middle, weight)}
 
 
-def _deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     away = np.abs(X.astype(np.float64) - middle)
     most = away.max(axis=0)
     most[most == 0] = 1.0
@@ -269,9 +269,9 @@ def _dense(X: Rows) -> np.ndarray:
     return np.asarray(dense(X))
 
 
-def _standard(state: State, X: Rows, ops: Any) -> np.ndarray:
-    """Rows (n, d) of deviation 1, far values drawn in, in float32."""
-    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
+def standard_rows(state: State, X: Rows, ops: Any, dtype: Any = np.float32) -> np.ndarray:
+    """Rows (n, d) of deviation 1, far values drawn in."""
+    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(dtype))
 
 
 def _pair(state: State, X: np.ndarray) -> Pair:

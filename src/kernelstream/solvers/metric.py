@@ -65,16 +65,16 @@ class Metric:
     lam: float
 
     def rows(self, rows: Rows) -> Rows:
-        """Rows in the metric, in float32."""
+        """Rows in the metric, in the type of the given ones."""
         X, ranks = rows
         Z = X * self.root if self.root.ndim == 1 else X @ self.root
-        U = (X + np.float32(self.ranks) * ranks) * self.scales
-        return np.ascontiguousarray(Z, np.float32), np.ascontiguousarray(U, np.float32)
+        U = (X + X.dtype.type(self.ranks) * ranks) * self.scales
+        return np.ascontiguousarray(Z, X.dtype), np.ascontiguousarray(U, X.dtype)
 
 
 def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
-    """Kernel values (n, m) of rows and others in a metric, in float32."""
-    K = np.empty((len(rows[0]), len(others[0])), np.float32)
+    """Kernel values (n, m) of rows and others in a metric, in their type."""
+    K = np.empty((len(rows[0]), len(others[0])), rows[0].dtype)
     tiles = [ops.tiles(S) for S in others]
 
     def fill(part: slice) -> None:
@@ -82,8 +82,8 @@ def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
             ops.exponential(S[part], tile, K.shape[1], norm, 1.0)
             for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
         )
-        first *= np.float32(share)
-        second *= np.float32(1 - share)
+        first *= K.dtype.type(share)
+        second *= K.dtype.type(1 - share)
         np.add(first, second, out=K[part])
 
     threads.each(fill, threads.cuts(len(K), max(1, ELEMENTS // max(1, K.shape[1]))))
@@ -154,7 +154,7 @@ class Systems:
         n, d = Z.shape
         at, a = Z[: self.some], self.a[: self.some]
         r = np.sqrt(squared_distances(at, Z, precision=0))
-        P = np.where(r > self.near, np.exp(-r) / np.maximum(r, self.near), 0.0).astype(np.float32)
+        P = np.where(r > self.near, np.exp(-r) / np.maximum(r, self.near), 0.0).astype(Z.dtype)
         G = np.zeros((d, d))
         if d < alpha.shape[1]:  # by columns; of fewer outputs, by outputs
             held = P @ alpha
@@ -247,19 +247,28 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
         systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
         return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
 
-    plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:
-        return plain
-    best = _from_few(trials(FIRST), plain)
+        return plain_metric(d)
+    best = from_few(trials(FIRST))
     if n > FIRST:
-        best = _from_more(trials(SECOND), best)
+        best = from_more(trials(SECOND), best)
     return best.metric
 
 
-def _from_few(trials: Trials, plain: Metric) -> Tried:
-    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, share and ranks."""
-    d = len(plain.root)
-    rho, rhos = (RHO, RHOS) if 1 < d <= BROAD else (0.0, ())
+def plain_metric(d: int, ranks: float = RANKS) -> Metric:
+    """All d columns alike."""
+    return Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, ranks, LAM)
+
+
+def from_few(trials: Trials, broad: int = BROAD) -> Tried:
+    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, share and ranks.
+
+    The part off the diagonal is tried with up to ``broad`` columns, ranks where there are any.
+    """
+    X, ranks = trials.systems.X
+    d, ranked = X.shape[1], ranks.any()
+    rho, rhos = (RHO, RHOS) if 1 < d <= broad else (0.0, ())
+    plain = plain_metric(d, RANKS if ranked else 0.0)
     (start,) = trials.of(Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, (LENGTH, LENGTH)))
     last = best = _walked(trials, start, _penalty)
     for number in range(ROUNDS):
@@ -272,12 +281,14 @@ def _from_few(trials: Trials, plain: Metric) -> Tried:
     for move in (_first_length, _second_length, _penalty):
         best = _walked(trials, best, move)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
-    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in RANKINGS))
+    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
-def _from_more(trials: Trials, best: Tried) -> Tried:
-    """The same metric on more rows, or that of the gradients there, whichever is better."""
+def from_more(trials: Trials, best: Tried, walk: bool = False) -> Tried:
+    """The metric of other rows, perhaps with another penalty, or that of the gradients here, whichever is better."""
     (best,) = trials.of(best)
+    if walk:
+        best = _walked(trials, best, _penalty)
     new = _renewed(trials, best)
     return new if new.error < best.error else best
 

@@ -30,10 +30,10 @@ class DeviceSystems:
     side_by_side = False
 
     def __init__(self, ops: Any, host: Any):
-        self.ops, self.host, self.Y, self.a = ops, host, ops.tensor(host.Y), ops.tensor(host.a)
+        self.ops, self.host, self.X, self.Y, self.a = ops, host, host.X, ops.tensor(host.Y), ops.tensor(host.a)
 
     def _rows(self, metric: Any) -> Pair:
-        Z, U = metric.rows(self.host.X)
+        Z, U = metric.rows(self.X)
         return self.ops.tensor(Z), self.ops.tensor(U)
 
     def table(self, metric: Any) -> torch.Tensor:
