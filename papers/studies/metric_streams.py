@@ -24,7 +24,13 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from kernelstream import KernelClassifier, KernelRegressor, settings  # noqa: E402
+from kernelstream import (  # noqa: E402
+    KernelClassifier,
+    KernelRegressor,
+    MetricWindowClassifier,
+    MetricWindowRegressor,
+    settings,
+)
 from kernelstream.estimators.stack import members  # noqa: E402
 
 LABELS = (
@@ -56,14 +62,16 @@ def stream(name: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(X, np.float64), y[some].astype(np.float64) if name in NUMBERS else y[some]
 
 
-def run(name: str, rows: int, size: str, metric: bool) -> dict[str, Any]:
+def run(name: str, rows: int, size: str, window: int, metric: bool) -> dict[str, Any]:
     """Loss, loss of the second half and seconds of one set."""
     warnings.simplefilter("ignore")
     settings.change(threads=1)
     X, y = stream(name, rows)
     numbers = name in NUMBERS
     choose = getattr(members, "regressors" if numbers else "classifiers")
-    found = [member for label, member in choose(size, X.shape[1]) if metric or label != "metric"]
+    found = [member for label, member in choose(size, X.shape[1]) if label != "metric"]
+    if metric:
+        found.append((MetricWindowRegressor if numbers else MetricWindowClassifier)(window))
     model = (KernelRegressor if numbers else KernelClassifier)(size=size, members=found, random_state=0)
     begin = time.perf_counter()
     scores = model.learn(X, y) if numbers else model.learn(X, y, classes=np.unique(y))
@@ -108,14 +116,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--sets", default=",".join(NUMBERS + LABELS))
-    parser.add_argument("--size", default="medium")
+    parser.add_argument("--size", default="large")
+    parser.add_argument("--window", type=int, default=2048, help="rows that the metric is solved on")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("metric_streams.json"))
     args = parser.parse_args()
     found = json.loads(args.out.read_text()) if args.out.exists() else {}
     with ProcessPoolExecutor(args.jobs) as pool:
         jobs = {
-            pool.submit(run, name, args.rows, args.size, metric): f"{name} {args.size} {metric}"
+            pool.submit(run, name, args.rows, args.size, args.window, metric): f"{name} {args.size} {metric}"
             for name in args.sets.split(",")
             for metric in (False, True)
             if f"{name} {args.size} {metric}" not in found

@@ -8,6 +8,7 @@ import pytest
 
 import kernelstream as ks
 from kernelstream import engine
+from kernelstream.estimators.stack import members
 from kernelstream.passes.metric.python import Functions
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
 
@@ -147,6 +148,28 @@ def test_engines_agree_about_given_functions(root, C):
     (a, b), (c, d) = functions
     np.testing.assert_allclose(a, c, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(b, d, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.skipif(len(ENGINES) == 1, reason="the compiled core is not installed")
+@pytest.mark.parametrize("y", [NUMBERS, TWO, THREE], ids=["numbers", "two", "three"])
+def test_rows_one_by_one_are_those_of_a_call(y):
+    """As a member: the compiled learner of single rows, past solutions and a full window."""
+    numbers = y is NUMBERS
+    cls = ks.KernelRegressor if numbers else ks.KernelClassifier
+    other = ks.OnlineRidge("raw") if numbers else ks.OnlineRidgeClassifier("raw")
+    whole, single = (cls(members=[make(y, rows=150), other], random_state=0) for _ in range(2))
+    expected = np.concatenate([whole.learn(X[:20], y[:20]), whole.learn(X[20:300], y[20:300])])
+    found = [single.learn(X[:20], y[:20])] + [single.learn(X[i : i + 1], y[i : i + 1]) for i in range(20, 300)]
+    assert single._cache.get("rows", (None,))[0] is not None
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-9, atol=1e-9)
+    for name in ("alpha", "kept_rows", "follow"):
+        a, b = (model.learners_[0].state_[name] for model in (whole, single))
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(a).max())
+
+
+def test_the_default_learner_has_it_in_large():
+    names = {size: [name for name, _ in members.regressors(size, 5)] for size in ("small", "medium", "large")}
+    assert [size for size in names if "metric" in names[size]] == ["large"]
 
 
 def test_what_the_stream_has_left_behind_does_not_count():

@@ -41,7 +41,7 @@ def classifiers(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFClassifier(n_components=D, loss="logistic")),
         ("window", WindowClassifier()),
         ("ridge", OnlineRidgeClassifier(_fourier(D), lam=0.05, intercept=True)),
-        ("metric", MetricWindowClassifier(_metric_rows(size, d))),
+        *([("metric", MetricWindowClassifier(_metric_rows(d)))] if size == "large" else []),
     ]
 
 
@@ -66,13 +66,13 @@ def regressors(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFRegressor(n_components=D)),
         ("window", WindowRegressor()),
         ("ridge", OnlineRidge(_fourier(D), lam=0.05, intercept=True)),
-        ("metric", MetricWindowRegressor(_metric_rows(size, d))),
+        *([("metric", MetricWindowRegressor(_metric_rows(d)))] if size == "large" else []),
     ]
 
 
-def _metric_rows(size: str, d: int) -> int:
-    """More for "large", fewer of many columns."""
-    return int(np.clip((1 << 17) // d, 256, 1024)) * (1 if size == "medium" else 2)
+def _metric_rows(d: int) -> int:
+    """Fewer of many columns."""
+    return int(np.clip((1 << 18) // d, 256, 2048))
 
 
 def _fourier(D: int) -> RandomFourier:

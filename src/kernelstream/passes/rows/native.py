@@ -19,7 +19,8 @@ def row_learner(kind: str, member: Any, state: State, *parts: Any) -> Any:
 
     Parameters
     ----------
-    kind : {"hashed_cells", "column_cells", "linear", "learned_widths", "window", "least_squares"}
+    kind : {"hashed_cells", "column_cells", "linear", "learned_widths", "window", "metric_window",
+        "least_squares"}
     member : estimator
         The owner of the state. When its cache or its state are replaced, the learner must not be used any more.
     state : dict
