@@ -12,6 +12,8 @@ import pytest
 collect_ignore_glob = ["tests/passes/triton_*.py", "tests/files/fixtures/*.py"]
 if find_spec("torch") is None:
     collect_ignore_glob.append("src/kernelstream/engine/torch/*")
+if find_spec("pyspark") is None:
+    collect_ignore_glob.append("src/kernelstream/spark.py")
 
 
 @pytest.fixture(autouse=True)

@@ -40,6 +40,7 @@ myst_heading_anchors = 4
 
 # -------------------------------------------------------------------- the reference
 autosummary_generate = True
+autodoc_mock_imports = ["pyspark"]  # 400 MB, of which the reference needs nothing
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False

@@ -89,18 +89,21 @@ def short_warm_up(monkeypatch):
 def short_searches(monkeypatch):
     """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
     for name, value in {
-        "doubly.base.WARM_STEPS": 2,
-        "doubly.base.Doubly.least_steps": 4,
-        "doubly.choice.TRIAL_STEPS": 2,
-        "doubly.choice.FRACTIONS": (1.0, 0.25),
-        "doubly.choice.LEAST_ROWS": 8,
-        "doubly.novelty.TRIAL_STEPS": 2,
-        "binning.search.GAMMAS": (1.0,),
-        "binning.search.FEW_GRIDS": 2,
-        "binning.search.MORE_GRIDS": 2,
-        "binning.search._FOLDED": 0,
+        "estimators.doubly.base.WARM_STEPS": 2,
+        "estimators.doubly.base.Doubly.least_steps": 4,
+        "estimators.doubly.choice.TRIAL_STEPS": 2,
+        "estimators.doubly.choice.FRACTIONS": (1.0, 0.25),
+        "estimators.doubly.choice.LEAST_ROWS": 8,
+        "estimators.doubly.novelty.TRIAL_STEPS": 2,
+        "estimators.binning.search.GAMMAS": (1.0,),
+        "estimators.binning.search.FEW_GRIDS": 2,
+        "estimators.binning.search.MORE_GRIDS": 2,
+        "estimators.binning.search._FOLDED": 0,
+        "solvers.metric.FIRST": 100,
+        "solvers.metric.SECOND": 150,
+        "solvers.metric.ROUNDS": 1,
     }.items():
-        monkeypatch.setattr(f"kernelstream.estimators.{name}", value)
+        monkeypatch.setattr(f"kernelstream.{name}", value)
 
 
 @pytest.fixture(scope="module")

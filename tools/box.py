@@ -52,7 +52,7 @@ def table(name: str) -> str:
     experiment = papers.load(name)
     cells = papers.table(experiment, papers.Records(ROOT / "papers" / "results", name))
     rest = markdown_table(experiment, cells)[1:]  # without its heading
-    text = [f"**{experiment.title}** (`kernelstream reproduce {name}`). {' '.join(experiment.text.split())}", *rest]
+    text = [f"**{experiment.title}** (`kernelstream reproduce {name}`). {experiment.about}", *rest]
     return "\n".join(text).rstrip()
 
 

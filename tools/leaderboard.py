@@ -64,7 +64,7 @@ def page() -> str:
         if experiment.kind == "arena":
             rest = arena_tables(experiment, cells)[2:]
         else:
-            rest = [" ".join(experiment.text.split()), "", *markdown_table(experiment, cells)[2:]]
+            rest = [experiment.about, "", *markdown_table(experiment, cells)[2:]]
         lines += rest
         lines += [f"*Machine:* {text}." for text in environments(records)]
         lines += ["", "<!-- not run: hours -->", "```sh", f"kernelstream reproduce {name}", "```", ""]

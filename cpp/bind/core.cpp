@@ -25,6 +25,7 @@ void bind_spec(nb::module_& m);
 void bind_stack(nb::module_& m);
 void bind_trust(nb::module_& m);
 void bind_vecmath(nb::module_& m);
+void bind_metric(nb::module_& m);
 void bind_window(nb::module_& m);
 
 NB_MODULE(_core, m) {
@@ -52,5 +53,6 @@ NB_MODULE(_core, m) {
     bind_stack(m);
     bind_trust(m);
     bind_vecmath(m);
+    bind_metric(m);
     bind_window(m);
 }

@@ -2,6 +2,7 @@
 // crossing from Python for all of them.
 #include "base/arrays.hpp"
 #include "base/states.hpp"
+#include "bind/metric.hpp"
 #include "passes/row_learners.hpp"
 #include "passes/row_stack.hpp"
 
@@ -261,6 +262,21 @@ LearnerPtr<T> window_of(nb::dict state, nb::list others, int kind, std::size_t n
     return made;
 }
 
+template <class T>
+LearnerPtr<T> metric_window(nb::dict state, nb::list others, const MetricFunctions& functions) {
+    auto made = begin<T>(state, others);
+    const auto rows = entry<Matrix<const double>>(state, "kept_rows");
+    const std::size_t W = rows.shape(0);
+    const metric::Model model = metric_model(functions, made->template numbers<double>("follow", metric::FOLLOWED));
+    require(rows.shape(1) == made->d && model.d == made->d && model.C == made->C && W > 0, "the rows do not fit the window");
+    std::apply([&](const auto&... arrays) { made->held.keep(arrays...); }, functions);
+    made->held.add(state, nb::str("alpha"));  // another one, and the functions are others
+    made->learner = std::make_unique<MetricWindow<T>>(model, W, made->template numbers<double>("kept_rows", W * made->d),
+                                                      made->template numbers<double>("kept_value", W),
+                                                      made->template numbers<double>("kept_weight", W));
+    return made;
+}
+
 // The head as second_order_learn takes it.
 template <class T>
 LearnerPtr<T> least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels, const Blas& blas,
@@ -346,20 +362,33 @@ class BoundStack {
                    number("label_counts", 2), true});
     }
 
-    void take_tracker(Vector<const double> levels, Vector<const double> steps) {
-        const std::size_t L = levels.size(), E = steps.size();
-        held_.keep(levels, steps);
+    // steps: of the trackers of labels; numbers have none.
+    void take_tracker(Vector<const double> levels, Maybe<Vector<const double>> steps) {
+        const std::size_t L = levels.size();
+        held_.keep(levels);
         nb::dict own = inside(inside(state_, "intervals"), "o0");
         const auto number = [&](nb::dict part, const char* name, std::size_t size) {
             double* found = numbers<double>(part, name, size);
             stack_.changing.push_back({found, size});
             return found;
         };
-        stack_.tracker = std::make_unique<Tracker>(Tracker{L, E, levels.data(), steps.data(), number(own, "size", 2),
+        if (stack_.numbers) {
+            using namespace ks::quantiles;
+            const std::size_t d = stack_.d;
+            stack_.spread = std::make_unique<Pass>(
+                Model{L, d, levels.data(), number(own, "size", 2), numbers<double>(own, "recent", 2 * RECENT),
+                      number(own, "knots", KNOTS), number(own, "spread", KNOTS), number(own, "columns", d * CELLS),
+                      number(own, "quantiles", L * KNOTS)});
+            stack_.seen = number(state_, "target_range", 5);
+            return;
+        }
+        require(bool(steps), "labels need steps");
+        const std::size_t E = steps->size();
+        held_.keep(*steps);
+        stack_.tracker = std::make_unique<Tracker>(Tracker{L, E, levels.data(), steps->data(), number(own, "size", 2),
                                                            number(own, "quantiles", L * E),
                                                            number(own, "weights", L * E), number(own, "factors", L),
                                                            std::vector<double>(L)});
-        if (stack_.numbers) stack_.seen = number(state_, "target_range", 5);
     }
 
     bool same() const {
@@ -386,7 +415,7 @@ class BoundStack {
 
   public:
     BoundStack(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
-          Vector<const double> steps)
+          Maybe<Vector<const double>> steps)
         : state_(state), t_(state, "t"), stride_(state, "history_stride"), recent_on_(state, "recent_on"), x_count_(nb::str("x_count")) {
         stack_.d = nb::cast<std::size_t>(state["n_features"]);
         stack_.C = nb::cast<std::size_t>(state["n_outputs"]);
@@ -463,10 +492,11 @@ void bind(nb::module_& m, const char* learner, const char* whole, const char* su
     m.def(name("row_linear").c_str(), &linear<T>, value(), value(), maybe(), value(), value(), value());
     m.def(name("row_learned_widths").c_str(), &learned_widths<T>, value(), value(), plain(), value(), value(), value());
     m.def(name("row_window").c_str(), &window_of<T>, value(), value(), value(), value());
+    m.def(name("row_metric_window").c_str(), &metric_window<T>, value(), value(), value());
     m.def(name("row_least_squares").c_str(), &least_squares<T>, value(), value(), maybe(), value(), value(), value(), value());
     nb::class_<BoundStack<T>>(m, whole, "All learners of a stack, and what combines them.")
-        .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Vector<const double>>(), value(), value(), value(),
-             value(), plain(), plain())
+        .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Maybe<Vector<const double>>>(), value(), value(), value(),
+             value(), plain(), maybe())
         .def("learn", &BoundStack<T>::learn, plain(), plain(), value(), plain())
         .def("score", &BoundStack<T>::score, plain(), value(), plain());
 }

@@ -1,5 +1,6 @@
 // Bindings of trust.hpp.
 #include "base/states.hpp"
+#include "passes/quantiles.hpp"
 #include "passes/trust.hpp"
 
 using namespace ks;
@@ -8,6 +9,8 @@ namespace {
 
 using In = Vector<const double>;
 using Out = Array<double>;
+
+const Name columns_name("columns"), knots_name("knots"), recent_name("recent"), spread_name("spread");
 
 // The state: size (3), weights (E + 1), theta, curvature.
 void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In> importance, bool own, In keep, Out out) {
@@ -47,6 +50,30 @@ void track(nb::dict state, In errors, In levels, In steps, Matrix<double> half) 
                  factors.data(), half.data());
 }
 
+// The state: see quantiles.hpp.
+void quantiles_of(nb::dict state, In forecast, Maybe<Matrix<const double>> X, Maybe<In> y, Maybe<In> importance, In levels,
+                  Matrix<double> out) {
+    using namespace ks::quantiles;
+    const std::size_t n = forecast.size(), L = levels.size(), d = X ? X->shape(1) : 0;
+    const auto numbers = [&](const Name& name, std::size_t size) {
+        const auto found = entry<Out>(state, name);
+        require(found.size() == size, "quantiles: the state does not fit the levels and columns");
+        return found.data();
+    };
+    const Model model{L, d, levels.data(), numbers(name::size, 2), numbers(recent_name, 2 * RECENT), numbers(knots_name, KNOTS),
+                      numbers(spread_name, KNOTS), numbers(columns_name, d * CELLS), numbers(name::quantiles, L * KNOTS)};
+    require(!X || X->shape(0) == n, "quantiles: X must have a row for each forecast");
+    require(!y || y->size() == n, "quantiles: y must have one entry for each forecast");
+    require(!importance || importance->size() == n, "quantiles: weight must have one entry for each forecast");
+    require(out.shape(0) == n && out.shape(1) == L, "quantiles: out must have a row for each forecast");
+    nb::gil_scoped_release unlocked;
+    Pass pass(model);
+    for (std::size_t i = 0; i < n; ++i) {
+        const bool learns = y && !(importance && importance->data()[i] == 0.0);
+        pass.row(forecast.data()[i], d ? X->data() + i * d : nullptr, learns ? y->data() + i : nullptr, out.data() + i * L);
+    }
+}
+
 void follow(Vector<double> link, Matrix<const double> scores, In y, Maybe<In> importance, std::size_t classes, In keep) {
     const std::size_t n = scores.shape(0), outputs = scores.shape(1), E = keep.size();
     require(y.size() == n && (!importance || importance->size() == n), "follow: one label and one weight for each row");
@@ -76,6 +103,9 @@ void bind_trust(nb::module_& m) {
           nb::arg("keep"), "The link learns from scores (n, outputs) and labels, -1 or 1 for one output, else numbers of classes.");
     m.def("doubts", &doubts, nb::arg("scores"), nb::arg("y"), nb::arg("out").noconvert(),
           "out (n,) <- 1 - P(y) of scores (n, C): log-odds for C = 1, where y is -1 or 1, else logarithms of probabilities.");
+    m.def("quantiles", &quantiles_of, nb::arg("state"), nb::arg("forecast"), nb::arg("X").none(), nb::arg("y").none(),
+          nb::arg("weight").none(), nb::arg("levels"), nb::arg("out").noconvert(),
+          "out (n, L) <- quantiles of the targets of rows; with y, each row is then learned.");
     m.def("track", &track, nb::arg("state"), nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("half").noconvert(),
           "half (n, L) <- half-widths of intervals before each error, which is then learned.");
 }

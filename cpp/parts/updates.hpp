@@ -82,12 +82,12 @@ struct NORMA : Update {
 };
 
 struct Novelty : Update {
-    double eta, lam, nu;
-    Novelty(double e, double l, double n) : eta(e), lam(l), nu(n) { n_memory = 1; }
+    double eta, lam, fall, rise;  // products taken once: fused with the sum, they would round as no other program does
+    Novelty(double e, double l, double nu) : eta(e), lam(l), fall((1 - nu) * e), rise(nu * e) { n_memory = 1; }
     void step(const Loss&, const Row& row, double* memory, double* decay, double* tau) const override {
         double& rho = memory[0];
         const bool novel = row.f[0] < rho;
-        rho = novel ? rho - (1 - nu) * eta : rho + nu * eta;
+        rho = novel ? rho - fall : rho + rise;
         decay[0] = 1.0 - eta * lam;
         tau[0] = novel ? eta : 0.0;
     }

@@ -94,16 +94,34 @@ KS_INLINE void step_one(std::size_t R, double g, double step, double fade, doubl
     }
 }
 
-// The same for C outputs, w and G (R, C); what is new takes their place.
-KS_INLINE void step_many(std::size_t R, std::size_t C, const double* g, double step, double fade, double floor, double* w, double* G,
-                         double* use) {
+constexpr std::size_t together = 64;  // outputs whose weights are in the cache at the same time
+
+// The same for outputs `first` ... `first + width - 1` of C; `old` has room for (2, R, width). Grids that share a cell see what it held
+// before the row.
+KS_INLINE void step_many(std::size_t R, std::size_t C, std::size_t first, std::size_t width, const std::int32_t* cell, const double* g,
+                         double step, double fade, double floor, float* tables, double* old, double* use) {
+    double *w = old, *G = old + R * width;
     for (std::size_t r = 0; r < R; ++r) {
-        double *wr = w + r * C, *Gr = G + r * C;
-        for (std::size_t c = 0; c < C; ++c) use[r] -= g[c] * wr[c];
+        const float* at = tables + std::size_t(cell[r]) * 2 * C + first;
+        for (std::size_t c = 0; c < width; ++c) {
+            w[r * width + c] = at[c];
+            G[r * width + c] = at[C + c];
+        }
+    }
+    g += first;
+    for (std::size_t r = 0; r < R; ++r) {
+        const double *wr = w + r * width, *Gr = G + r * width;
+        float* at = tables + std::size_t(cell[r]) * 2 * C + first;
+        if (width < 8) {
+            for (std::size_t c = 0; c < width; ++c) use[r] -= g[c] * wr[c];
+        } else {
+            use[r] -= dot(width, g, wr);
+        }
 #pragma omp simd
-        for (std::size_t c = 0; c < C; ++c) {
-            Gr[c] = fade * Gr[c] + g[c] * g[c];
-            wr[c] -= step * g[c] / std::sqrt(Gr[c] + floor);
+        for (std::size_t c = 0; c < width; ++c) {
+            const double squares = fade * Gr[c] + g[c] * g[c], moved = wr[c] - step * g[c] / std::sqrt(squares + floor);
+            at[c] = float(lesser(larger(moved, -largest), largest));
+            at[C + c] = float(lesser(squares, largest));
         }
     }
 }
@@ -112,9 +130,10 @@ KS_INLINE void step_many(std::size_t R, std::size_t C, const double* g, double s
 KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const double* y, const double* weight, const Rule& rule,
                            Model& m, double* scores, double* downhill) {
     const std::size_t R = m.R, C = m.C;
-    std::vector<double> work(2 * R * C + 2 * C);
+    const std::size_t tile = std::min(C, together);
+    std::vector<double> work(2 * R * tile + 2 * C);
     std::vector<float> fresh(C == 1 ? 2 * R : 0);
-    double *w = work.data(), *G = w + R * C, *f = G + R * C, *g = f + C;
+    double *w = work.data(), *G = w + R * tile, *f = G + R * tile, *g = f + C;
     for (std::size_t t = 0; t < n; ++t) {
         const std::int32_t* cell = index + t * R;
         if (t + 1 < n) fetch(R, cell + R, m.tables, 2 * C);
@@ -129,11 +148,7 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
             std::copy_n(m.bias, C, f);
             for (std::size_t r = 0; r < R; ++r) {
                 const float* at = m.tables + std::size_t(cell[r]) * 2 * C;
-                for (std::size_t c = 0; c < C; ++c) {
-                    w[r * C + c] = at[c];
-                    G[r * C + c] = at[C + c];
-                    f[c] += at[c];
-                }
+                for (std::size_t c = 0; c < C; ++c) f[c] += at[c];
             }
         }
         const double mean = rule.regression ? m.target[1] : 0.0;
@@ -160,14 +175,8 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
                 at[1] = fresh[R + r];
             }
         } else {
-            step_many(R, C, g, step, fade, floor, w, G, m.use);
-            for (std::size_t r = 0; r < R; ++r) {
-                float* at = m.tables + std::size_t(cell[r]) * 2 * C;
-                for (std::size_t c = 0; c < C; ++c) {
-                    at[c] = float(std::min(std::max(w[r * C + c], -largest), largest));
-                    at[C + c] = float(std::min(G[r * C + c], largest));
-                }
-            }
+            for (std::size_t c = 0; c < C; c += tile)
+                step_many(R, C, c, std::min(tile, C - c), cell, g, step, fade, floor, m.tables, w, m.use);
         }
         if (rule.regression) follow(m.target, y[t]);
     }

@@ -15,6 +15,7 @@
 #include "passes/cell_tables.hpp"
 #include "passes/learned.hpp"
 #include "passes/linear.hpp"
+#include "passes/metric.hpp"
 #include "passes/second_order_block.hpp"
 #include "passes/window.hpp"
 
@@ -295,6 +296,45 @@ struct Window : Learner<T> {
 
     bool score(const Row<T>& row, double* f) override {
         window::pass(1, row.wide, nullptr, nullptr, rule, model, f);
+        return true;
+    }
+};
+
+// ---- Kernel functions in a learned metric ------------------------------------------------------------------------------------
+
+template <class T>
+struct MetricWindow : Learner<T> {
+    metric::Model model;
+    metric::Scratch work;
+    std::size_t W;                 // room for rows
+    double *rows, *value, *kept;   // (W, d), (W), (W): the last rows, their targets and weights
+    MetricWindow(const metric::Model& m, std::size_t room, double* x, double* y, double* weight)
+        : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight) {}
+
+    // All is solved again when the number of rows is a power of two.
+    bool open(std::int64_t n) const override {
+        std::int64_t next = 1;
+        while (next <= this->t) next *= 2;
+        return this->t + n < next;
+    }
+
+    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+        const std::size_t place = std::size_t(this->t) % W;
+        const double y = model.labels && model.C == 1 ? double(row.y > 0) : row.y;
+        journal.keep(model.follow, metric::FOLLOWED);
+        journal.keep(rows + place * model.d, model.d);
+        journal.keep(value + place, 1);
+        journal.keep(kept + place, 1);
+        metric::pass(model, 1, row.wide, &y, nullptr, work, f);
+        std::copy_n(row.wide, model.d, rows + place * model.d);
+        value[place] = y;
+        kept[place] = 1.0;
+        ++this->t;
+        return all_finite(model.C, f) && all_finite(metric::FOLLOWED, model.follow);
+    }
+
+    bool score(const Row<T>& row, double* f) override {
+        metric::pass(model, 1, row.wide, nullptr, nullptr, work, f);
         return true;
     }
 };

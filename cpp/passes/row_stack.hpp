@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ranges.hpp"
+#include "passes/quantiles.hpp"
 #include "passes/row_learners.hpp"
 #include "passes/stack_labels.hpp"
 #include "passes/stack_numbers.hpp"
@@ -14,7 +15,7 @@
 
 namespace ks::rows {
 
-// What follows the errors of forecasts.
+// What follows the doubts of labels.
 struct Tracker {
     std::size_t L, E;
     const double *levels, *steps;
@@ -38,7 +39,8 @@ struct Stack {
     std::vector<Learner<T>*> learners;
     std::unique_ptr<stack::Labels> labels;    // one of the two
     std::unique_ptr<stack::Numbers> numbers;
-    std::unique_ptr<Tracker> tracker;         // of errors, or of what was given to wrong labels
+    std::unique_ptr<Tracker> tracker;         // of labels: of what was given to wrong ones
+    std::unique_ptr<quantiles::Pass> spread;  // of numbers: of their quantiles
     double* seen = nullptr;                   // of numbers: (5) the range of the targets
     std::vector<Changing> changing;           // arrays that every row changes
     float* history;                           // (places, learners): their weights after every so many rows
@@ -169,8 +171,12 @@ struct Stack {
             if (!learners[i]->learn(row, F_.data() + i * C, journal_)) return false;
         combine(1, F_.data(), &y, recent, scores);
         if (!all_finite(C, scores)) return false;
-        error = labels ? trust_doubt(C, scores, y) : std::abs(y - scores[0]);
-        tracker->learn(error);
+        if (labels) tracker->learn(error = trust_doubt(C, scores, y));
+        else {
+            error = std::abs(y - scores[0]);
+            journal_.keep_strided(spread->next(), 2, quantiles::RECENT);
+            spread->learn(scores[0], row.wide, y);
+        }
         return true;
     }
 };

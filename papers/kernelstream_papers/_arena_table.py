@@ -46,7 +46,7 @@ def figure(value: float) -> str:
 def arena_tables(experiment: Experiment, cells: list[Cell]) -> list[str]:
     """Lines of Markdown: for labels and for numbers the placing figure, the other one, seconds and memory."""
     lines = [f"## {experiment.source}, {experiment.place}: {experiment.title}", ""]
-    lines += [" ".join(experiment.text.split()), ""]
+    lines += [experiment.about, ""]
     for main, title, other, other_title, digits in TASKS:
         these = [cell for cell in cells if main in cell.figures]
         if these:

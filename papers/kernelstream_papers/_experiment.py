@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from kernelstream.registry.names import unknown
@@ -187,6 +188,14 @@ class Experiment:
     why: dict[str, str] = field(default_factory=dict)
 
     @property
+    def about(self) -> str:
+        """The text, and in which type the rows are: learners compute in it."""
+        usual = "float64" if self.kind == "adversary" else "float32"
+        others = [d.name for d in self.data if (d.dtype or usual) != usual]
+        more = f", of {', '.join(others)} in float64" if others else ""
+        return " ".join([*self.text.split(), f"Rows in {usual}{more}."])
+
+    @property
     def more_is_better(self) -> bool:
         """Whether a larger value of the measure is the better one."""
         return MEASURES[self.measure][2]
@@ -237,7 +246,7 @@ def digest(*parts: Any) -> str:
 
 
 def _used(part: Any) -> dict[str, Any]:
-    return {key: value for key, value in asdict(part).items() if value not in (None, (), {}, "")}
+    return {key: value for key, value in vars(part).items() if value not in (None, (), {}, "")}
 
 
 def _folder() -> Any:
@@ -255,7 +264,10 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Experiment:
-    """The experiment of a name."""
+    """The experiment of a name, or of a file of one's own: a path that ends in ``.toml``."""
+    if name.endswith(".toml"):
+        path = Path(name)
+        return parse(path.stem, path.read_text(encoding="utf-8"))
     known = names()
     if name not in known:
         raise unknown("experiment", name, known)

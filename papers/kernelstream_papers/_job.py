@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 
 from kernelstream import datasets, zoo
 from kernelstream import settings as machine
-from kernelstream.evaluate import model_bytes, prequential
+from kernelstream.evaluate import model_bytes, model_size, prequential
 
 from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
@@ -107,19 +107,6 @@ def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) 
     return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | own))
 
 
-def size_of(est: Any) -> int | None:
-    """Support vectors or features of a model, where the number is known."""
-    state = getattr(est, "state_", None)
-    if not isinstance(state, dict):
-        return getattr(est, "size_", None)
-    # members of an ensemble keep theirs under a prefix
-    supports = [value for key, value in state.items() if key == "n_support" or key.endswith("_n_support")]
-    if supports:
-        return int(sum(supports))
-    weights = [value for key, value in state.items() if key == "w" or key.endswith("_w")]
-    return int(sum(w.shape[-1] for w in weights)) if weights else None
-
-
 def peak_mb() -> float:
     """Largest memory of this process so far; 0 where the system does not report it."""
     try:
@@ -177,7 +164,7 @@ def _outcome(
     return {
         "value": value,
         "seconds": round(seconds, 5),
-        "size": size_of(est),
+        "size": model_size(est),
         "bytes": model_bytes(est),
         "rows": rows,
         "peak_mb": None if memory is None else round(memory, 1),

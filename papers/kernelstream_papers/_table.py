@@ -10,6 +10,9 @@ from ._experiment import Algorithm, Data, Experiment, Printed
 from ._records import Records
 from ._runner import repeat_key, tuned
 
+DEVIATIONS = 2.0  #: a larger difference from the paper counts
+DIGITS = {"mistakes": 2, "accuracy": 2, "score": 2, "regret": 2, "seconds": 2, "relative": 3}  #: that papers print
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -124,12 +127,25 @@ def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[floa
     return rows, [statistics.fmean(column) for column in zip(*same, strict=True)]
 
 
-def worse(experiment: Experiment, cells: list[Cell], deviations: float = 2.0) -> list[Cell]:
-    """Cells that fall behind the paper by more than so many standard deviations."""
+def worse(experiment: Experiment, cells: list[Cell]) -> list[Cell]:
+    """Cells that fall behind the paper."""
     if experiment.kind == "arena":  # the printed figures are those of peers on another machine
         return []
-    behind = [(cell, cell.behind(experiment.more_is_better)) for cell in cells]
-    return [cell for cell, gap in behind if gap is not None and gap > deviations]
+    return [cell for cell in cells if verdict(experiment, cell) == "behind"]
+
+
+def verdict(experiment: Experiment, cell: Cell) -> str | None:
+    """Ahead of the paper or behind it, by more than two standard deviations; level otherwise, or in all printed digits.
+
+    None where there is nothing to compare with.
+    """
+    gap = cell.behind(experiment.more_is_better)
+    if gap is None or cell.printed is None:
+        return None
+    digits = DIGITS.get(experiment.measure, 5)
+    if abs(gap) <= DEVIATIONS or round(cell.mean, digits) == round(cell.printed.value, digits):
+        return "level"
+    return "behind" if gap > 0 else "ahead"
 
 
 def best(experiment: Experiment, cells: list[Cell]) -> dict[str, float]:

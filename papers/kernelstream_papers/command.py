@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   kernelstream reproduce thesis-table-4-4 --data german --data spambase
   kernelstream reproduce --all --quick
   kernelstream reproduce streams-arena --files submissions
+  kernelstream reproduce my-table.toml     (an experiment of your own, written as those in the package)
   kernelstream reproduce --page            (write the page again from what is there)
 """
 
@@ -27,7 +28,9 @@ def setup(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], Non
     """Add the arguments of the command to its parser; returns what runs it."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.add_argument("names", nargs="*", metavar="NAME", help="experiments; --list shows them")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="experiments; --list shows them; or a file of your own, x.toml"
+    )
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--all", action="store_true", help="run every experiment")
     parser.add_argument("--quick", action="store_true", help="few rows and repetitions: a test that everything runs")
@@ -99,9 +102,9 @@ def _run(args: argparse.Namespace) -> None:
             summary[experiment.name]["files"] = _write_files(asked, records, args.files)
     if left_out is not None and not summary:
         raise left_out
-    page = write(folder, quick=args.quick)
+    page = write(folder, quick=args.quick, own=[e for e, name in zip(experiments, names, strict=True) if _is_own(name)])
     if args.keep:
-        for name in papers.names():
+        for name in dict.fromkeys([*papers.names(), *(experiment.name for experiment in experiments)]):
             records = papers.Records(folder, name)
             if records.path.exists():
                 records.keep()
@@ -109,6 +112,10 @@ def _run(args: argparse.Namespace) -> None:
         print_json({"experiments": summary, "page": str(page)})
     else:
         print(f"{page}")
+
+
+def _is_own(name: str) -> bool:
+    return name.endswith(".toml")
 
 
 def _write_files(experiment: Experiment, records: Iterable[dict[str, Any]], folder: str) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 from ._arena_table import arena_tables, figure
 from ._experiment import Experiment, load, names
 from ._records import Records
-from ._table import Cell, best, table, worse
+from ._table import DIGITS, Cell, best, table, worse
+from ._where import where
 
 UNITS = {
     "mistakes": "mistakes, %",
@@ -42,29 +43,44 @@ code { font-size: .85rem; background: #8882; padding: .1rem .3rem; border-radius
 """
 
 
-def write(folder: str | Path, quick: bool = False) -> Path:
-    """Write ``index.html`` and ``tables.md`` from the records in a folder, and return the page's path.
+def write(folder: str | Path, quick: bool = False, own: Iterable[Experiment] = ()) -> Path:
+    """Write ``index.html``, ``tables.md`` and ``where.md`` from the records in a folder, and return the page's path.
 
     Parameters
     ----------
     folder : path
     quick : bool, default False
         The records are those of a quick run.
+    own : experiments, optional
+        From files of one's own, beside those that come with the package.
     """
     folder = Path(folder)
-    found = []
-    for name in names():
-        records = Records(folder, name)
-        if len(records):
-            experiment = load(name).quick() if quick else load(name)
-            cells = table(experiment, records)
-            if cells:
-                found.append((experiment, cells, records))
+    found = _found(folder, quick, own)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tables.md").write_text(_markdown(found), encoding="utf-8")
+    for name, text in texts(folder, found, quick).items():
+        (folder / name).write_text(text, encoding="utf-8")
     page = folder / "index.html"
     page.write_text(_page(found, quick), encoding="utf-8")
     return page
+
+
+def texts(folder: str | Path, found: list[Any] | None = None, quick: bool = False) -> dict[str, str]:
+    """The pages in Markdown, by name; "where.md" is about whole runs only."""
+    found = _found(Path(folder), quick) if found is None else found
+    return {"tables.md": _markdown(found)} | ({} if quick else {"where.md": where({e.name: c for e, c, _ in found})})
+
+
+def _found(folder: Path, quick: bool, own: Iterable[Experiment] = ()) -> list[tuple[Experiment, list[Cell], Records]]:
+    """Experiments that have been run, with their cells and records."""
+    found = []
+    for known in [*map(load, names()), *own]:
+        records = Records(folder, known.name)
+        if len(records):
+            experiment = known.quick() if quick else known
+            cells = table(experiment, records)
+            if cells:
+                found.append((experiment, cells, records))
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------- numbers
@@ -72,10 +88,8 @@ def write(folder: str | Path, quick: bool = False) -> Path:
 
 def number(value: float, measure: str, scale: float | None = None) -> str:
     """As many digits as the papers print; ``scale`` is the number that a deviation belongs to."""
-    if measure in ("mistakes", "accuracy", "score", "regret", "seconds"):
-        return f"{value:.2f}"
-    if measure == "relative":
-        return f"{value:.3f}"
+    if measure in DIGITS:
+        return f"{value:.{DIGITS[measure]}f}"
     if measure == "arena":
         return figure(value)
     return f"{value:.1e}" if 0 < abs(scale or value) < 1e-4 else f"{value:.5f}"
@@ -157,7 +171,7 @@ def _section(experiment: Experiment, cells: list[Cell]) -> str:
     parts = [
         f"<section id='{experiment.name}'>",
         f"<h2>{esc(experiment.source)}, {esc(experiment.place)}: {esc(experiment.title)}</h2>",
-        f"<p>{esc(' '.join(experiment.text.split()))}</p>" if experiment.text else "",
+        f"<p>{esc(experiment.about)}</p>",
         f"<p><code>kernelstream reproduce {experiment.name}</code></p>",
     ]
     plain = [cell for cell in cells if not cell.point]
@@ -250,14 +264,14 @@ def _machines(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
 
     seen: dict[str, dict[str, Any]] = {}
     for _, _, records in found:
-        for where in records.environments():
-            seen[str(where)] = where
+        for machine in records.environments():
+            seen[str(machine)] = machine
     lines = []
-    for where in seen.values():
-        versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
+    for machine in seen.values():
+        versions = ", ".join(f"{package} {version}" for package, version in machine["versions"].items())
         lines.append(
-            f"<li>{esc(where['processor'])} ({esc(where['machine'])}), {esc(where['cores'])} cores, "
-            f"Python {esc(where['python'])}; {esc(versions)}</li>"
+            f"<li>{esc(machine['processor'])} ({esc(machine['machine'])}), {esc(machine['cores'])} cores, "
+            f"Python {esc(machine['python'])}; {esc(versions)}</li>"
         )
     return f"<h2>Machines and versions</h2><ul>{''.join(lines)}</ul>"
 
@@ -270,8 +284,8 @@ def _markdown(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     parts = ["# Results", "", "Written by `kernelstream reproduce` from the raw runs beside this file.", ""]
     for experiment, cells, _ in found:
         if cells:
-            lines = arena_tables if experiment.kind == "arena" else markdown_table
-            parts += lines(experiment, cells)
+            title, *rest = (arena_tables if experiment.kind == "arena" else markdown_table)(experiment, cells)
+            parts += [title, *([] if experiment.kind == "arena" else ["", experiment.about]), *rest]
     return "\n".join(parts) + "\n"
 
 

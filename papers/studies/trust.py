@@ -1,4 +1,4 @@
-"""Probabilities, intervals and changes on streams: how far the promises are kept.
+"""Probabilities, sets and changes on streams: how far the promises are kept.
 
     python papers/studies/trust.py                 # the tables, on the named data sets in $KERNELSTREAM_DATA
     python papers/studies/trust.py --picture FILE  # the picture of docs/trust.md, on a simulated stream
@@ -7,9 +7,7 @@
 Calibration: hinge and logistic losses on Fourier features and the default learner, in the order of the file; log-loss
 over all rows and expected calibration error (15 bins, of the class-1 probability, or of the largest one for several
 classes) after 5,000 rows. The link of the hinge is asked before each row.
-Intervals: 90 % around online ridge regression and around the default learner; the least and the largest coverage of a
-window of 5,000 rows, and the largest mean half-width over the best constant half-width of its window. Sets: coverage of
-the 90 % sets of the default learner, and their mean size.
+Sets: coverage of the 90 % sets of the default learner in windows of 5,000 rows, and their mean size.
 Changes: share of mistakes on the demonstration stream, whose landscape changes five times in 24,000 rows, for what a
 learner may do about a change.
 """
@@ -26,8 +24,6 @@ from kernelstream import (
     FeatureClassifier,
     FeatureRegressor,
     KernelClassifier,
-    KernelRegressor,
-    OnlineRidge,
     OnlineRidgeClassifier,
     datasets,
     drift,
@@ -35,10 +31,9 @@ from kernelstream import (
 )
 from kernelstream.evaluate import prequential
 from kernelstream.monitor import Monitor, forget, restart
-from kernelstream.trust import Calibrated, Explained, WithIntervals
+from kernelstream.trust import Calibrated, Explained
 
 LABELS = ("electricity", "nomao", "adult", "airlines", "covtype")
-TARGETS = ("ailerons", "california", "fifa", "fried", "diamonds", "kings_county")
 WINDOW = 5000
 
 
@@ -106,32 +101,6 @@ def sets(most: int) -> None:
         windows = [held[max(a, 1) : a + WINDOW].mean() for a in range(0, len(y) - WINDOW + 1, WINDOW)]
         size = found.sum(axis=1).mean()
         print(f"| {name} | {len(y):,} | {min(windows):.3f} | {max(windows):.3f} | {size:.2f} |", flush=True)
-
-
-def drifting(kind: str, n: int = 25_000) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X, time = rng.normal(size=(n, 4)), np.arange(n)
-    noise = np.where(time // 3000 % 2, 1.0, 0.2) if kind == "noise" else 0.3
-    sign = np.where(time < n // 2, 1, -1) if kind == "function" else 1
-    return X, np.sin(2 * X[:, 0]) + sign * X[:, 1] + noise * rng.normal(size=n)
-
-
-def intervals(most: int) -> None:
-    print("| stream | learner | rows | least coverage | largest | widest |\n|---|---|---|---|---|---|")
-    streams = {name: lambda name=name: rows_of(name, most) for name in TARGETS}
-    streams |= {f"drift of the {kind}": lambda kind=kind: drifting(kind) for kind in ("noise", "function")}
-    for name, make in streams.items():
-        X, y = make()
-        ridge = WithIntervals(OnlineRidge(standardize=True, random_state=0))
-        for learner, model in (("ridge", ridge), ("auto", KernelRegressor(random_state=0))):
-            f, low, high = model.learn_interval(X, y)
-            covered, width = [], []
-            for a in range(0, len(y) - WINDOW + 1, WINDOW):
-                k = slice(max(a, 1), a + WINDOW)
-                covered.append(np.mean((low[k] <= y[k]) & (y[k] <= high[k])))
-                width.append(np.mean(high[k] - low[k]) / 2 / np.quantile(np.abs(y - f)[k], 0.9))
-            figures = f"{min(covered):.3f} | {max(covered):.3f} | {max(width):.3f}"
-            print(f"| {name} | {learner} | {len(y):,} | {figures} |", flush=True)
 
 
 def changing(seed: int) -> Any:
@@ -205,5 +174,3 @@ if __name__ == "__main__":
         calibration(args.rows)
         print()
         sets(args.rows)
-        print()
-        intervals(args.rows)

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 # Public names, and the module each lives in. They are imported at first use (PEP 562), so that `import kernelstream`
 # costs next to nothing and a program pays only for what it uses.
 _NAMES = dict.fromkeys(sorted(sum(_ESTIMATORS.values(), ())), "estimators")
-_NAMES |= {"load": "model_io", "make_stream": "columns", "save": "model_io"}
+_NAMES |= {"load": "model_io", "make_stream": "columns", "merge": "merging", "save": "model_io"}
 _MODULES = (
     "baselines",
     "budgets",
@@ -24,8 +24,10 @@ _MODULES = (
     "evaluate",
     "features",
     "kernels",
+    "keyed",
     "live",
     "losses",
+    "merging",
     "model_io",
     "monitor",
     "onnx",
@@ -36,6 +38,7 @@ _MODULES = (
     "second_order",
     "settings",
     "solvers",
+    "spark",
     "streams",
     "testing",
     "trust",

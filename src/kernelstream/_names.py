@@ -16,6 +16,7 @@ ESTIMATORS = {
     ".feature": ("FeatureClassifier", "FeatureRegressor"),
     ".learned": ("RRFClassifier", "RRFRegressor"),
     ".metric": ("MetricClassifier", "MetricRegressor"),
+    ".metric_window": ("MetricWindowClassifier", "MetricWindowRegressor"),
     ".nystroem": ("NystroemClassifier", "NystroemRegressor"),
     ".second_order.arow": ("AROWClassifier", "NewtonClassifier"),
     ".second_order.ridge": ("OnlineRidge", "OnlineRidgeClassifier"),

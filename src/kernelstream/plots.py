@@ -63,10 +63,11 @@ def curves(
     *,
     metric: str | None = None,
     windows: int | None = None,
+    over: str = "rows",
     ax: Axes | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw a metric over the rows of the stream, one line per result.
+    """Draw a metric over the rows of the stream, or over the time spent, one line per result.
 
     Parameters
     ----------
@@ -77,6 +78,8 @@ def curves(
     windows : int, optional
         Show the metric over this many consecutive stretches, which makes changes visible; by default, the running
         metric over all rows so far.
+    over : {"rows", "seconds"}
+        What is drawn along x: rows, or the seconds spent inside the learner up to them.
     {picture}
 
     Examples
@@ -88,9 +91,13 @@ def curves(
     >>> len(plots.curves(result, windows=20).axes)
     1
     """
+    import numpy as np
+
     labelled = _labelled(results)
     if not labelled:
         raise ValueError("there are no results to draw")
+    if over not in ("rows", "seconds"):
+        raise ValueError(f"over must be 'rows' or 'seconds', got {over!r}")
     metric = metric or next(iter(labelled[0][1].metrics))
     ax = ax or figure()[1][0]
     for number, (label, result) in enumerate(labelled):
@@ -99,10 +106,15 @@ def curves(
         curve = result.curves[metric]
         rows, value = (curve.rows, curve.value) if windows is None else curve.windowed(windows)
         colour = _COLOURS[number % len(_COLOURS)]
+        if over == "seconds":
+            rows = result.time.total[np.searchsorted(result.time.rows, rows)]
         ax.plot(rows, value, label=label, color=colour, linewidth=1.6)
-        for i, mark in enumerate(result.marks):  # changes that a monitor has found
+        for i, mark in enumerate(result.marks if over == "rows" else ()):  # changes that a monitor has found
             ax.axvline(mark.row, color=colour, linestyle=":", linewidth=1, label=None if i else f"{label}: change")
     _dress(ax, metric.replace("_", " ") + (" so far" if windows is None else " over the last stretch"))
+    if over == "seconds":
+        ax.set_xlabel("seconds")
+        ax.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
     return _finished(ax, title, path)
 
 

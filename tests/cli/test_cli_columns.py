@@ -86,7 +86,7 @@ def test_json_lines_are_read_as_tables_are(home, capsys):
     assert len(a.split()) == 200 and same > 0.95  # the kinds are told from other bytes, hence other columns
 
 
-def test_kinds_can_be_told(home, capsys):
+def test_kinds_can_be_given(home, capsys):
     columns = "hour=category,temp=ignore"
     train = ["train", home / "flights.csv", "--target", "delayed", "--drop", "id", "--columns", columns, "-q"]
     assert run(*train, "--drop", "when", "-m", home / "k.ks") == 0

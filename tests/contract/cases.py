@@ -78,6 +78,8 @@ LEARNERS: dict[str, Any] = {
     "KernelSDCAClassifier": baselines.KernelSDCAClassifier(lam=0.01, random_state=0),
     "MetricClassifier": ks.MetricClassifier(random_state=0),
     "MetricRegressor": ks.MetricRegressor(random_state=0),
+    "MetricWindowClassifier": ks.MetricWindowClassifier(50, random_state=0),
+    "MetricWindowRegressor": ks.MetricWindowRegressor(50, random_state=0),
     "KernelSDCARegressor": baselines.KernelSDCARegressor(gamma=0.1, lam=0.01, tol=1e-30, max_iter=400, random_state=0),
     "MultiKernelClassifier": ks.MultiKernelClassifier(random_state=0),
     "MultiKernelClassifier, shared": ks.MultiKernelClassifier(

@@ -1,4 +1,4 @@
-"""Single wild numbers, in a target or in a cell, must not matter: what is learned is what would be without them."""
+"""Single numbers far from all others, in a target or a cell, must not matter: what is learned is as without them."""
 
 import math
 import warnings
@@ -53,7 +53,7 @@ def seen_by(sequence, name="python", weight=None):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_one_wild_target_is_set_aside(name):
+def test_one_far_target_is_set_aside(name):
     y = np.random.default_rng(0).standard_normal(200)
     y[100] = -9999
     weights, seen = seen_by(y, name)
@@ -315,7 +315,7 @@ def test_standardize_twins():
 
 
 @pytest.mark.parametrize("at", [20, 800])
-def test_a_wild_cell_costs_nothing(at):
+def test_a_far_cell_costs_nothing(at):
     X, y = stream(2000)
     spoilt = X.copy()
     spoilt[at, 0] = 1e4 * X[:, 0].std()
@@ -343,7 +343,7 @@ def test_a_wild_cell_costs_nothing(at):
         assert errors[0] < 1.01 * errors[1], est
 
 
-def test_a_wild_cell_and_labels():
+def test_a_far_cell_and_labels():
     X, y = stream(2000)
     label = (y > 0).astype(int)
     spoilt = X.copy()
@@ -368,7 +368,7 @@ def test_a_column_that_never_varied_says_nothing(cls, how, name):
     np.testing.assert_array_equal(model.predict(rows[:1]), model.predict(X[:1]))
 
 
-def test_onnx_treats_a_wild_cell_alike():
+def test_onnx_treats_a_far_cell_alike():
     onnxruntime = pytest.importorskip("onnxruntime")
     from kernelstream.onnx import to_onnx
 

@@ -391,7 +391,7 @@ def test_entries_said_to_be_replaced_are_never_written_to(est):
 
 
 @pytest.mark.parametrize("strategy", ["forgetron", "project", "projectron", "transfer", "remove_redundant"])
-def test_large_matrices_are_made_anew(strategy, rng):
+def test_large_matrices_are_made_again(strategy, rng):
     """They follow from the support vectors, up to rounding; everything else is what it was, to the last bit."""
     rows = rng.normal(size=(700, 3))
     target = (rows[:, 0] > 0.3 * np.sin(9 * rows[:, 1])).astype(int)

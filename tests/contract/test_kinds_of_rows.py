@@ -19,6 +19,8 @@ ROWS = np.where(X > 1.0, X, 0.0)
 
 def learned(name, rows):
     est = instance(name)
+    if name == "FalkonRegressor":
+        est.set_params(tol=1e-8)  # what is compared is the solution, not where an iteration stopped on the way to it
     return (est.partial_fit if hasattr(est, "partial_fit") else est.fit)(rows, targets(est))
 
 

@@ -63,7 +63,7 @@ def test_falkon_makes_the_choices_of_one_machine(client):
 # -------------------------------------------------------------------- the default learner
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("clean", "short_searches")
 @pytest.mark.parametrize("numbers", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_model_of_one_machine_whatever_the_partitions(client, numbers):
     est = KernelRegressor(random_state=3) if numbers else KernelClassifier(random_state=3)
@@ -107,7 +107,7 @@ def normal_equations(model, i, target):
     return np.concatenate([part for _, part in member._learner.feature_rows(member._state, X)]) @ w
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("clean", "short_searches")
 def test_more_rows_than_one_machine_takes(client, monkeypatch, tmp_path):
     monkeypatch.setattr(default_learner, "SAMPLE_ROWS", 600)
     with pytest.warns(UserWarning, match=rf"cells, .*: these members .* 600 of {N:,} rows"):
@@ -145,7 +145,7 @@ def scaled(model, rows):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("clean", "short_searches")
 def test_a_killed_worker_changes_nothing(client, files, tmp_path):
     est = KernelRegressor(size="small", random_state=5)
     killer = killing(tmp_path)
@@ -167,7 +167,7 @@ def test_what_it_cannot_do_it_says(client):
     assert np.array_equal(few.predict(X), alone.predict(X))
 
 
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("clean", "short_searches")
 def test_weights_of_classes(client):
     weights = {5: 1.0, 6: 4.0, 7: 0.5}
     est = KernelClassifier(size="small", class_weight=weights, random_state=6)
@@ -179,7 +179,7 @@ def test_weights_of_classes(client):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("clean")
+@pytest.mark.usefixtures("clean", "short_searches")
 def test_with_its_own_batch_learners(client):
     rng = np.random.default_rng(7)
     A = rng.normal(size=(6000, 5))

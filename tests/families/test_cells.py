@@ -92,6 +92,22 @@ def test_engines_agree(kind, task):
     assert np.abs(a[finite] - b[finite]).max() < 1e-9
 
 
+@pytest.mark.parametrize("outputs", [3, 9, 150])
+def test_passes_agree_where_grids_share_a_cell(outputs, rng):
+    """A cell that two grids of a row have in common is moved once; outputs are taken 64 at a time."""
+    n, cells, R = 30, 12, 8
+    index = rng.integers(0, cells, (n, R)).astype(np.int32)
+    y, weight = rng.integers(0, outputs, n).astype(float), rng.uniform(0, 2, n)
+    found = []
+    for name in ENGINES:
+        state = {"tables": np.zeros((cells, 2, outputs), np.float32), "bias": np.zeros((2, outputs))}
+        state |= {"target": np.zeros(3), "use": np.zeros(R)}
+        scores = engines.get(name).cells_pass(index, y, weight, state, (False, 0.7, 0.95))[0]
+        found.append((scores, *state.values()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
 def test_units_of_columns_do_not_matter():
     """Grids with edges at quantiles see ranks only: any increasing change of a column gives the same forecasts."""
     other = np.stack([X[:, 0] ** 3, np.exp(X[:, 1] / 100), X[:, 2] * 1e9 + 5, np.arctan(X[:, 3])], axis=1)

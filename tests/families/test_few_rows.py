@@ -132,8 +132,10 @@ def test_tables_of_few_rows_and_rows_asked_alone(task, monkeypatch, long_way):
 
 def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
     model, y = taught("numbers", 1200, 1), TASKS["numbers"][1]
-    found, seek = [], intervals._table_half_width
-    monkeypatch.setattr(intervals, "_table_half_width", lambda *args: found.append(args[2]) or seek(*args))
+    found, seek = [], intervals._found_ways
+    monkeypatch.setattr(
+        intervals, "_found_ways", lambda est, asked: found.append(round(asked[1] - asked[0], 9)) or seek(est, asked)
+    )
     fresh = copy.deepcopy(model)
 
     def width(model, coverage):

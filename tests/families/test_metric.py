@@ -2,6 +2,7 @@
 
 import io
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from kernelstream.estimators import metric as models
 from kernelstream.kernels import Matern
 from kernelstream.solvers import metric as search
 from kernelstream.solvers import ranks
-from kernelstream.solvers.clock import Clock
 from kernelstream.solvers.kernel_ridge import descend, row_matrix
 
 RNG = np.random.default_rng(0)
@@ -22,6 +22,7 @@ X = RNG.normal(size=(260, 5)) * [1.0, 10.0, 0.1, 1.0, 1.0] + [0.0, 50.0, 0.0, 0.
 NUMBERS = np.sin(X[:, 0] + (X[:, 1] - 50) / 10) + 0.05 * RNG.normal(size=260)
 LABELS = np.where(X[:, 0] * (X[:, 1] - 50) > 0, "up", "down")
 THREE = np.digitize(X[:, 0] + 10 * X[:, 2], [-0.7, 0.7])
+TORCH = pytest.param("torch", marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"))
 WEIGHT = RNG.integers(1, 4, 260).astype(float)
 EXPONENTIAL = Matern(nu=0.5, length=1.0)
 
@@ -77,12 +78,19 @@ def naive(model, train, Y, test, weight=None):
     return np.array([sum(alpha[i] * k(A[i], x, RA[i], r) for i in range(n)) for x, r in zip(B, RB, strict=True)]) + b
 
 
+def systems_of(name, rows, Y, weight):
+    """Systems of an engine."""
+    ops = engine.get(name)
+    host = search.Systems(ops, rows, Y.astype(np.float32), weight)
+    return ops.metric_systems(host) if name == "torch" else host
+
+
 def codes(y):
     labels = np.unique(y)
     return np.where(y[:, None] == (labels[1:] if len(labels) == 2 else labels), 1.0, -1.0)
 
 
-@pytest.mark.parametrize("name", ["python", "native"])
+@pytest.mark.parametrize("name", ["python", "native", TORCH])
 @pytest.mark.parametrize("weight", [None, WEIGHT[:200]])
 def test_numbers_are_those_of_the_formula(name, weight):
     model = ks.MetricRegressor(engine=name, random_state=0).fit(X[:200], NUMBERS[:200], sample_weight=weight)
@@ -118,13 +126,15 @@ def test_a_weight_is_so_many_rows():
     np.testing.assert_allclose(weighed.metric_, repeated.metric_, atol=1e-5)
 
 
-def test_gradients_are_those_of_differences():
+@pytest.mark.parametrize("name", ["native", TORCH])
+@pytest.mark.parametrize("outputs", [2, 5])  # fewer than there are columns, and more
+def test_gradients_are_those_of_differences(outputs, name):
     """G and g of a function of given coefficients, by central differences of the naive sums."""
     rows = X[:40, :3] / [1.0, 10.0, 0.1] - [0.0, 5.0, 0.0]
     ranks = np.random.default_rng(2).normal(size=(40, 3))
     R = np.array([[0.5, 0.1, 0.0], [0.1, 0.3, 0.0], [0.0, 0.0, 0.2]])
     scales = np.array([0.5, 0.3, 0.2])
-    alpha = np.random.default_rng(1).normal(size=(40, 2))
+    alpha = np.random.default_rng(1).normal(size=(40, outputs))
 
     G, g, h = np.zeros((3, 3)), np.zeros(3), 1e-4
     for i in range(40):
@@ -140,22 +150,25 @@ def test_gradients_are_those_of_differences():
         G += WEIGHT[i] * slopes @ slopes.T
         slopes = np.array([(along(ranks[i] + h * e) - along(ranks[i] - h * e)) / (2 * h) for e in np.eye(3)])
         g += WEIGHT[i] * np.square(slopes).sum(axis=1)
-    trials = search.Trials(engine.get("native"), (rows, (ranks - rows) / 2), alpha, WEIGHT[:40], Clock())
-    found = trials.gradients(search.Metric(R, scales, 0.5, 2.0, 1.0), alpha.astype(np.float32))
+    systems = systems_of(name, (rows, (ranks - rows) / 2), alpha, WEIGHT[:40])
+    short = alpha.astype(np.float32)
+    found = systems.gradients(
+        search.Metric(R, scales, 0.5, 2.0, 1.0), systems.ops.tensor(short) if name == "torch" else short
+    )
     np.testing.assert_allclose(found[0], G / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found[1], g / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["native", TORCH])
 @pytest.mark.parametrize("judged", [12, 60])
-def test_every_row_is_judged_by_the_others(judged, monkeypatch):
+def test_every_row_is_judged_by_the_others(judged, name, monkeypatch):
     """The error of a metric is the mean square of the errors at each row of a function of all other rows."""
     monkeypatch.setattr(search, "JUDGED", judged)
     rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
     metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
-    _, error, _ = search.Trials(engine.get("native"), rows, Y.astype(np.float32), WEIGHT[:60], Clock()).at(
-        metric, walk=False
-    )
+    systems = systems_of(name, rows, Y, WEIGHT[:60])
+    error, _ = systems.solved(systems.table(metric), metric.lam)
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
     K = 0.7 * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2)) + 0.3 * np.exp(-np.abs(U[:, None] - U).sum(axis=2))
     left = []
@@ -189,10 +202,11 @@ def test_the_metric_finds_the_directions_that_count():
     assert set(np.argsort(model.relevance_)[-2:]) == {1, 4}
 
 
-def test_rows_left_out_are_forecast_by_the_others():
+@pytest.mark.parametrize("name", ["native", TORCH])
+def test_rows_left_out_are_forecast_by_the_others(name):
     Z = (X[:120] / X[:120].std(axis=0)).astype(np.float32)
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:120]
-    ops = engine.get("native")
+    ops = engine.get(name)
     matrix = row_matrix(EXPONENTIAL, Z, 0.01, ops, WEIGHT[:120])
     found = matrix.left_out(descend(matrix, Y, 1e-8).W, 30)
     alpha = descend(row_matrix(EXPONENTIAL, Z[:90], 0.01, ops, WEIGHT[:90]), Y[:90], 1e-8).W
@@ -216,9 +230,9 @@ def test_many_rows_have_leaves(monkeypatch):
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
-    Z, U = model._learner._metric(state).rows(models._pair(state, models._standard(state, X[:200], model._ops)))
+    Z, U = model._learner._metric(state).rows(models._pair(state, models.standard_rows(state, X[:200], model._ops)))
     leaf = models._leaf_of(Z, state)
-    for number, x in zip(leaf[:20], models._standard(state, X[:20], model._ops), strict=True):
+    for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._ops), strict=True):
         part = slice(state["leaves"][number], state["leaves"][number + 1])
         assert (state["rows"][part] == x).all(axis=1).any()  # every row is a centre of its own leaf
     for number in range(4):  # and every leaf is kernel ridge on its rows

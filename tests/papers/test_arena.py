@@ -138,7 +138,7 @@ def test_a_learner_that_looks_is_found_out(monkeypatch):
         no_look_ahead("cheat", {}, False)
 
 
-def test_asked_before_told_row_by_row():
+def test_asked_before_learned_row_by_row():
     calls = []
 
     class Diary(_arena_peers.Rows):

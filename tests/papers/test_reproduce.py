@@ -13,7 +13,7 @@ import pytest
 import kernelstream_papers as reproduce
 from kernelstream import cli, datasets, zoo
 from kernelstream.evaluate import prequential
-from kernelstream_papers import _job, report
+from kernelstream_papers import _job, _where, report
 from kernelstream_papers._peers import peer
 
 TEXT = """
@@ -206,6 +206,8 @@ def test_worse_than_the_paper_counts_deviations(small):
     assert not reproduce.worse(errors, [cell(ours, 20.0, 0.1)])  # better
     assert reproduce.worse(accuracies, [cell(ours, 20.0, 0.1)])
     assert not reproduce.worse(accuracies, [cell(ours, 8.0, 0.1)])
+    assert not reproduce.worse(errors, [cell([3.001, 3.001], 3.0, 0.0)])  # the same in the digits that are printed
+    assert reproduce.worse(errors, [cell([3.006, 3.006], 3.0, 0.0)])
 
 
 def test_a_setting_that_fails_does_not_end_the_run(small, tmp_path):
@@ -365,6 +367,19 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert said["experiments"]["small"]["cells"] == 5 and (tmp_path / "index.html").exists()
 
 
+def test_an_experiment_of_ones_own(tmp_path, capsys, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(report, "names", lambda: [])
+    (tmp_path / "mine.toml").write_text(TEXT)
+    folder = tmp_path / "out"
+    arguments = ["--quick", "--results", str(folder), "--jobs", "1", "--quiet"]
+    assert cli.main(["reproduce", str(tmp_path / "mine.toml"), *arguments]) == 0
+    assert "mine: 5 cells" in capsys.readouterr().out
+    assert "A small one" in (folder / "index.html").read_text() and (folder / "mine.jsonl").exists()
+    assert cli.main(["reproduce", str(tmp_path / "no.toml"), *arguments]) == 1
+    assert "no.toml" in capsys.readouterr().err
+
+
 def test_without_data_there_is_nothing_to_run(small, tmp_path, capsys, monkeypatch):
     """An error, not an empty table: for an experiment, for a data set that was asked for, for all experiments."""
     monkeypatch.setattr(datasets, "names", lambda: ["iris"])
@@ -412,3 +427,59 @@ def test_every_point_of_a_sweep_has_a_line():
     ]
     lines = report.markdown_table(experiment, cells)
     assert "| RRF, n_components 10 | 4.00 |" in lines and "| RRF, n_components 400 | **3.00** |" in lines
+
+
+# ---------------------------------------------------------------------------------------------------- the whole record
+
+
+def test_the_pages_in_the_repository_are_those_of_its_records():
+    """tables.md and where.md, written again: no figure is typed, none is stale."""
+    folder = Path(__file__).parents[2] / "papers" / "results"
+    for name, text in report.texts(folder).items():
+        assert (folder / name).read_text(encoding="utf-8") == text, f"{name} is stale: kernelstream reproduce --page"
+
+
+def test_every_experiment_of_a_paper_has_its_place_on_the_page():
+    told = _where.contents()
+    named = {name for paper in told["paper"] for item in paper["item"] for name in item.get("experiments", [])}
+    sources = {paper["source"] for paper in told["paper"]}
+    assert named == {name for name in reproduce.names() if reproduce.load(name).source in sources}
+    for paper in told["paper"]:
+        for item in paper["item"]:
+            assert set(item.get("absent", {})) <= set(told["absent"]), item["place"]
+            assert item.get("experiments") or item.get("note"), f"{item['place']} is missing without a reason"
+
+
+def test_the_page_counts_cells_and_gives_causes(monkeypatch):
+    """Four printed cells, by hand: level, ahead, behind with its cause, and one that was not run."""
+    text = TEXT.replace(
+        "RBP = [99.0, 0.5]", "RBP = [99.0, 0.5]\nFOGD = 7.0\n\n[printed.wine]\nPerceptron = [10.0, 0.5]"
+    )
+    small = reproduce.parse("small", text)
+
+    def cell(data, algorithm, values):
+        printed = small.printed[data][algorithm]
+        return reproduce.Cell(data, algorithm, {}, values, [1.0], None, None, {}, printed)
+
+    cells = [
+        cell("iris", "Perceptron", [3.0, 3.2]),
+        cell("iris", "RBP", [50.0, 51.0]),
+        cell("wine", "Perceptron", [10.1, 10.9]),
+    ]
+    item = {"place": "Table 0", "what": "x", "experiments": ["small"], "absent": {"lost": 4}}
+    told = {"absent": {"lost": "gone"}, "paper": [{"source": "tests", "title": "T", "item": [item]}]}
+    monkeypatch.setattr(_where, "contents", lambda: told)
+    monkeypatch.setattr(_where, "load", lambda name: small)
+    page = _where.where({"small": cells})
+    assert "| tests | 8 | 3 | 1 | 1 | 1 | 1 | 4 |" in page
+    assert "| iris | Perceptron | `perceptron` | 1.00 ± 0.10 | 3.10 ± 0.14 | behind | The figure is made up. |" in page
+    assert "| iris | FOGD | `fogd` | 7.00 |  | not run |  |" in page and "lost: 4 (gone)" in page
+    assert "Rows in float32." in page
+
+
+def test_the_type_of_the_rows_is_what_is_loaded(small):
+    """The sentence under every table, against the arrays themselves."""
+    mixed = reproduce.parse("small", TEXT.replace('scale = "minmax"\n', 'scale = "minmax"\ndtype = "float64"\n'))
+    assert mixed.about.endswith("Rows in float32, of iris in float64.") and small.about.endswith("Rows in float32.")
+    for data, dtype in zip(mixed.data, ("float64", "float32"), strict=True):
+        assert _job.rows_of(data, 0, "online")[0].dtype == dtype

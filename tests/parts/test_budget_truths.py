@@ -227,6 +227,23 @@ def test_spa_keeps_few(alpha, beta):
     assert np.mean(shares) == pytest.approx(min(1.0, alpha) / beta, abs=4 * np.sqrt(alpha / beta / 300 / 40))
 
 
+def test_spa_from_a_budget_is_spa_with_the_beta_of_the_theorem():
+    """beta = alpha T / n (Lu's thesis, after theorem 2): the same model, and no more than n vectors expected."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(600, 3)), rng.choice([-1, 1], 600)
+    made = {"gamma": 0.5, "alpha": 0.8, "random_state": 0}
+    by_budget = zoo.make("spa", "binary", budget=60, horizon=600, **made).partial_fit(X, y)
+    by_beta = zoo.make("spa", "binary", budget=60, beta=0.8 * 600 / 60, **made).partial_fit(X, y)
+    np.testing.assert_array_equal(by_budget.decision_function(X), by_beta.decision_function(X))
+    sizes = [
+        zoo.make("spa", "binary", budget=200, horizon=2000, random_state=seed).partial_fit(X, y).state_["n_support"]
+        for seed in range(20)
+    ]
+    assert np.mean(sizes) <= 60 + 3 * 60**0.5 / 20**0.5  # 600 of 2,000 rows: at most 60 expected
+    with pytest.raises(ValueError, match="give budget as well"):
+        zoo.make("spa", horizon=100)
+
+
 @pytest.mark.parametrize("which", ["python", "native"])
 @pytest.mark.parametrize("budget", [None, 7])
 @pytest.mark.parametrize("kind", [partial(budgets.SPA, 1.0, 2.0), partial(budgets.OSKL, 2.5)], ids=["spa", "oskl"])

@@ -165,3 +165,11 @@ def test_a_call_with_little_work_keeps_to_one_thread(monkeypatch):
         monkeypatch.setattr(threads, "WORTH", 0.0)
         with pytest.raises(Busy):
             model.predict(X)
+
+
+def test_each_inside_each():
+    """Work whose threads wait for threads of the same pool would never end."""
+    done = []
+    threads.set_num_threads(3)
+    threads.each(lambda i: threads.each(lambda j: done.append((i, j)), range(4)), range(8))
+    assert sorted(done) == [(i, j) for i in range(8) for j in range(4)]

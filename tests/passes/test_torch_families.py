@@ -155,3 +155,14 @@ def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
     got.learn(X[:1], y[:1])
     want.learn(X[:1], y[:1])
     np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
+
+
+def test_the_default_learner_streams_on_the_processor():
+    """What streams has the same bits; what ``fit`` learns at once is solved by the device."""
+    X, y, _ = rows(300)
+    want, got = (kernelstream.KernelRegressor(engine=engine, random_state=0) for engine in ("auto", CPU))
+    assert np.array_equal(got.learn(X[:200], y[:200]), want.learn(X[:200], y[:200]))
+    for est in (want, got):
+        est.fit(X[:250], y[:250]).learn(X[250:], y[250:])
+    error = np.mean(np.square(want.predict(X[250:]) - y[250:]))
+    assert np.mean(np.square(got.predict(X[250:]) - want.predict(X[250:]))) < 0.1 * error

@@ -18,7 +18,7 @@ from pages import PAGES, ROOT, blocks, run_shell
 DOCS = ROOT / "docs"
 
 WHY_NOT = {
-    "cluster": "needs a dask cluster; tests/test_distributed.py has one and runs the same calls",
+    "cluster": "needs a cluster; tests/distributed has small ones, of Dask and of Spark, and runs the same calls",
     "gpu": "needs a GPU, or takes minutes without one; tests/test_torch_engine.py runs the same on the processor",
     "hours": "takes from minutes to hours, on data that are not part of the repository",
     "installs": "installs packages",

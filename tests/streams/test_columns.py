@@ -466,3 +466,25 @@ def test_notes_name_columns_that_say_nothing():
         assert list(enc.notes_) == ["id", "key", "same", "word"]
         assert "row number" in enc.notes_["id"] and "identifier" in enc.notes_["key"]
         assert enc.notes_["same"] == enc.notes_["word"] == "it never changes"
+
+
+@pytest.mark.parametrize("last", [{}, {"a": "v"}, {"a": None, "b": "w"}])
+def test_a_row_that_fails_leaves_every_count(last):
+    """Rows without a category, alone or with others; the last entry of the tables counts too."""
+    coder = Columns()
+    for i in range(64):  # as many categories as the tables have entries
+        coder.learn_transform({"a": f"v{i % 4}", "b": f"w{i}", "c": float(i)}, i % 2)
+    before = {name: np.copy(value) for name, value in coder.state_.items()}
+    with pytest.raises(ValueError, match="math domain"), coder._kept():
+        math.sqrt(-len(coder._learn({"a": "v1", "c": 1.0} | last, 1, None)))
+    for name, value in coder.state_.items():
+        np.testing.assert_array_equal(value, before[name], err_msg=name)
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 1.0, True, np.int64(0)], ["1", "0", np.str_("1"), "0", "1"]])
+def test_labels_of_single_rows_are_those_of_a_call(labels):
+    rows = [{"a": "uvw"[i % 3], "b": float(i)} for i in range(10)]
+    one, whole = Columns(target="label"), Columns(target="label")
+    found = [one.learn_transform(row, label) for row, label in zip(rows, 2 * labels, strict=True)]
+    kind = str if isinstance(labels[0], str) else int
+    np.testing.assert_array_equal(np.concatenate(found), whole.learn_transform(rows, [kind(y) for y in 2 * labels]))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kernelstream import KernelRegressor
-from kernelstream.estimators.stack.intervals import half_width
+from kernelstream.estimators._contract.state import scaled_rows
+from kernelstream.trust import QuantileTracker
 
 
 def walk(n, seed):
@@ -60,11 +61,19 @@ def test_the_formula(outputs):
             kept[i if i < 64 else i // 16 % 64] = i
     rows = model._state["reasons"]
     assert (rows["y"] == targets[kept]).all()
-    said = model._learner.combined(model._state, rows["X"])
-    low, high = (part.reshape(2, outputs) for part in model.predict_interval(X[:2], 0.8))
+    said, state = model._learner.combined(model._state, rows["X"]), model._state["intervals"]
+    found = model.predict_quantiles(X[:2], [0.1, 0.5, 0.9]).reshape(2, outputs, 3)
     for o in range(outputs):
-        errors = sorted(np.abs(said[:, o] - targets[kept, o]))
-        want = max(errors[52 - 1], half_width(model, o, 0.8))  # the 52nd of 64: 65 · 0.8
-        assert (high - low)[0, o] / 2 == pytest.approx(want, rel=1e-9)
-    one = model.predict_interval(X[:1], 0.8)
-    assert (one[1] - one[0]).ravel()[0] / 2 == pytest.approx(half_width(model, 0, 0.8), rel=1e-9)
+        tracker = QuantileTracker(3)
+        tracker.state = state[f"o{o}"]
+        low, middle, high = tracker.quantiles(said[:, o], [0.1, 0.5, 0.9], rows["X"]).T
+        y = targets[kept, o]
+        ways = sorted(np.where(y > middle, (y - middle) / (high - middle), (middle - y) / (middle - low)))
+        factor = max(ways[52 - 1], 1.0)  # the 52nd of 64: 65 · 0.8
+        two = model._ops.squashed(scaled_rows(X[:2], model._state))
+        plain = tracker.quantiles(model.predict(X[:2]).reshape(2, outputs)[:, o], [0.1, 0.5, 0.9], two)
+        np.testing.assert_allclose(found[:, o], plain[:, 1:2] + factor * (plain - plain[:, 1:2]), rtol=1e-9)
+    one = model.predict_quantiles(X[:1], [0.1, 0.9]).reshape(outputs, 2)[0]
+    tracker.state = state["o0"]
+    first = model.predict(X[:1]).ravel()[:1]
+    np.testing.assert_allclose(one, tracker.quantiles(first, [0.1, 0.9], two[:1], following=True)[0], rtol=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ WORDS = {
     "gamma": "bandwidth of a kernel given by name: a number, scale or median",
     "gamma_max": "bound of a coefficient, in steps",
     "grids": "grids over few columns, or hashed ones over all columns",
+    "horizon": "rows to come: beta then follows from the budget",
     "intercept": "add a constant feature",
     "kernel": "a name, or one with parameters such as polynomial(degree=3)",
     "kernels": "kernels that compete",
@@ -134,7 +136,25 @@ def options_of(recipe: Any) -> dict[str, Any]:
     """Options and defaults of a recipe, then those parameters of its estimator that a command line can give."""
     others = recipe.build(recipe.tasks[0]).get_params(deep=False).items()
     simple = {name: default for name, default in others if isinstance(default, (bool, int, float, str, type(None)))}
-    return recipe.options | {name: default for name, default in simple.items() if name not in recipe.options}
+    left_out = {*recipe.options, *switched_off(recipe)}
+    return recipe.options | {name: default for name, default in simple.items() if name not in left_out}
+
+
+def switched_off(recipe: Any) -> list[str]:
+    """Parameters that a recipe sets to None, where its estimator has a value: with one it is another algorithm.
+
+    >>> from kernelstream import zoo
+    >>> switched_off(zoo.get("perceptron")), switched_off(zoo.get("forgetron"))
+    (['budget'], [])
+    """
+    made = recipe.build(recipe.tasks[0])
+    usual = inspect.signature(type(made)).parameters
+    given = made.get_params(deep=False).items()
+    return [
+        name
+        for name, value in given
+        if value is None and name not in recipe.options and name in usual and usual[name].default is not None
+    ]
 
 
 def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:

@@ -8,7 +8,6 @@ only; the first use of something in it executes it, and from then on it is like 
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
 import importlib.machinery
 import sys
 import threading
@@ -45,7 +44,7 @@ class _Later(types.ModuleType):
             return make(name)
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """Makes modules that wait; ``real`` is the loader that executes their code."""
 
     def __init__(self, real: Any):
@@ -58,11 +57,11 @@ class _Loader(importlib.abc.Loader):
         module.__class__ = _Later
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
         if name not in LATER:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        spec: Any = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader)
         return spec

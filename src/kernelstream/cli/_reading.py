@@ -22,7 +22,7 @@ def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
     """Add the positional argument ``data`` and the options of readers."""
     parser.add_argument(
         "data", nargs=files, metavar="DATA",
-        help="files (CSV, TSV, JSON lines, LIBSVM, Parquet, Feather, npz, npy), '-' for a pipe, or dataset:NAME",
+        help="files (CSV, TSV, ARFF, JSON lines, LIBSVM, Parquet, Feather, npy, npz, mat), '-' (pipe), or dataset:NAME",
     )  # fmt: skip
     group = parser.add_argument_group("reading")
     add = group.add_argument
@@ -147,14 +147,15 @@ def _dataset(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     useless = [f"--{key.replace('_', '-')}" for key in options if key not in ("block", "dtype", "on_error")]
     if useless:
         raise UsageError(f"{', '.join(useless)}: a dataset:NAME is read as it is")
-    X, y = datasets.load(args.data[0].removeprefix(DATASET), return_X_y=True)
+    bunch = datasets.load(args.data[0].removeprefix(DATASET))
+    X, y, orders = bunch.X, bunch.y, bunch.get("perm")
     if args.shuffle is not None:
         order = np.random.default_rng(args.shuffle).permutation(X.shape[0])
-        X, y = X[order], y[order]
+        X, y, orders = X[order], y[order], None
     if "dtype" in options:
         X = X.astype(options["dtype"])
     stream = streams.Arrays(X, y, options.get("block", 1024), on_error=options.get("on_error", "raise"))
-    stream.name = args.data[0]
+    stream.name, stream.orders = args.data[0], orders
     return stream
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-MORE = "--task multiclass learns more than two"
+MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
 NEW = 0.5  # labels of which a larger share is different are none
 
@@ -98,7 +98,9 @@ class TwoLabels:
                 self.known.append(label)
         if len(self.known) > 2:
             first, second, third = self.known[:3]
-            raise ValueError(f"the target has a third label, {third!r} besides {first!r} and {second!r}: {MORE}")
+            raise ValueError(
+                f"the target has a third label, {third!r} besides {first!r} and {second!r}: {MULTICLASS_HINT}"
+            )
         return y
 
 

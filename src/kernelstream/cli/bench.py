@@ -1,19 +1,23 @@
-"""``bench``: algorithms compared on the same rows."""
+"""``bench``: algorithms compared on the same rows, in one order or in many."""
 
 from __future__ import annotations
 
 import argparse
+import copy
+import itertools
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ._algorithms import SEED, options_of
-from ._base import Interrupted, Run, UsageError, command, positive, print_json, print_table, size_text, wants_bar
+from ._algorithms import SEED, options_of, switched_off
+from ._base import Interrupted, Run, UsageError, answers_a_file, command, positive, wants_bar
 from ._mixed import with_columns
+from ._orders import Held
 from ._reading import add_reading, open_data, reading
 from ._targets import Peeked, find_task, targets_for
 from ._values import listed, pair, parameter
@@ -22,10 +26,13 @@ from .evaluate import blocks_for
 HANDFUL = ("auto", "fogd", "ridge", "column_cells", "window", "bsgd_merge")  # one of each sort
 BASELINES = {"regression": ("mean so far", "last value")}
 LABEL_BASELINES = ("majority so far", "last label")
+TUNING = 1000  # the order on which parameters are chosen; those of the table count from 0
 
 EXAMPLES = """examples:
   kernelstream bench flights.csv --target delayed             a handful of learners, beside two that know nothing
   kernelstream bench flights.csv --target delayed --algorithms auto,fogd --set gamma=0.1 --seconds 60
+  kernelstream bench a9a --test a9a.t --repeat 20 --algorithms perceptron,ogd,rbp,forgetron,fogd,nogd \\
+      --set budget=500 --tune eta=0.02,0.2,2 --table latex --curve a9a.svg
 """
 
 
@@ -33,52 +40,103 @@ EXAMPLES = """examples:
 def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EXAMPLES
-    parser.usage = "kernelstream bench [DATA ...] [--algorithms A,B,C] [options]"
-    parser.add_argument(
-        "--algorithms", type=listed, metavar="A,B,C",
-        help=f"which: names, or 'all' that serve the task ({','.join(HANDFUL)}, as far as they do)",
-    )  # fmt: skip
-    parser.add_argument("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
-                        help="what is learned (default: by the first rows)")  # fmt: skip
-    parser.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
-                        help="a parameter, for every algorithm that has it, as an option of 'train'")  # fmt: skip
-    parser.add_argument("--seconds", type=positive, help="time limit; the table then shows what is done")
-    parser.add_argument(
-        "--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)"
+    parser.usage = "kernelstream bench [DATA ...] [--test FILE] [--repeat N] [--algorithms A,B,C] [options]"
+    add = parser.add_argument
+    add("--algorithms", type=listed, metavar="A,B,C",
+        help=f"which: names, or 'all' that serve the task ({','.join(HANDFUL)}, as far as they do)")  # fmt: skip
+    add("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
+        help="what is learned (default: by the first rows)")  # fmt: skip
+    add("--test", metavar="FILE", help="rows to answer after learning: the table has the error on them too")
+    add("--repeat", type=positive, metavar="N",
+        help="mean and deviation over N random orders, of rows held in memory (the file as it is, once)")  # fmt: skip
+    add("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
+        help="a parameter, for every algorithm that has it, as an option of 'train'")  # fmt: skip
+    add("--tune", type=pair, action="append", default=[], metavar="NAME=A,B,C",
+        help="choose a parameter, for every algorithm that has it, on an order of its own")  # fmt: skip
+    add("--folds", type=positive, metavar="K", help="choose parameters by K-fold cross validation instead")
+    add("--seconds", type=positive, help="time limit; the table then shows what is done")
+    add("--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)")
+    add("--table", choices=("text", "markdown", "latex", "csv"), default="text", help="how the table is written (text)")
+    add(
+        "--curve",
+        metavar="FILE",
+        help="error against rows and seconds: a picture by its suffix (png, svg, pdf), or CSV",
     )
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--quiet", "-q", action="store_true", help="no progress bars")
+    add("--json", action="store_true", help="print the results as JSON")
+    add("--quiet", "-q", action="store_true", help="no progress bars")
     add_reading(parser)
     return _run
+
+
+@dataclass
+class _Data:
+    """What all algorithms learn."""
+
+    args: argparse.Namespace
+    task: str
+    held: Held | None  # all rows, where they are needed in other orders than that of the file
+    test: argparse.Namespace | None
+    notes: dict[str, Any]  # how the file was read: so is the one to test on
+
+    @property
+    def classes(self) -> Any:
+        """All labels, where they are known before the first row: it then has an answer that may be wrong."""
+        if self.held is None or self.task == "regression":
+            return None
+        return np.unique(targets_for(self.task)(self.held.y))
+
+    def stream(self, order: int) -> Any:
+        return _open(self.args) if self.held is None else self.held.rows(self.held.order(order))
+
+
+@dataclass
+class _Line:
+    """An algorithm in the table: a result for each order, the errors of held-out rows, what was chosen."""
+
+    name: str
+    results: list[Any] = field(default_factory=list)
+    tests: list[float] = field(default_factory=list)
+    sizes: list[int | None] = field(default_factory=list)
+    chosen: dict[str, Any] = field(default_factory=dict)
 
 
 def _run(args: argparse.Namespace) -> None:
     from .. import zoo
     from ..streams._bytes import is_pipe, name_of
+    from ._bench_table import show
+    from .train import kept
 
     once = [path for path in args.data if is_pipe(path)]
     if once:
         raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can be read only once")
-    first = Peeked(_open(args)).first
-    if first is None:
+    if args.folds and (args.folds < 2 or not args.tune):
+        raise UsageError("--folds chooses among the values of --tune, and needs at least 2")
+    peeked = Peeked(_open(args))
+    if peeked.first is None:
         raise ValueError(f"{' '.join(args.data)} has no rows")
-    task = find_task(first[1]) if args.task == "auto" else args.task
+    task = find_task(peeked.first[1]) if args.task == "auto" else args.task
     every = args.algorithms == ["all"]
     asked = zoo.names(task) if every else args.algorithms or [name for name in HANDFUL if name in zoo.names(task)]
     recipes = {name: zoo.get(name) for name in asked}
     given = {name: parameter(text) for name, text in args.assignments}
-    unused = [name for name in given if not any(_has(recipe, task, name) for recipe in recipes.values())]
-    if unused:
-        raise UsageError(f"--set: none of the algorithms has {unused[0]!r}")
+    grid = {name: [parameter(word) for word in listed(text)] for name, text in args.tune}
+    _check_parameters(recipes, task, given, grid)
+    test = None
+    if args.test is not None:
+        test = copy.copy(args)
+        test.data = [args.test]
+    notes = {"reader": kept(reading(args), peeked.stream)} if args.data else {}
+    data = _Data(args, task, Held(peeked) if args.repeat or grid else None, test, notes)
     deadline = time.monotonic() + args.seconds if args.seconds else float("inf")
-    results, failed, left = _baselines(args, task), [], []
+    lines: list[_Line] = []
+    failed, left = [], []
     asked_to_stop = False
-    for name in recipes:
+    for name, recipe in recipes.items():
         if asked_to_stop or time.monotonic() > deadline:
             left.append(name)
             continue
         try:
-            found = _one(args, name, task, given, deadline, every)
+            found = _one(data, recipe, given, grid, deadline, every)
         except KeyboardInterrupt:
             asked_to_stop = True
             left.append(name)
@@ -88,8 +146,8 @@ def _run(args: argparse.Namespace) -> None:
             failed.append(name)
             print(f"kernelstream: {name}: {error or type(error).__name__}", file=sys.stderr)
         else:
-            results += [] if found is None else [found]
-    _show(args, task, results)
+            lines += [] if found is None else [found]
+    show(args, task, _baselines(data), lines)
     if left:
         print(f"kernelstream: not begun or not finished: {', '.join(left)}", file=sys.stderr)
     if asked_to_stop:
@@ -106,51 +164,120 @@ def _open(args: argparse.Namespace) -> Any:
     return _Plain(drift.generate(args.rows, block=1000, random_state=0), args.rows)
 
 
+def _check_parameters(recipes: dict[str, Any], task: str, given: dict[str, Any], grid: dict[str, Any]) -> None:
+    """Every parameter is one of some algorithm; say where it is not used because it would make another algorithm."""
+    for option, names in (("--set", given), ("--tune", grid)):
+        for name in names:
+            if not any(_has(recipe, task, name) for recipe in recipes.values()):
+                raise UsageError(f"{option}: none of the algorithms has {name!r}")
+            without = [recipe.name for recipe in recipes.values() if name in switched_off(recipe)]
+            if without:
+                said = "have none, and stay as they are" if len(without) > 1 else "has none, and stays as it is"
+                print(f"kernelstream: {option} {name}: {', '.join(without)} {said}", file=sys.stderr)
+
+
 def _has(recipe: Any, task: str, name: str) -> bool:
     if name in options_of(recipe):
         return True
-    return task in recipe.tasks and name in recipe.build(task=task).get_params()
+    known = task in recipe.tasks and name in recipe.build(task=task).get_params()
+    return known and name not in switched_off(recipe)
 
 
-def _made(recipe: Any, task: str, given: dict[str, Any]) -> Any:
+def _made(recipe: Any, task: str, given: dict[str, Any], seed: int) -> Any:
     """The estimator of a recipe, with what was given of its own parameters."""
     from .. import zoo
 
     options = options_of(recipe)
-    params = {"random_state": SEED} if "random_state" in options else {}
+    params = {"random_state": seed} if "random_state" in options else {}
     params |= {name: value for name, value in given.items() if name in options}
     est = zoo.make(recipe.name, task, **params)
-    rest = {name: value for name, value in given.items() if name not in options and name in est.get_params()}
+    rest = {name: value for name, value in given.items() if name not in options and _has(recipe, task, name)}
     return est.set_params(**rest) if rest else est
 
 
 def _one(
-    args: argparse.Namespace, name: str, task: str, given: dict[str, Any], deadline: float, every: bool
-) -> dict[str, Any] | None:
-    """The result of one algorithm, on the rows up to the deadline; None for one that has no row-by-row learning."""
-    from .. import zoo
+    data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, list[Any]], deadline: float, every: bool
+) -> _Line | None:
+    """One algorithm, up to the deadline; None for one that has no row-by-row learning."""
+    from ..evaluate import model_size
+
+    if every and not hasattr(_made(recipe, data.task, given, SEED), "partial_fit"):
+        return None  # it learns all rows at once, so it cannot be evaluated row by row
+    line = _Line(recipe.name)
+    mine = {name: values for name, values in grid.items() if _has(recipe, data.task, name)}
+    if mine:
+        line.chosen = _chosen(data, recipe, given, mine)
+    for order in range(data.args.repeat or 1):
+        if line.results and time.monotonic() > deadline:
+            break
+        stream = data.stream(order)
+        est = _made(recipe, data.task, given | line.chosen, order if data.args.repeat else SEED)
+        est, result = _learned(data, est, stream, recipe.name, deadline)
+        if line.results and result.n_rows < line.results[0].n_rows:
+            break  # cut short
+        line.results.append(result)
+        line.sizes.append(model_size(getattr(est, "model_", est)))
+        if data.test is not None:
+            line.tests.append(_error_on_test(data, est))
+    return line
+
+
+def _learned(data: _Data, est: Any, stream: Any, name: str, deadline: float = float("inf")) -> tuple[Any, Any]:
+    """The estimator after a pass over a stream, and the result on the way."""
     from ..evaluate import prequential
 
-    est = _made(zoo.get(name), task, given)
-    if every and not hasattr(est, "partial_fit"):
-        return None  # it learns all rows at once, so it cannot be evaluated row by row
-    stream = _open(args)
-    est = with_columns(est, stream, reading(args))
-    result = prequential(
-        est,
-        _until(deadline, blocks_for(est, stream, task, args.task)),
-        block_size=stream.block,
-        name=name,
-        n_rows=stream.n_rows,
-        progress=wants_bar(args),
-    )
-    return {
-        "algorithm": name,
-        **result.metrics,
-        "rows": result.n_rows,
-        "rows_per_second": result.rows_per_second,
-        "model_bytes": result.model_bytes,
-    }
+    est = with_columns(est, stream, reading(data.args))
+    blocks = _until(deadline, blocks_for(est, stream, data.task, data.args.task))
+    options = {"classes": data.classes, "n_rows": stream.n_rows, "progress": wants_bar(data.args)}
+    return est, prequential(est, blocks, block_size=stream.block, name=name, **options)
+
+
+def _chosen(data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, list[Any]]) -> dict[str, Any]:
+    """The best of a grid: by the error on the way through one order, or by that of folds; a setting may fail."""
+    assert data.held is not None
+    order, folds = data.held.order(TUNING), data.args.folds
+    errors: dict[int, float] = {}
+    candidates = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    for number, candidate in enumerate(candidates):
+        try:
+            if folds is None:
+                est = _made(recipe, data.task, given | candidate, TUNING)
+                _, result = _learned(data, est, data.held.rows(order), recipe.name)
+                errors[number] = next(iter(result.metrics.values()))
+                continue
+            wrong = 0.0
+            for fold in range(folds):
+                out = np.arange(len(order)) % folds == fold
+                est = _made(recipe, data.task, given | candidate, TUNING)
+                est, _ = _learned(data, est, data.held.rows(order[~out]), recipe.name)
+                wrong += _error(data, est, data.held.rows(order[out])) * np.count_nonzero(out)
+            errors[number] = wrong / len(order)
+        except (ValueError, FloatingPointError) as error:
+            print(f"kernelstream: {recipe.name}: {candidate}: {error}", file=sys.stderr)
+    if not errors:
+        raise ValueError("no value of --tune could be learned with")
+    return candidates[min(errors, key=errors.__getitem__)]
+
+
+def _error_on_test(data: _Data, est: Any) -> float:
+    from .predict import open_model_data
+
+    return _error(data, est, open_model_data(data.test, data.notes, needs_target=True, est=est))  # type: ignore[arg-type]
+
+
+def _error(data: _Data, est: Any, stream: Any) -> float:
+    """Share of wrong answers, or the mean squared error, of rows that are not learned."""
+    from .predict import fitted
+
+    answers_a_file(est)
+    read, wrong, n = targets_for(data.task), 0.0, 0
+    for X, y in stream:
+        y, answer = read(y), est.predict(fitted(est, X))
+        wrong += float(np.sum((answer - y) ** 2 if data.task == "regression" else answer != y))
+        n += len(y)
+    if not n:
+        raise ValueError(f"{stream.name} has no rows")
+    return wrong / n
 
 
 def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:
@@ -161,48 +288,29 @@ def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:
             return
 
 
-def _baselines(args: argparse.Namespace, task: str) -> list[dict[str, Any]]:
+def _baselines(data: _Data) -> list[dict[str, Any]]:
     """Answers that use no columns: the mean or the commonest label so far, and the target of the row before."""
-    read, numbers = targets_for(task, args.task), task == "regression"
-    names = BASELINES.get(task, LABEL_BASELINES)
-    seen: Counter[Any] = Counter()
-    total, n, last = 0.0, 0, None
-    loss = np.zeros(2)
-    for _, y in _open(args):
-        for value in read(y).tolist():
-            if numbers:
-                loss += np.square([value - (total / n if n else 0.0), value - (last or 0.0)])
-                total += value
-            else:
-                common = max(seen, key=seen.__getitem__) if seen else None
-                loss += [value != common, value != last]
-                seen[value] += 1
-            last, n = value, n + 1
-    metric = "mse" if numbers else "mistake_rate"
+    read, numbers = targets_for(data.task, data.args.task), data.task == "regression"
+    errors = []
+    for order in range(data.args.repeat or 1):
+        seen: Counter[Any] = Counter()
+        total, n, last = 0.0, 0, None
+        loss = np.zeros(2)
+        for _, y in data.stream(order):
+            for value in read(y).tolist():
+                if numbers:
+                    loss += np.square([value - (total / n if n else 0.0), value - (last or 0.0)])
+                    total += value
+                else:
+                    common = max(seen, key=seen.__getitem__) if seen else None
+                    loss += [value != common, value != last]
+                    seen[value] += 1
+                last, n = value, n + 1
+        errors.append(loss / n)
+    names = BASELINES.get(data.task, LABEL_BASELINES)
     return [
-        {"algorithm": name, metric: float(x) / n, "rows": n, "rows_per_second": None, "model_bytes": 0}
-        for name, x in zip(names, loss, strict=True)
+        {"algorithm": name, "errors": list(x), "rows": n} for name, x in zip(names, np.transpose(errors), strict=True)
     ]
-
-
-def _show(args: argparse.Namespace, task: str, results: list[dict[str, Any]]) -> None:
-    metric = "mse" if task == "regression" else "mistake_rate"
-    results = sorted(results, key=lambda found: found[metric])
-    rows = max(found["rows"] for found in results)
-    if args.json:
-        print_json({"task": task, "rows": rows, "results": results})
-        return
-    table = [
-        (
-            r["algorithm"] + ("" if r["rows"] == rows else f" (first {r['rows']:,} rows)"),
-            f"{r[metric]:.4g}",
-            "" if r["rows_per_second"] is None else f"{r['rows_per_second']:,.0f}",
-            size_text(r["model_bytes"]) if r["model_bytes"] else "",
-        )
-        for r in results
-    ]
-    headings = ("algorithm", metric.replace("_", " "), "rows/s", "model")
-    print_table(f"{task}, {rows:,} rows", headings, table, right=headings[1:])
 
 
 class _Plain:

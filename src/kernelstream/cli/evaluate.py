@@ -48,7 +48,7 @@ def _held_out(args: argparse.Namespace) -> None:
     from sklearn.base import is_classifier, is_outlier_detector
 
     from .. import model_io
-    from ..evaluate._metrics import of_true_class
+    from ..evaluate._metrics import CRPS_LEVELS, crps_or_error, of_true_class
     from ..evaluate._tallies import LabelTally, NumberTally
     from .predict import fitted, open_model_data
 
@@ -71,8 +71,12 @@ def _held_out(args: argparse.Namespace) -> None:
             tally.add(X, y)
             continue
         y = read(y)
-        sure = labels and hasattr(est, "predict_proba")
-        tally.add(y, est.predict(X), of_true_class(est.predict_proba(X), est.classes_, y) if sure else None)
+        said, given = est.predict(X), None
+        if labels and hasattr(est, "predict_proba"):
+            given = of_true_class(est.predict_proba(X), est.classes_, y)
+        elif not labels and hasattr(est, "predict_quantiles"):
+            given = crps_or_error(y, said, est.predict_quantiles(X, CRPS_LEVELS))
+        tally.add(y, said, given)
     if not stream.rows:
         raise ValueError(f"{stream.name} has no rows")
     about = {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}
@@ -116,7 +120,7 @@ def _prequential(args: argparse.Namespace) -> None:
     task = find_task(stream.first[1]) if args.task == "auto" else args.task
     est = with_columns(build(args, task), stream, reading(args))
     tally: Any = NumberTally() if task == "regression" else LabelTally()
-    sure = task != "regression" and hasattr(est, "predict_proba")
+    sure = hasattr(est, "predict_quantiles" if task == "regression" else "predict_proba")
     monitor = None
     if args.monitor:
         from ..monitor import Monitor

@@ -34,8 +34,11 @@ class Journal:
 
     def save(self, codes: np.ndarray) -> None:
         """Remember the entries that a pass over these codes changes."""
-        store, touched = self.store, np.unique(codes[codes >= 0]) if codes.shape[0] > 1 else codes[codes >= 0]
-        entries = (touched, store.counts[touched], store.sums[touched])
+        store, touched = self.store, codes[0] if len(codes) == 1 else np.unique(codes)
+        if not len(store.counts):
+            touched = touched[:0]
+        # -1, of no category, is the last entry: it goes back to what it was, too
+        entries = (touched, store.counts.take(touched), store.sums.take(touched, axis=0))
         self.saved = (store.t, store.moments.copy(), store.target.copy(), entries)
 
     def undo(self) -> None:

@@ -63,11 +63,12 @@ class Store:
         self.target = np.zeros((3, 0))
         self.t = 0
         self.plan: Any = None  # derived from the sources, for single rows
+        self.places: dict[Any, int] = {}  # of labels as they come, found again for single rows
         self.from_start = np.zeros(0, np.int64)  # zeros: the first rows of numbers that were there from the start
 
     def copy(self) -> Store:
         made = copy.copy(self)
-        made.plan = None
+        made.plan, made.places = None, {}
         made.sources = [source.copy() for source in self.sources]
         made.by_name = {source.name: source for source in made.sources}
         made.layout, made.free, made.labels = list(self.layout), list(self.free), list(self.labels)

@@ -378,7 +378,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         if order is not None:
             block = {name: None if values is None else values[order] for name, values in block.items()}
             out = X[order]
-        passes()[self.engine](vars(store), block | {"since": found.since}, self.shrink, self.scale, learn, out)
+        block["since"] = found.since
+        passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, out)
         if order is not None:
             X[order] = out
 
@@ -457,10 +458,16 @@ class Columns(Known, TransformerMixin, WithParameters):
         if store.task == "number":
             quick = type(y) in (float, int, np.float64) and -LARGEST_NUMBER <= y <= LARGEST_NUMBER
             return np.array([[y]], np.float64) if quick else None
-        try:
-            at = store.labels.index(label_word(y.item() if isinstance(y, np.generic) else y))
-        except ValueError:
-            return None
+        if isinstance(y, np.generic):
+            y = y.item()
+        at = store.places.get(y) if type(y) in (int, str) else None
+        if at is None:
+            try:
+                at = store.labels.index(label_word(y))
+            except ValueError:
+                return None
+            if type(y) in (int, str):
+                store.places[y] = at
         Y = np.zeros((1, store.means))
         if at:
             Y[0, at - 1] = 1.0

@@ -203,6 +203,12 @@ class StreamPipeline(WithParameters):
         """Bounds of the targets; see the model's ``predict_interval``."""
         return self._learned()[1].predict_interval(self._encoded(rows), *args, **options)
 
+    @_model_has("predict_quantiles")
+    @in_turn
+    def predict_quantiles(self, rows: Any, *args: Any, **options: Any) -> np.ndarray:
+        """Quantiles of the targets; see the model's ``predict_quantiles``."""
+        return self._learned()[1].predict_quantiles(self._encoded(rows), *args, **options)
+
     def _predict_with_interval(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, Any]:
         """What ``predict`` and ``predict_interval`` answer; the rows are encoded once."""
         with self._turns:

@@ -67,7 +67,7 @@ def one_blas_thread() -> Iterator[None]:
 
 AHEAD = 2  # items that may be made beyond the one that is consumed; a caller that keeps buffers needs one more
 BUFFERS = AHEAD + 1
-FEW = 4  # with fewer items a second thread is not worth starting
+WORTH_A_THREAD = 4  # with fewer items a second thread is not worth starting
 WORTH = 1.5e8  # products in a call, some milliseconds, from which a second thread gains more than handing over costs
 
 
@@ -77,7 +77,7 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
     Where that thread is behind, the consumer makes some too instead of waiting. At most :data:`BUFFERS` results of work
     in one thread are alive at the same time, those of consecutive items.
     """
-    if len(items) < FEW or getattr(_inside, "each", False):
+    if len(items) < WORTH_A_THREAD or getattr(_inside, "each", False):
         for item in items:
             yield item, work(item)
         return
@@ -164,10 +164,10 @@ class _Ahead:
 def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
     """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
 
-    Items that take long should come first.
+    Items that take long should come first. Inside such work all threads are busy: there it is one after the other.
     """
     global _workers
-    count = min(get_num_threads(), len(items))
+    count = 1 if getattr(_inside, "each", False) else min(get_num_threads(), len(items))
     if count < 2:
         for item in items:
             work(item)

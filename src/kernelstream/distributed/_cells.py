@@ -15,12 +15,10 @@ from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
 from ..random import Stream, generator
 from ..rows import column_ranges, concat, dense
-from ._client import check_memory, compute, need, release, slots, spread
-from ._data import Data, Piece, nbytes, runs, tree
+from ._client import check_memory, compute, need, slots
+from ._data import Data, Kept, Piece, nbytes, tree
 from ._start import begin
 from .landmarks import AllRows
-
-BLOCKS = 1  # for each thread: a round takes as long as the slowest, and costs a message for each
 
 
 @dataclass
@@ -168,23 +166,19 @@ class Pinned:
     ----------
     est : estimator
         With the state so far: seed, bandwidth, penalty, classes.
-    blocks : list of futures of CellRows
-    names : future of Names
+    kept : Kept
+        The blocks of rows, CellRows.
+    keys, starts : Names
     offset : (C,)
-    n, columns : int
+    n : int
     """
 
     est: BatchBinningShell
-    blocks: list[Any]
-    names: Any
+    kept: Kept
+    keys: np.ndarray
+    starts: np.ndarray
     offset: np.ndarray
     n: int
-    columns: int
-    starts: np.ndarray
-
-    def release(self) -> None:
-        for future in [*self.blocks, self.names]:
-            future.release()
 
 
 def pin(est: BatchBinningShell, data: Data, client: Any, classes: Any) -> Pinned:
@@ -204,31 +198,9 @@ def pin(est: BatchBinningShell, data: Data, client: Any, classes: Any) -> Pinned
     _settle(start, data, client, found, wanted)
     share = -(-found.n // slots(client))
     # cells of all rows; rows and their cells while one of the blocks is made
-    check_memory(
-        client, share * 4 * est.n_components + share // BLOCKS * (16 * d + 4 * est.n_components), "its share of rows"
-    )
-    work, place = delayed(block, pure=False), delayed(placed, pure=False)
-    groups = runs(len(data), BLOCKS * slots(client))
-    parts = spread(client, [work([data.pieces[i] for i in run], start, wanted) for run in groups])
-    cells = tree([delayed(names, pure=False)(part) for part in parts], union)
-    all_names = client.compute(cells)
-    blocks = client.compute([place(part, all_names) for part in parts])
-    try:
-        starts = compute(client, delayed(_starts, pure=False)(all_names))
-        need("distributed").wait(blocks)
-        for future in blocks:
-            if future.status == "error":
-                future.result()
-    except BaseException:
-        release(client, *blocks, all_names)
-        raise
-    finally:
-        release(client, *parts)
-    return Pinned(start, blocks, all_names, offset, found.n, int(starts[-1]), starts)
-
-
-def _starts(all_cells: Names) -> np.ndarray:
-    return all_cells[1]
+    check_memory(client, share * 4 * est.n_components + share * (16 * d + 4 * est.n_components), "its share of rows")
+    kept, (keys, starts) = data.kept(client, block, names, union, placed, start, wanted)
+    return Pinned(start, kept, keys, starts, offset, found.n)
 
 
 def _settle(est: BatchBinningShell, data: Data, client: Any, found: Summary, wanted: Targets) -> None:

@@ -28,8 +28,30 @@ def need(module: str) -> Any:
         ) from None
 
 
+class Driver:
+    """In the place of a dask client where Spark has the rows: jobs are Spark's, what is left is computed here."""
+
+    def nthreads(self) -> dict[str, int]:
+        """One place."""
+        return {"driver": 1}
+
+    def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+        """No limits of memory are known."""
+        return {"workers": {}}
+
+
+def here(work: Any) -> Any:
+    """The value of something that may be delayed, computed by this process."""
+    return work.compute(scheduler="synchronous") if hasattr(work, "__dask_graph__") else work
+
+
+def is_spark(rows: Any) -> bool:
+    """Whether rows are a DataFrame of Spark."""
+    return any(kind.__module__.startswith("pyspark.sql") for kind in type(rows).__mro__)
+
+
 @contextlib.contextmanager
-def connect(client: Any = None) -> Iterator[Any]:
+def connect(client: Any = None, rows: Any = None) -> Iterator[Any]:
     """A dask client for the time of a ``with`` block.
 
     Parameters
@@ -37,6 +59,8 @@ def connect(client: Any = None) -> Iterator[Any]:
     client : distributed.Client, str or None
         A client, left open afterwards; the address of a scheduler (``"tcp://host:8786"``); None or "local" for
         processes of this machine, one for each core, that end with the block.
+    rows : optional
+        What the work is about: with a DataFrame of Spark no client is needed, its session does the work.
 
     Examples
     --------
@@ -44,6 +68,9 @@ def connect(client: Any = None) -> Iterator[Any]:
     >>> with distributed.connect("local") as client:  # doctest: +SKIP
     ...     distributed.fit(model, "part-*.csv", target="price", client=client)
     """
+    if is_spark(rows):
+        yield Driver()
+        return
     library = need("distributed")
     with contextlib.ExitStack() as stack:
         if client is None or client == "local":
@@ -116,6 +143,8 @@ def compute(client: Any, work: Any) -> Any:
     A worker that dies takes its results with it; dask computes them again elsewhere. A task during which several
     workers have died is given up, because it probably kills them.
     """
+    if isinstance(client, Driver):
+        return here(work)
     return _results(client, [client.compute(work)])[0]
 
 

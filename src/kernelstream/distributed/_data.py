@@ -10,6 +10,7 @@ import functools
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -18,9 +19,12 @@ import numpy as np
 
 from .. import streams
 from ..streams import BadRowError, Stream
-from ._client import compute, need, release, slots, spread
+from ._client import call_each, compute, is_spark, need, release, slots, spread
 
 BLOCK_ROWS = 1024
+ARITY = 8  # of the tree of sums of a round
+TRIES = 3  # to send what a round needs
+LARGE_BYTES = 1 << 20  # of an argument
 CHAINS = 2  # for each thread: a lost or slow worker holds up half of its share at most
 
 
@@ -171,6 +175,41 @@ def _rows(name: str, block: int, X: Any, y: Any) -> Rows:
     return Rows(name, X, y, block)
 
 
+class Kept:
+    """Parts in the workers' memory, one for each thread: a round takes as long as the slowest."""
+
+    def __init__(self, client: Any, parts: list[Any]):
+        self.client, self.parts = client, parts
+
+    def total(self, work: Callable[..., Any], argument: np.ndarray, *more: Any) -> np.ndarray:
+        """The sum of ``work(part, argument, *more)`` over all parts."""
+        delayed = need("dask").delayed
+        for attempt in range(TRIES):
+            large = argument.nbytes > LARGE_BYTES  # goes to the workers directly instead of through the scheduler
+            sent: Any = self.client.scatter(argument, broadcast=True, hash=False) if large else argument
+            try:
+                if len(self.parts) <= ARITY:  # the client adds so few by itself: no graph, less waiting
+                    calls = [(part, sent, *more) for part in self.parts]
+                    return functools.reduce(np.add, call_each(self.client, work, calls))
+                task, given = delayed(work, pure=False), sent if large else delayed(sent, pure=False)
+                return compute(self.client, tree([task(part, given, *more) for part in self.parts], np.add, ARITY))
+            except CancelledError:  # the only worker that had the argument died: send it again
+                if attempt + 1 == TRIES:
+                    raise
+            finally:
+                if large:
+                    sent.release()
+        raise AssertionError
+
+    def release(self) -> None:
+        """Let go of the parts."""
+        release(self.client, *self.parts)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
 @dataclass
 class Data:
     """Partitions in order.
@@ -197,8 +236,63 @@ class Data:
 
     def map(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """``function(piece, *args)`` of every partition, delayed."""
+        return self.some(function, dict.fromkeys(range(len(self)), args))
+
+    # ---------------------------------------------------------------- what another engine has its own way for
+    def some(self, function: Callable[..., Any], calls: dict[int, tuple[Any, ...]]) -> list[Any]:
+        """``function(piece, *args)`` of the partitions whose numbers are given with their args, delayed."""
         work = need("dask").delayed(function, pure=False)
-        return [work(piece, *args) for piece in self.pieces]
+        return [work(self.pieces[i], *args) for i, args in calls.items()]
+
+    def accumulated(self, client: Any, start: Any, absorb: Callable[..., Any], join: Any, *given: Any) -> Any:
+        """What ``absorb(learned, piece, *given)`` makes of ``start`` over all partitions: chains joined by a tree.
+
+        ``given`` may be delayed objects, which travel once.
+        """
+        work = need("dask").delayed(absorb, pure=False)
+        chains = []
+        for run in runs(len(self), CHAINS * slots(client)):
+            learned = start
+            for i in run:
+                learned = work(learned, self.pieces[i], *given)
+            chains.append(learned)
+        futures = spread(client, chains)
+        try:
+            return compute(client, tree(futures, join))
+        finally:
+            release(client, *futures)
+
+    def kept(
+        self, client: Any, make: Callable[..., Any], names: Any, union: Any, place: Any, *args: Any
+    ) -> tuple[Kept, Any]:
+        """Parts ``make(pieces, *args)`` that the workers keep, placed among what they have in common.
+
+        That is the ``union`` of the ``names`` of all parts, the second value; ``place(part, union)`` are kept.
+        """
+        library = need("dask")
+        work, put = (library.delayed(function, pure=False) for function in (make, place))
+        found = [work([self.pieces[i] for i in run], *args) for run in runs(len(self), slots(client))]
+        parts = spread(client, found)
+        common = client.compute(tree([library.delayed(names, pure=False)(part) for part in parts], union))
+        kept = Kept(client, client.compute([put(part, common) for part in parts]))
+        try:
+            shared = compute(client, library.delayed(_same, pure=False)(common))
+            need("distributed").wait(kept.parts)
+            for future in kept.parts:
+                if future.status == "error":
+                    future.result()
+        except BaseException:
+            kept.release()
+            raise
+        finally:
+            release(client, common, *parts)
+        return kept, shared
+
+    def keep(self) -> None:
+        """Rows will be asked for by number, again and again: in every round they must be the same."""
+
+    def close(self) -> None:
+        """The rows are not needed any more."""
 
 
 def partitions(
@@ -215,7 +309,7 @@ def partitions(
 
     Parameters
     ----------
-    X : dask array, dask frame, path, glob or list of these paths
+    X : dask array, dask frame, Spark DataFrame, path, glob or list of these paths
         Files are read where the workers run: they must be found there under the same names. Each is one partition.
     y : dask array, dask series, or str
         Targets, or the name of their column of a frame; None for files.
@@ -236,6 +330,10 @@ def partitions(
     """
     if isinstance(X, Data):
         return X
+    if is_spark(X):
+        from ._spark import SparkData
+
+        return SparkData.of(X, y, block)
     if isinstance(X, (str, os.PathLike)) or _is_paths(X):
         return _files(X, y, {"block": block, **reader}, client, labels, width)
     if reader:
@@ -324,11 +422,8 @@ def _frame(X: Any, y: Any, block: int) -> Data:
     columns = [str(name) for name in X.columns if not (isinstance(y, str) and name == y)]
     if isinstance(y, str) and y not in X.columns:
         raise ValueError(f"the frame has no column {y!r}")
-    for name, kind in X.dtypes.items():
-        if name in columns and not need("pandas").api.types.is_numeric_dtype(kind):
-            raise ValueError(
-                f"column {name!r} holds no numbers ({kind}): drop or encode it, or name it as the target y"
-            )
+    numeric = need("pandas").api.types.is_numeric_dtype
+    check_numbers({name: kind for name, kind in X.dtypes.items() if name in columns and not numeric(kind)})
     if y is None or isinstance(y, str):
         data = _delayed(names, parts, [y] * len(parts), block)
     else:
@@ -338,6 +433,12 @@ def _frame(X: Any, y: Any, block: int) -> Data:
         data = _delayed(names, parts, targets, block)
     data.feature_names = columns
     return data
+
+
+def check_numbers(others: dict[Any, Any]) -> None:
+    """ValueError where there are columns, given with their types, that hold no numbers."""
+    for name, kind in others.items():
+        raise ValueError(f"column {name!r} holds no numbers ({kind}): drop or encode it, or name it as the target y")
 
 
 def _delayed(names: list[str], X: Any, y: Any, block: int) -> Data:
@@ -357,25 +458,6 @@ def tree(values: list[Any], join: Callable[[Any, Any], Any], arity: int = 2) -> 
 
 def _fold(join: Callable[[Any, Any], Any], values: list[Any]) -> Any:
     return functools.reduce(join, values)
-
-
-def accumulated(client: Any, data: Data, start: Any, absorb: Callable[..., Any], join: Any, *given: Any) -> Any:
-    """What ``absorb(learned, piece, *given)`` makes of ``start`` over all partitions: chains joined by a tree.
-
-    ``given`` may be delayed objects, which travel once.
-    """
-    work = need("dask").delayed(absorb, pure=False)
-    chains = []
-    for run in runs(len(data), CHAINS * slots(client)):
-        learned = start
-        for i in run:
-            learned = work(learned, data.pieces[i], *given)
-        chains.append(learned)
-    futures = spread(client, chains)
-    try:
-        return compute(client, tree(futures, join))
-    finally:
-        release(client, *futures)
 
 
 def runs(count: int, groups: int) -> list[range]:

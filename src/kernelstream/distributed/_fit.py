@@ -12,7 +12,7 @@ from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochas
 from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
-from ._client import connect
+from ._client import connect, is_spark
 from ._data import BLOCK_ROWS, partitions
 from .binning import fit_binning
 from .default_learner import fit_default_learner
@@ -32,7 +32,7 @@ def fit(
     labels: Callable[[Any], Any] | None = None,
     **reader: Any,
 ) -> Any:
-    """Fit an estimator to rows that are spread over the workers of a dask cluster.
+    """Fit an estimator to rows that are spread over the workers of a dask cluster, or the executors of Spark.
 
     Ridge regression and classification on any feature map (:class:`~kernelstream.OnlineRidge`,
     :class:`~kernelstream.OnlineRidgeClassifier`): the result of ``est.fit`` on all rows, up to rounding.
@@ -54,7 +54,7 @@ def fit(
     ----------
     est : estimator
         It is fitted in place; an error leaves it as it was.
-    X : dask array, dask frame, path, glob or list of paths
+    X : dask array, dask frame, Spark DataFrame, path, glob or list of paths
         See :func:`partitions`. Files are read by the workers.
     y : dask array, dask series or str
         Targets, or the name of their column in a frame; None for files.
@@ -80,9 +80,17 @@ def fit(
     """
     solve = _solver(est)
     est._learner.check_parameters()
-    with connect(client) as client:
+    if is_spark(X) and solve in (fit_default_learner, fit_doubly):
+        raise ValueError(
+            f"{type(est).__name__} is not fitted on Spark: there, OnlineRidge, BinningClassifier, FalkonClassifier and "
+            f"their relatives are; Dask fits it"
+        )
+    with connect(client, X) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
-        state = solve(est, data, client, classes)
+        try:
+            state = solve(est, data, client, classes)
+        finally:
+            data.close()
     est.state_ = state
     if data.feature_names is not None:
         est.feature_names_in_ = np.array(data.feature_names, dtype=object)

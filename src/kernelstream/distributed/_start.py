@@ -39,7 +39,7 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
     heads: list[Any] = []
     work = need("dask").delayed(_settled, pure=False)
     for i in range(len(data)):
-        heads.append(need("dask").delayed(_head, pure=False)(data.pieces[i], wanted))
+        heads += data.some(_head, {i: (wanted,)})
         made, found, message = compute(client, work(clone(est), heads, wanted, seed, map_entries, classes))
         if found >= wanted or i + 1 == len(data):
             break

@@ -7,9 +7,7 @@ A round of ``(Z'A Z + lam I) w = Z'A y`` sends the direction (D, C) to every wor
 
 from __future__ import annotations
 
-import functools
 import warnings
-from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -18,13 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ..estimators.binning.batch import BatchBinningShell
 from ..solvers import Problem
 from ..solvers.cg import descend
-from ._cells import CellRows, Names, Pinned, pin
-from ._client import call_each, compute, need
-from ._data import Data, tree
-
-TRIES = 3
-ARITY = 8  # of the tree of sums
-LARGE = 1 << 20
+from ._cells import CellRows, Pinned, pin
+from ._data import Data
 
 
 def fit_binning(est: BatchBinningShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
@@ -39,16 +32,16 @@ def fit_binning(est: BatchBinningShell, data: Data, client: Any, classes: Any = 
         raise ValueError("warm_start begins with the weights of one machine: set it to False")
     pinned = pin(est, data, client, classes)
     try:
-        return _solve(pinned, client)
+        return _solve(pinned)
     finally:
-        pinned.release()
+        pinned.kept.release()
 
 
-def _solve(pinned: Pinned, client: Any) -> dict[str, Any]:
+def _solve(pinned: Pinned) -> dict[str, Any]:
     est, state = pinned.est, pinned.est._state
     solver, dtype = est._learner.solver, np.dtype(state["dtype"])
     lam = float(est.lam if est.lam is not None else state["searched_lam"])
-    Z = RemoteMatrix(pinned, client, est.engine, dtype)
+    Z = RemoteMatrix(pinned, est.engine, dtype)
     B = Z.right_side()
     W, R = np.zeros_like(B), B.copy()
     problem = Problem(Z, np.zeros((0, B.shape[1])), est._loss_for(2), lam, est._ops, dtype=dtype)
@@ -60,28 +53,17 @@ def _solve(pinned: Pinned, client: Any) -> dict[str, Any]:
             ConvergenceWarning,
             stacklevel=4,
         )
-    return finished(pinned, client, W, lam, history)
-
-
-def finished(pinned: Pinned, client: Any, W: np.ndarray, lam: float, history: list[float]) -> dict[str, Any]:
-    """The state of the fitted model."""
-    state = pinned.est._state
-    keys, starts = compute(client, need("dask").delayed(_same, pure=False)(pinned.names))
-    state |= {"n_columns": len(keys), "lam": lam, "n_iter": len(history), "history": np.array(history)}
-    state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W), "t": pinned.n}
+    state |= {"n_columns": len(pinned.keys), "lam": lam, "n_iter": len(history), "history": np.array(history)}
+    state |= {"cells": pinned.keys, "starts": pinned.starts, "w": np.ascontiguousarray(W), "t": pinned.n}
     return state
-
-
-def _same(value: Names) -> Names:
-    return value
 
 
 class RemoteMatrix:
     """Z (n, D) in blocks on the workers, with the products that conjugate gradients need."""
 
-    def __init__(self, pinned: Pinned, client: Any, engine: str, dtype: Any):
-        self.pinned, self.client, self.engine, self.dtype = pinned, client, engine, np.dtype(dtype)
-        self.shape = (pinned.n, pinned.columns)
+    def __init__(self, pinned: Pinned, engine: str, dtype: Any):
+        self.pinned, self.engine, self.dtype = pinned, engine, np.dtype(dtype)
+        self.shape = (pinned.n, len(pinned.keys))
 
     def right_side(self) -> np.ndarray:
         """``Z'A (y - offset)``, (D, C)."""
@@ -96,24 +78,7 @@ class RemoteMatrix:
         return self._sum(_normal, V)
 
     def _sum(self, work: Any, argument: np.ndarray) -> np.ndarray:
-        delayed = need("dask").delayed
-        for attempt in range(TRIES):
-            large = argument.nbytes > LARGE  # goes to the workers directly instead of through the scheduler
-            sent: Any = self.client.scatter(argument, broadcast=True, hash=False) if large else argument
-            try:
-                if len(self.pinned.blocks) <= ARITY:  # the client adds so few by itself: no graph, less waiting
-                    calls = [(part, sent, self.engine, self.dtype) for part in self.pinned.blocks]
-                    return functools.reduce(np.add, call_each(self.client, work, calls))
-                task, given = delayed(work, pure=False), sent if large else delayed(sent, pure=False)
-                parts = [task(part, given, self.engine, self.dtype) for part in self.pinned.blocks]
-                return compute(self.client, tree(parts, np.add, ARITY))
-            except CancelledError:  # the only worker that had the argument died: send it again
-                if attempt + 1 == TRIES:
-                    raise
-            finally:
-                if large:
-                    sent.release()
-        raise AssertionError
+        return self.pinned.kept.total(work, argument, self.engine, self.dtype)
 
 
 def _spread(part: CellRows, local: np.ndarray) -> np.ndarray:

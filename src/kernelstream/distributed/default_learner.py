@@ -26,7 +26,7 @@ from ..random import Stream, generator, seed_from
 from ..rows import concat
 from ..solvers.clock import Clock
 from ._client import compute, need
-from ._data import Data, Piece, Rows, accumulated
+from ._data import Data, Piece, Rows
 from ._start import known_labels
 from .landmarks import AllRows
 from .ridge import add_rows, copied, merged
@@ -158,7 +158,7 @@ def _everywhere(
     start = copy.copy(member)
     start.state_ = dict(member.state_) | {"t": 0}
     start._learner.reset(start.state_)
-    return accumulated(client, data, start, _absorbed, merged, factor, passes)
+    return data.accumulated(client, start, _absorbed, merged, factor, passes)
 
 
 def _absorbed(member: RidgeShell, piece: Piece, factor: dict[float, float] | None, passes: int) -> RidgeShell:

@@ -21,7 +21,7 @@ from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
 from ._cells import Targets, joined, rows_of, summary, targets
 from ._client import check_memory, compute, need
-from ._data import Data, Piece, accumulated, tree
+from ._data import Data, Piece, tree
 from ._start import begin
 from .landmarks import AllRows
 
@@ -64,7 +64,7 @@ def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -
     S = _wide(rows[centers], state)
     kernel = start._learner.kernel(state)
     given = delayed((kernel, S, wanted, offset), pure=False)
-    sums = accumulated(client, data, None, absorb, added, start, given)
+    sums = data.accumulated(client, None, absorb, added, start, given)
     state |= pack("centers", S.astype(state["dtype"])) | {"alpha": _solved(kernel, S, sums, lam), "offset": offset}
     return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
 

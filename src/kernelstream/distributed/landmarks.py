@@ -83,6 +83,7 @@ class AllRows:
 
     def __init__(self, data: Data, client: Any, counts: list[int] | None = None):
         self.data, self.client = data, client
+        data.keep()
         if counts is None:
             counts = compute(client, need("dask").delayed(list)(data.map(_count)))
         self.starts = np.concatenate([[0], np.cumsum(counts)])
@@ -102,9 +103,8 @@ class AllRows:
 
     def delayed(self, rows: np.ndarray, target: bool = False) -> Any:
         """The rows (or their targets), in the order asked for, as something that becomes an array on a worker."""
-        work = need("dask").delayed(_pick, pure=False)
         parts = self.split(rows)
-        found = [work(self.data.pieces[i], mine, target) for i, _, mine in parts]
+        found = self.data.some(_pick, {i: (mine, target) for i, _, mine in parts})
         back = np.argsort(np.concatenate([places for _, places, _ in parts]), kind="stable")
         return need("dask").delayed(_arranged, pure=False)(found, back)
 
@@ -117,9 +117,8 @@ class AllRows:
         def score(rows: np.ndarray, sample: np.ndarray, weight: np.ndarray) -> np.ndarray:
             S = self.delayed(sample)
             basis = need("dask").delayed(landmarks.basis, pure=False)(kernel, S, weight, m)
-            work = need("dask").delayed(_scores, pure=False)
             parts = self.split(rows)
-            found = [work(self.data.pieces[i], mine, kernel, basis) for i, _, mine in parts]
+            found = self.data.some(_scores, {i: (mine, kernel, basis) for i, _, mine in parts})
             values = compute(self.client, need("dask").delayed(list)(found))
             out = np.empty(len(rows))
             for (_, places, _), part in zip(parts, values):

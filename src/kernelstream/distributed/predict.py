@@ -85,7 +85,7 @@ def score(
     -------
     float
     """
-    with connect(client) as client:
+    with connect(client, X) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, width=est.n_features_in_, **reader)
         same_columns(est, data)
         count = _hits if is_classifier(est) else _moments

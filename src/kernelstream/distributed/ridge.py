@@ -16,7 +16,7 @@ from .. import second_order
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import RidgeShell
 from ._client import check_memory
-from ._data import Data, Piece, accumulated
+from ._data import Data, Piece
 from ._start import begin, refuse
 
 
@@ -30,7 +30,7 @@ def fit_ridge(est: RidgeShell, data: Data, client: Any, classes: Any = None) -> 
     start = begin(est, data, client, classes)
     r = start._learner.width(start._state)
     check_memory(client, 8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
-    return accumulated(client, data, start, absorb, merged).state_
+    return data.accumulated(client, start, absorb, merged).state_
 
 
 def absorb(est: RidgeShell, piece: Piece) -> RidgeShell:

@@ -60,6 +60,11 @@ def check(name: str | TorchEngine, on_device: bool, who: str) -> None:
     get(name)
 
 
+def of_processor(name: str | TorchEngine) -> str | TorchEngine:
+    """The engine for what runs on the processor in any case."""
+    return "auto" if is_torch(name) else name
+
+
 def _pick() -> ModuleType:
     if has_native():
         return get("native")

@@ -48,7 +48,9 @@ from ..passes.learned.python import rrf_finish  # called rarely: numpy is fast e
 from ..passes.linear import host as _host
 from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
+from ..passes.metric.native import metric_pass
 from ..passes.monitor.native import adwin_look, kernel_look, page_look
+from ..passes.quantiles.native import quantiles
 from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
 from ..passes.trust.native import calibrate, doubts, follow, track

@@ -30,13 +30,13 @@ from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
-EXACT = 20_000  # rows up to which one system has all of them;
+EXACT, EXACT_ON_GPU = 20_000, 65_000  # rows up to which one system has all of them;
 LEAF = 10_000  # of more rows, at most so many
 WIDE = 2000  # columns up to which sparse rows are made dense
-FEW = 64  # rows that one thread scores at once
+ROWS_A_THREAD = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
 LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
-MOST_LEFT = 2000  # and how many at most
+MOST_LEFT = 4000  # and how many at most
 RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and where they have which
 
 
@@ -44,8 +44,8 @@ class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them.
 
     The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. It gets ``_left``
-    about some rows, those before all others: forecasts of each by the rest, targets (rows, outputs) and weights; the
-    rows ``_apart`` themselves, as far as they differ.
+    about some rows, those ``_apart`` before all others: forecasts of each by the rest, targets (rows, outputs),
+    weights, the rows themselves, and how many were apart, as far as they differ.
 
     Parameters
     ----------
@@ -72,25 +72,26 @@ class LearnedMetric(Learner):
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         X, apart = _dense(X), self.est.__dict__.pop("_apart", 0)
-        first = merged(X[:apart], Y[:apart], None)[0][:MOST_LEFT]
+        first = min(len(merged(X[:apart], Y[:apart], None)[0]), MOST_LEFT)
         X, Y, weight = merged(X, Y, weight)  # equal rows are one, with the sum of their weights
-        leave = _some(len(Y), len(first), state["seed"])
+        leave = _some(len(Y), first, state["seed"])
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
         if is_regressor(self.est):
-            unit = _deviations(Y, offset, weight)
+            unit = deviations(Y, offset, weight)
         Y = (Y - offset) / unit
-        state |= _columns(X, weight)
-        X = _standard(state, X, self.ops)
+        state |= units_of(X, weight)
+        given, X = X, standard_rows(state, X, self.ops)
         state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
         rows = _pair(state, X)
         clock = self.est.__dict__.pop("_clock", Clock())
         metric = learn_metric(rows, Y, weight, state["seed"], self.ops, clock)
-        n = clock.rows(len(Y), 2 ** _depth(len(Y)), EXACT)
+        exact = self._exact()
+        n = clock.rows(len(Y), 2 ** _depth(len(Y), exact), exact)
         if n < len(Y):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
             X, Y, weight, leave = X[some], Y[some], None if weight is None else weight[some], leave[some]
-            first = first[some[some < len(first)]]
+            given, first = given[some], int(np.count_nonzero(some < first))
             rows = (rows[0][some], rows[1][some])
         lam = float(metric.lam if self.lam is None else self.lam)
         state |= {
@@ -101,24 +102,37 @@ class LearnedMetric(Learner):
             "lam": lam,
         }
         Z, W = metric.rows(rows)
-        tree, order = _leaves(Z, leave, state["seed"])
+        tree, order = _leaves(Z, leave, _depth(len(Z), exact))
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for start, stop in itertools.pairwise(tree["leaves"]):
             part = order[start:stop]
             own = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
-            matrix = RowMatrix(table(own, own, metric.share, self.ops), 1 + more)
+            matrix = self._matrix(own, metric.share, more)
             alpha[part] = descend(matrix, Y[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:
                 residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
         weights = None if weight is None else weight[leave]
-        self.est.__dict__["_left"] = (Y - residual)[leave] * unit + offset, Y[leave] * unit + offset, weights, first
+        F, targets = (part[leave] * unit + offset for part in (Y - residual, Y))
+        self.est.__dict__["_left"] = F, targets, weights, given[leave], first
         state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
 
+    def _exact(self) -> int:
+        """How many rows one system may have: an engine may have room for more."""
+        room = getattr(self.ops, "room_for_rows", None)
+        return EXACT if room is None else max(EXACT, min(EXACT_ON_GPU, room(4)))
+
+    def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
+        """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
+        own = getattr(self.ops, "metric_matrix", None)
+        if own is not None:
+            return own(rows, share, more)
+        return RowMatrix(table(rows, rows, share, self.ops), 1 + more)
+
     def score(self, state: State, X: Rows) -> np.ndarray:
-        Z, W = self._metric(state).rows(_pair(state, _standard(state, X, self.ops)))
+        Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops)))
         leaves = self.est._cached("leaves", lambda: self._kernels(state))
         if len(leaves) == 1:
             return self._sums(leaves[0], (Z, W)) + state["offset"]
@@ -150,14 +164,14 @@ class LearnedMetric(Learner):
             return first + second
 
         n = len(rows[0])
-        if n <= FEW:
+        if n <= ROWS_A_THREAD:
             return sums(slice(None))
         out = np.empty((n, leaf[0][2].shape[0]))
 
         def work(part: slice) -> None:
             out[part] = sums(part)
 
-        threads.each(work, threads.cuts(n, FEW))
+        threads.each(work, threads.cuts(n, ROWS_A_THREAD))
         return out
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -199,7 +213,7 @@ def link_from(self: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray 
     """Learn the link from the rows that were forecast by the others."""
     if self._link_frozen:
         return
-    state, (scores, Y, own, _) = self._state, self.__dict__.pop("_left")
+    state, (scores, Y, own, *_) = self._state, self.__dict__.pop("_left")
     if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
         return
     link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
@@ -237,13 +251,13 @@ def _squares(est: StreamEstimator) -> np.ndarray:
     return np.diag(root**2) if root.ndim == 1 else root @ root
 
 
-def _columns(X: np.ndarray, weight: np.ndarray | None) -> State:
+def units_of(X: np.ndarray, weight: np.ndarray | None) -> State:
     """Means and deviations of the columns of X (n, d); 1 for a column that never varies."""
     middle = np.average(X, axis=0, weights=weight).astype(np.float64)
-    return {"middle": middle, "unit": _deviations(X, middle, weight)}
+    return {"middle": middle, "unit": deviations(X, middle, weight)}
 
 
-def _deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     away = np.abs(X.astype(np.float64) - middle)
     most = away.max(axis=0)
     most[most == 0] = 1.0
@@ -255,9 +269,9 @@ def _dense(X: Rows) -> np.ndarray:
     return np.asarray(dense(X))
 
 
-def _standard(state: State, X: Rows, ops: Any) -> np.ndarray:
-    """Rows (n, d) of deviation 1, far values drawn in, in float32."""
-    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(np.float32))
+def standard_rows(state: State, X: Rows, ops: Any, dtype: Any = np.float32) -> np.ndarray:
+    """Rows (n, d) of deviation 1, far values drawn in."""
+    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(dtype))
 
 
 def _pair(state: State, X: np.ndarray) -> Pair:
@@ -273,14 +287,14 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     return leave
 
 
-def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndarray]:
+def _leaves(Z: np.ndarray, leave: np.ndarray, depth: int) -> tuple[State, np.ndarray]:
     """Cuts of many rows Z (n, d) at medians, each across the direction in which its rows differ most in the metric.
 
     Entries of the state, and the order of the rows: leaf by leaf, those that are left out last in each.
     """
     parts = [np.arange(len(Z))]
     directions, thresholds = [], []
-    for _ in range(_depth(len(Z))):
+    for _ in range(depth):
         halves = []
         for rows in parts:
             about = Z[rows] - Z[rows].mean(axis=0)
@@ -300,9 +314,9 @@ def _leaves(Z: np.ndarray, leave: np.ndarray, seed: int) -> tuple[State, np.ndar
     return tree, np.concatenate(parts)
 
 
-def _depth(n: int) -> int:
-    """Cuts between the whole and a leaf of n rows."""
-    return 0 if n <= EXACT else int(np.ceil(np.log2(n / LEAF)))
+def _depth(n: int, exact: int) -> int:
+    """Cuts between the whole and a leaf of n rows, of which one system may have so many."""
+    return 0 if n <= exact else int(np.ceil(np.log2(n / LEAF)))
 
 
 def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
@@ -338,8 +352,9 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification. The work is in LAPACK with either.
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
+        The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
+        learns, up to 65,000 rows in one system.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the rows for the metric.
 
@@ -396,6 +411,7 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
     [0, 1]
     """
 
+    on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = property(scales), property(share), property(lam)
     dual_coef_, intercept_ = property(dual_coef), property(intercept)
@@ -447,6 +463,7 @@ class MetricRegressor(BatchEstimator, StreamRegressor):
     True
     """
 
+    on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = property(scales), property(share), property(lam)
     dual_coef_, intercept_ = property(dual_coef), property(intercept)

@@ -9,10 +9,10 @@
 600
 """
 
-from ._metrics import METRICS, Metric
+from ._metrics import METRICS, Metric, crps
 from ._prequential import prequential
 from ._regret import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
-from ._result import Curve, Result, model_bytes
+from ._result import Curve, Result, model_bytes, model_size
 
 __all__ = [
     "METRICS",
@@ -20,9 +20,11 @@ __all__ = [
     "Metric",
     "Result",
     "best_in_hindsight",
+    "crps",
     "effective_dimension",
     "greedy_adversary",
     "model_bytes",
+    "model_size",
     "prequential",
     "regret",
     "regret_bound",

@@ -22,8 +22,8 @@ class Metric:
     ----------
     name : str
     rows : callable (y, predicted, p) -> (n,) or a number
-        What each row contributes; ``p`` is the probability that was given to the true class (None if not asked for).
-        A number counts for every row of the block.
+        What each row contributes; ``p`` is the probability that was given to the true class, or :func:`crps` of the
+        quantiles of a number (None if not asked for). A number counts for every row of the block.
     task : {"classification", "regression"} or None
         None: both.
     finish : callable float -> float
@@ -57,6 +57,30 @@ def log_losses(p: np.ndarray) -> np.ndarray:
     return -np.log(np.maximum(p, _LEAST_PROBABILITY))
 
 
+CRPS_LEVELS = (np.arange(100) + 0.5) / 100  # quantiles that stand for a distribution
+
+
+def crps(y: np.ndarray, quantiles: np.ndarray, levels: np.ndarray = CRPS_LEVELS) -> np.ndarray:
+    r"""Continuous ranked probability scores (n,) of distributions given by their quantiles Q (n, k).
+
+    .. math:: \int (F(x) - [y \le x])^2 dx = 2 \int_0^1 (\tau - [y < Q_\tau]) (y - Q_\tau)\, d\tau
+
+    by the midpoint rule: each quantile stands for the levels nearer to its own than to the others'. The unit is that of
+    y, and a distribution at one point has its absolute error [1]_.
+
+    .. [1] Gneiting, Raftery: Strictly proper scoring rules, prediction, and estimation, JASA 102 (2007).
+    """
+    above = np.asarray(y, np.float64)[:, None] - quantiles
+    share = np.diff(np.concatenate([[0.0], (levels[1:] + levels[:-1]) / 2, [1.0]]))
+    return 2 * (np.where(above < 0, levels - 1, levels) * above) @ share
+
+
+def crps_or_error(y: np.ndarray, forecast: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """The same; the absolute error of a forecast whose quantiles are not known yet."""
+    known = np.isfinite(quantiles).all(axis=1)
+    return crps(y, np.where(known[:, None], quantiles, np.asarray(forecast, np.float64)[:, None]))
+
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -66,6 +90,7 @@ METRICS: dict[str, Metric] = {
         Metric("mse", lambda y, predicted, p: (predicted - y) ** 2, "regression"),
         Metric("rmse", lambda y, predicted, p: (predicted - y) ** 2, "regression", math.sqrt),
         Metric("mae", lambda y, predicted, p: np.abs(predicted - y), "regression"),
+        Metric("crps", lambda y, predicted, p: p, "regression", needs_probability=True),
     )
 }
 

@@ -52,9 +52,9 @@ def prequential(
     block_size : int, default=256
         Rows per call of the estimator. With ``delay`` the default is 1.
     metrics : str, callable, Metric or a sequence of them, optional
-        Names: "mistake_rate", "accuracy", "log_loss", "mse", "rmse", "mae". A callable ``(y, predicted)`` returns one
-        value per row or one for the block, so scikit-learn's functions work (as a mean over blocks). The first is the
-        one shown while running. The mistake rate, or mse and mae, are measured in any case.
+        Names: "mistake_rate", "accuracy", "log_loss", "mse", "rmse", "mae", "crps". A callable ``(y, predicted)``
+        returns one value per row or one for the block, so scikit-learn's functions work (as a mean over blocks). The
+        first is the one shown while running. The mistake rate, or mse and mae, are measured in any case.
     classes : array, optional
         All labels that can occur; for arrays the default is ``np.unique(y)``.
     delay : int, default=0
@@ -110,7 +110,7 @@ def prequential(
         for X_block, y_block, answer in _late(runner, _chain(first, blocks), int(delay)):
             if watch is not None:
                 watch.add(X_block, y_block, answer)
-            if not tally.add(y_block, answer):
+            if not tally.add(y_block, answer, runner.seconds):
                 continue
             if callable(progress):
                 progress(tally.n, total, tally.now)
@@ -127,6 +127,7 @@ def prequential(
         curves={metric.name: tally.recorders[metric.name].curve(metric.finish) for metric in chosen},
         mistakes=round(tally.recorders["mistake_rate"].sum) if task == "classification" else None,
         marks=() if watch is None else tuple(watch.marks),
+        time=tally.time.curve(float),
     )
 
 
@@ -167,6 +168,7 @@ class _Tally:
     def __init__(self, metrics: list[Metric], task: str, points: int) -> None:
         self.metrics, self.task = metrics, task
         self.recorders = {metric.name: Recorder(points) for metric in metrics}
+        self.time, self.seconds = Recorder(points), 0.0
         self.held: list[tuple[np.ndarray, Answer]] = []
         self.n_held = 0
 
@@ -182,10 +184,11 @@ class _Tally:
         recorder = self.recorders[metric.name]
         return metric.finish(recorder.sum / recorder.n) if recorder.n else float("nan")
 
-    def add(self, y: np.ndarray, answer: Answer) -> bool:
-        """Count the answers of a block; True when the sums have changed."""
+    def add(self, y: np.ndarray, answer: Answer, seconds: float) -> bool:
+        """Count the answers of a block, given at ``seconds``; True when the sums have changed."""
         self.held.append((y, answer))
         self.n_held += len(y)
+        self.seconds = seconds
         if self.n_held < BLOCK_ROWS:
             return False
         self.flush()
@@ -203,6 +206,7 @@ class _Tally:
             y, predicted = y.astype(np.float64), predicted.astype(np.float64)
         for metric in self.metrics:
             self.recorders[metric.name].add(metric.rows(y, predicted, p), len(y))
+        self.time.add((self.seconds - self.time.sum) / len(y), len(y))
         self.held, self.n_held = [], 0
 
 

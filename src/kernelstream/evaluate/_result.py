@@ -30,6 +30,26 @@ def model_bytes(est: Any) -> int:
         return 0
 
 
+def model_size(est: Any) -> int | None:
+    """Support vectors of a model, or else its weights per output; those of all members; None where it has neither.
+
+    >>> import numpy as np
+    >>> from kernelstream.evaluate import model_size
+    >>> class Model:
+    ...     state_ = {"members/0/n_support": 3, "members/1/n_support": 4, "members/1/w": np.zeros((2, 9))}
+    >>> model_size(Model())
+    7
+    """
+    state = getattr(est, "state_", None)
+    if not isinstance(state, dict):
+        return getattr(est, "size_", None)
+    entries = [(name.rpartition("/")[2], value) for name, value in state.items()]
+    supports = [int(value) for name, value in entries if name == "n_support"]
+    weights = [int(value.shape[-1]) for name, value in entries if name == "w"]
+    found = supports or weights
+    return sum(found) if found else None
+
+
 def _entry_bytes(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return value.nbytes
@@ -140,6 +160,8 @@ class Result:
         Wrong predictions (classification).
     marks : tuple of :class:`~kernelstream.monitor.Mark`
         Changes that a monitor has found.
+    time : Curve
+        Its ``total`` are the seconds spent inside the learner up to each point.
     """
 
     name: str
@@ -151,6 +173,7 @@ class Result:
     curves: dict[str, Curve] = field(repr=False)
     mistakes: int | None = None
     marks: tuple[Any, ...] = ()
+    time: Curve | None = field(default=None, repr=False)
 
     @property
     def mistake_rate(self) -> float | None:

@@ -12,9 +12,10 @@ from sklearn.exceptions import NotFittedError
 
 from kernelstream import losses
 
-from ._metrics import of_true_class
+from ._metrics import CRPS_LEVELS, crps_or_error, of_true_class
 
-Answer = tuple[np.ndarray, "np.ndarray | None"]  # predicted (n,), probability of the true class (n,) or None
+# predicted (n,), probability of the true class, or score of the quantiles, (n,) or None
+Answer = tuple[np.ndarray, "np.ndarray | None"]
 
 
 def task_of(est: Any, y: np.ndarray) -> str:
@@ -53,6 +54,8 @@ class Runner:
         self.seconds = 0.0
         self.clock = time.perf_counter
         self.has_learned = hasattr(est, "classes_") or hasattr(est, "n_features_in_")
+        if probability and task == "regression" and not hasattr(est, "predict_quantiles"):
+            raise ValueError(f"crps needs quantiles, and {est!r} has none (try kernelstream.trust.WithIntervals)")
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
         """Answers of rows before they are learned."""
@@ -65,6 +68,11 @@ class Runner:
     def learn(self, X: Any, y: np.ndarray) -> None:
         """Learn rows."""
         raise NotImplementedError
+
+    def _number(self, forecast: np.ndarray, X: Any, y: np.ndarray) -> Answer:
+        if not self.probability:
+            return forecast, None
+        return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
 
     def _timed(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         start = self.clock()
@@ -85,29 +93,45 @@ class StreamRunner(Runner):
     link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        if self.probability and self.task == "regression" and hasattr(self.est, "learn_quantiles"):
+            forecast, held = self._timed(self.est.learn_quantiles, X, y, quantiles=CRPS_LEVELS)
+            return forecast, crps_or_error(y, forecast, held)
+        predicted, table = self.forecast_then_learn(X, y)
+        return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
+
+    def forecast_then_learn(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Predicted (n,) and, of a classifier where wanted, probabilities (n, classes), before each row was learned."""
         self._note_link()
-        scores = self._timed(self.est.learn, X, y, **self._declaration())
-        return self._read(scores, y)
+        return self._read(self._timed(self.est.learn, X, y, **self._declaration()))
+
+    @property
+    def _learner(self) -> Any:
+        """The estimator, behind an encoder of columns."""
+        return self.est.__dict__.get("model_", self.est) if hasattr(self.est, "columns_") else self.est
 
     def _note_link(self) -> None:
         if self.probability and self._linked():
-            state = self.est.__dict__.get("_state") or {}
+            state = self._learner.__dict__.get("_state") or {}
             self.link = np.array(state["link"]) if "link" in state else None
 
     def _linked(self) -> bool:
-        return hasattr(self.est, "_needs_link") and self.est._needs_link()
+        return hasattr(self._learner, "_needs_link") and self._learner._needs_link()
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         score = self.est.decision_function if self.task == "classification" else self.est.predict
         self._note_link()
         try:
-            return self._read(self._timed(score, X), y)
+            found = self._timed(score, X)
+            if self.task == "regression":
+                return self._number(found, X, y)
+            predicted, table = self._read(found)
+            return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
         except (NotFittedError, AttributeError):
             if self.has_learned:
                 raise
         # an untrained model has score 0 everywhere
         if self.task == "regression":
-            return np.zeros(len(y)), None
+            return np.zeros(len(y)), np.abs(y) if self.probability else None
         if self.classes is None:
             raise ValueError("the first labels are late, so say which there can be: pass classes=")
         width = len(self.classes)
@@ -116,21 +140,21 @@ class StreamRunner(Runner):
     def learn(self, X: Any, y: np.ndarray) -> None:
         self._timed(self.est.learn, X, y, **self._declaration())
 
-    def _read(self, scores: np.ndarray, y: np.ndarray) -> Answer:
+    def _read(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         if self.task == "regression":
             return scores, None
-        classes = self.est.classes_
+        classes, n = self.est.classes_, len(scores)
         if len(classes) == 1:
-            return np.full(len(y), classes[0]), np.ones(len(y)) if self.probability else None
-        return labels_of(scores, classes), self._truth(scores, y, classes) if self.probability else None
+            return np.full(n, classes[0]), np.ones((n, 1)) if self.probability else None
+        return labels_of(scores, classes), self._table(scores) if self.probability else None
 
-    def _truth(self, scores: np.ndarray, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    def _table(self, scores: np.ndarray) -> np.ndarray:
         if self._linked():
-            return of_true_class(self.est._by_link(self.link, scores), classes, y)
-        table = probabilities_of(self.est, scores)
+            return self._learner._by_link(self.link, scores)
+        table = probabilities_of(self._learner, scores)
         if table is None:
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
-        return of_true_class(table, classes, y)
+        return table
 
 
 class BatchRunner(Runner):
@@ -138,7 +162,7 @@ class BatchRunner(Runner):
 
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
         super().__init__(est, task, classes, probability)
-        if probability and not hasattr(est, "predict_proba"):
+        if probability and task == "classification" and not hasattr(est, "predict_proba"):
             raise ValueError(f"log_loss needs probabilities, and {est!r} has no predict_proba")
         self.takes_classes = "classes" in inspect.signature(est.partial_fit).parameters
 
@@ -153,7 +177,9 @@ class BatchRunner(Runner):
         except (NotFittedError, AttributeError):
             if self.has_learned:
                 raise
-            return self._before_learning(len(y))
+            return self._before_learning(y)
+        if self.task == "regression":
+            return self._number(predicted, X, y)
         if not self.probability:
             return predicted, None
         return predicted, of_true_class(self._timed(self.est.predict_proba, X), self.est.classes_, y)
@@ -162,9 +188,10 @@ class BatchRunner(Runner):
         declaration = self._declaration()
         self._timed(self.est.partial_fit, X, y, **(declaration if self.takes_classes else {}))
 
-    def _before_learning(self, n: int) -> Answer:
+    def _before_learning(self, y: np.ndarray) -> Answer:
+        n = len(y)
         if self.task == "regression":
-            return np.zeros(n), None
+            return np.zeros(n), np.abs(y) if self.probability else None
         if self.classes is None:
             raise ValueError(f"{type(self.est).__name__} must know all labels before the first row: pass classes=")
         return np.full(n, self.classes[0]), np.full(n, 1.0 / len(self.classes))

@@ -76,13 +76,16 @@ def _order(label: str) -> tuple[int, float, str]:
 
 
 class NumberTally:
-    """Answers of a regressor: squared and absolute errors, and the share of variance explained."""
+    """Answers of a regressor: squared and absolute errors, the share of variance explained; scores of quantiles."""
 
     def __init__(self) -> None:
         self.n, self.squares, self.absolute = 0, 0.0, 0.0
+        self.crps: float | None = None
         self.mean = self.m2 = 0.0
 
-    def add(self, y: np.ndarray, answer: np.ndarray, p: Any = None) -> None:
+    def add(self, y: np.ndarray, answer: np.ndarray, scores: np.ndarray | None = None) -> None:
+        if scores is not None:
+            self.crps = (self.crps or 0.0) + float(scores.sum())
         self.squares += float(errors("regression", y, answer).sum())
         self.absolute += float(np.abs(answer - y).sum())
         # moments of the targets, block by block (Chan, Golub, LeVeque 1983)
@@ -95,4 +98,5 @@ class NumberTally:
     def result(self) -> dict[str, Any]:
         mse = self.squares / self.n
         r2 = 1 - self.squares / self.m2 if self.m2 > 0 else float("nan")
-        return {"mse": mse, "rmse": mse**0.5, "mae": self.absolute / self.n, "r2": r2}
+        out = {"mse": mse, "rmse": mse**0.5, "mae": self.absolute / self.n, "r2": r2}
+        return out if self.crps is None else out | {"crps": self.crps / self.n}

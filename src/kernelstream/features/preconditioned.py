@@ -19,7 +19,7 @@ EACH = 32  # and how many of them, and of the frequencies, are looked at for eac
 FEWEST = 8  # rows for each direction without which there are fewer
 FEW, MANY = 16, 64  # directions, if their number is not given: 8 for each 44 that there are in a row's entries + 40
 DEEP = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
-LEAST = 1e-6  # eigenvalues below this share of the largest are rounding
+LEAST_EIGENVALUE = 1e-6  # eigenvalues below this share of the largest are rounding
 SMALL = 64  # rows or features up to which all eigenvectors are worked out
 ROUNDS = 4  # of block power steps where there are more
 
@@ -181,11 +181,11 @@ class Preconditioned(FeatureMap):
 def damped(S: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """V (p, k) for psi, and ``(1 - sqrt(s_(l+1) / s_j)) c_j`` (k, P), from features Z (n, P) and S (n, p) of rows."""
     s, U = leading(S, max(k, min(2 * k, DEEP)) + 1 if k else 0)
-    k = min(k, int((s[:-1] > LEAST * max(s[:1].sum(), np.finfo(float).tiny)).sum()))
+    k = min(k, int((s[:-1] > LEAST_EIGENVALUE * max(s[:1].sum(), np.finfo(float).tiny)).sum()))
     if not k:
         return np.zeros((S.shape[1], 0)), np.zeros((0, Z.shape[1]))
     size, U = np.sqrt(s[:k]), np.asarray(U[:, :k], Z.dtype)  # psi is U size on these rows
-    damping = np.sqrt(max(s[-1], LEAST * s[0])) / size
+    damping = np.sqrt(max(s[-1], LEAST_EIGENVALUE * s[0])) / size
     V, back = S.T @ U / size, U.T @ Z * ((1.0 - damping) / size)[:, None]
     return np.ascontiguousarray(V, np.float64), np.ascontiguousarray(back, np.float64)
 

@@ -57,8 +57,8 @@ class Samples:
             about |= {"kind": "number", "edges": edges.tolist()}
         else:
             values = [value for value, _ in Counter(map(str, both)).most_common(WORDS)]
-            told = [Counter(map(str, cells)) for cells in known]
-            counts = [np.array([count[value] for value in values], float) for count in told]
+            words = [Counter(map(str, cells)) for cells in known]
+            counts = [np.array([count[value] for value in values], float) for count in words]
             about |= {"kind": "word", "values": [value[:40] for value in values]}
         shares = [(count / max(1, len(cells))).tolist() for count, cells in zip(counts, samples)]
         return about | {"then": shares[0], "now": shares[1]}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 SEARCH = 0.5  # part of the time for all steps but the last
 SPARE = 0.8  # of the time that is left, what the last step may take by the estimate
-LEAST = 500  # rows that the last system has in any case
+LEAST_ROWS = 500  # rows that the last system has in any case
 
 
 @dataclass
@@ -34,14 +34,13 @@ class Clock:
         self.steps += 1
         self.report(self.steps, remark)
 
-    def solved(self, n: int, seconds: float, remark: str) -> None:
-        """A system of n rows was solved."""
+    def measured(self, n: int, seconds: float) -> None:
+        """A system of n rows, alone on all threads, took so long."""
         self.cubed = seconds / n**3
-        self.step(remark)
 
     def rows(self, n: int, systems: int, most: int) -> int:
         """How many of n rows there is time for: all, in so many systems, or one system of at most ``most``."""
         left = SPARE * max(self.left(), 0.0)
         if self.cubed * systems * (n / systems) ** 3 <= left:
             return n
-        return min(n, most, max(LEAST, int((left / self.cubed) ** (1 / 3))))
+        return min(n, most, max(LEAST_ROWS, int((left / self.cubed) ** (1 / 3))))

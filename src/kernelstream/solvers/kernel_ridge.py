@@ -19,7 +19,7 @@ from ..rows import Rows
 from ._problem import Solution
 from .kernel_blocks import ELEMENTS, Centers
 
-FAR = 1e15  # times lam: a row of so little weight has no say
+LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
 
 
 class RowMatrix:
@@ -126,7 +126,7 @@ def row_matrix(kernel: Kernel, X: Rows, lam: float, ops: Any, weight: np.ndarray
 
 def addition(lam: float, n: int, weight: np.ndarray | None) -> np.ndarray:
     """What the penalty adds to the diagonal, (n,)."""
-    return lam * (np.ones(n) if weight is None else np.minimum(1 / weight, FAR))
+    return lam * (np.ones(n) if weight is None else np.minimum(1 / weight, LARGEST_INVERSE_WEIGHT))
 
 
 def descend(

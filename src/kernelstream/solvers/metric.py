@@ -23,6 +23,7 @@ learning models for tabular data, arXiv 2508.10053, 2025 (full and diagonal metr
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,10 +34,10 @@ from ..kernels._rows import squared_distances
 from ..random import Stream, generator
 from .clock import Clock
 from .kernel_blocks import ELEMENTS
-from .kernel_ridge import FAR, divided_by, factorise, inverse_diagonal
+from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse_diagonal
 
 FIRST, SECOND = 2500, 5000  # rows to learn from, at first and for the improvement
-JUDGED = 1500  # rows that are forecast by all others, at most
+JUDGED = 1000  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
@@ -47,7 +48,7 @@ LAM, LEAST_LAM, MOST_LAM = 0.03, 1e-4, 30.0  # the penalty
 STEP = 3.0  # factor by which lengths and penalty go up and down
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
-NEAR = 1e-10  # distance below which a kernel function has no gradient
+LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
 BROAD = 1000  # columns up to which the part off the diagonal is tried
 
 Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1 and their ranks, (n, d) each; or what kernels compare
@@ -64,16 +65,16 @@ class Metric:
     lam: float
 
     def rows(self, rows: Rows) -> Rows:
-        """Rows in the metric, in float32."""
+        """Rows in the metric, in the type of the given ones."""
         X, ranks = rows
         Z = X * self.root if self.root.ndim == 1 else X @ self.root
-        U = (X + np.float32(self.ranks) * ranks) * self.scales
-        return np.ascontiguousarray(Z, np.float32), np.ascontiguousarray(U, np.float32)
+        U = (X + X.dtype.type(self.ranks) * ranks) * self.scales
+        return np.ascontiguousarray(Z, X.dtype), np.ascontiguousarray(U, X.dtype)
 
 
 def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
-    """Kernel values (n, m) of rows and others in a metric, in float32."""
-    K = np.empty((len(rows[0]), len(others[0])), np.float32)
+    """Kernel values (n, m) of rows and others in a metric, in their type."""
+    K = np.empty((len(rows[0]), len(others[0])), rows[0].dtype)
     tiles = [ops.tiles(S) for S in others]
 
     def fill(part: slice) -> None:
@@ -81,8 +82,8 @@ def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
             ops.exponential(S[part], tile, K.shape[1], norm, 1.0)
             for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
         )
-        first *= np.float32(share)
-        second *= np.float32(1 - share)
+        first *= K.dtype.type(share)
+        second *= K.dtype.type(1 - share)
         np.add(first, second, out=K[part])
 
     threads.each(fill, threads.cuts(len(K), max(1, ELEMENTS // max(1, K.shape[1]))))
@@ -101,50 +102,46 @@ class Tried:
     rho: float
     lengths: tuple[float, float]
 
-    def made(self, **changes: Any) -> Metric:
-        """The metric with other gradients, rho or lengths."""
-        new = replace(self, **changes)
-        return replace(
-            self.metric, root=root_of(new.G, new.rho, new.lengths[0]), scales=scales_of(new.g, new.lengths[1])
-        )
+    def made(self, lam: float | None = None, **changes: Any) -> Tried:
+        """The same with other gradients, rho or lengths, and perhaps another penalty; its error is not known."""
+        new, lam = replace(self, **changes), self.metric.lam if lam is None else lam
+        root, scales = root_of(new.G, new.rho, new.lengths[0]), scales_of(new.g, new.lengths[1])
+        return replace(new, metric=replace(self.metric, root=root, scales=scales, lam=lam))
+
+    def with_numbers(self, **changes: Any) -> Tried:
+        """The same with another share, factor of the ranks or penalty; its error is not known."""
+        return replace(self, metric=replace(self.metric, **changes))
 
 
-class Trials:
-    """Rows to learn from, with targets Y (n, C) and weights a (n,)."""
+class Systems:
+    """Rows to learn from, with targets Y (n, C) and weights a (n,), and the systems of their kernels."""
 
-    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, clock: Clock):
-        self.ops, self.X, self.Y, self.a, self.clock = ops, X, Y, a, clock
+    side_by_side = True  # whether a thread can solve one system and another thread another
 
-    def at(self, metric: Metric, walk: bool = True) -> tuple[Metric, float, Any]:
-        """The metric with the best penalty near its own (or just its own), the error, and the coefficients (n, C).
+    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
+        self.ops, self.X, self.Y, self.a = ops, X, Y, a
+        n, d = X[0].shape
+        self.judged, self.some, self.near = min(JUDGED, n), min(SLOPES, n), LEAST_DISTANCE
+        self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
 
-        Where no time is left, the error is infinite.
-        """
-        if self.clock.cubed and self.clock.late():
-            return metric, np.inf, None
-        begin = time.monotonic()
+    def diagonal(self, lam: float) -> np.ndarray:
+        """That of the matrix of the system, (n,)."""
+        return 1 + lam * np.minimum(1 / self.a, LARGEST_INVERSE_WEIGHT)
+
+    def table(self, metric: Metric) -> Any:
+        """Kernel values (n, n)."""
         Z = metric.rows(self.X)
-        K = table(Z, Z, metric.share, self.ops)
-        more = np.minimum(1 / self.a, FAR)
+        return table(Z, Z, metric.share, self.ops)
 
-        def solved(lam: float) -> tuple[Metric, float, Any]:
-            A = K.copy()
-            if not factorise(A, 1 + lam * more):
-                return replace(metric, lam=lam), np.inf, None
-            alpha = divided_by(A, self.Y)
-            left = alpha[-JUDGED:] / inverse_diagonal(A, JUDGED)[:, None]
-            errors = np.square(left).sum(axis=1, dtype=np.float64)
-            return replace(metric, lam=lam), float(np.average(errors, weights=self.a[-JUDGED:])), alpha
-
-        best = solved(metric.lam)
-        self.clock.solved(len(self.Y), time.monotonic() - begin, f"error {best[1]:.4g}")
-        for factor in (STEP, 1 / STEP) if walk else ():
-            lam, start = metric.lam * factor, best
-            while 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM and (new := solved(lam))[1] < best[1]:
-                best, lam = new, lam * factor
-            if best is not start:
-                break
-        return best
+    def solved(self, K: Any, lam: float) -> tuple[float, Any]:
+        """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
+        A = K.copy()
+        if not factorise(A, self.diagonal(lam)):
+            return np.inf, None
+        alpha = divided_by(A, self.Y)
+        left = alpha[-self.judged :] / inverse_diagonal(A, self.judged)[:, None]
+        errors = np.square(left).sum(axis=1, dtype=np.float64)
+        return float(np.average(errors, weights=self.a[-self.judged :])), alpha
 
     def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
@@ -155,21 +152,68 @@ class Trials:
         """
         (Z, W), R = metric.rows(self.X), metric.root
         n, d = Z.shape
-        some = min(SLOPES, n)
-        at, a = Z[:some], self.a[:some]
+        at, a = Z[: self.some], self.a[: self.some]
         r = np.sqrt(squared_distances(at, Z, precision=0))
-        P = np.where(r > NEAR, np.exp(-r) / np.maximum(r, NEAR), 0.0).astype(np.float32)
+        P = np.where(r > self.near, np.exp(-r) / np.maximum(r, self.near), 0.0).astype(Z.dtype)
         G = np.zeros((d, d))
-        for column in alpha.T:
-            Q = P * column
-            slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z).astype(np.float64)
+        if d < alpha.shape[1]:  # by columns; of fewer outputs, by outputs
+            held = P @ alpha
+            by_column = [at[:, j, None] * held - P @ (alpha * Z[:, j, None]) for j in range(d)]
+            all_slopes: Any = np.stack(by_column, axis=2).swapaxes(0, 1)  # (C, some, d)
+        else:
+            all_slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z for Q in (P * column for column in alpha.T))
+        for slopes in all_slopes:
+            slopes = slopes.astype(np.float64)
             slopes = slopes * R if R.ndim == 1 else slopes @ R
             G += (slopes * a[:, None]).T @ slopes
-        few = int(np.clip(SIGNS // (n * d), 50, some))
+        few = self.few
         K = self.ops.exponential(W[:few], self.ops.tiles(W), n, 1, 1.0)
         along = [((K * np.sign(W[:few, j, None] - W[:, j])) @ alpha).astype(np.float64) for j in range(d)]
         g = metric.scales**2 * np.array([self.a[:few] @ np.square(slopes).sum(axis=1) for slopes in along])
         return G / a.sum(), g / self.a[:few].sum()
+
+
+class Trials:
+    """Systems, solved as long as there is time."""
+
+    def __init__(self, systems: Any, clock: Clock):
+        self.systems, self.clock = systems, clock
+        self.kept: tuple[tuple[Any, ...], Any] = (), None
+
+    def of(self, *tried: Tried) -> list[Tried]:
+        """The same with their errors and coefficients (n, C), several on threads of their own.
+
+        Where no time is left, errors are infinite.
+        """
+        if self.clock.cubed and self.clock.late():
+            return [replace(one, error=np.inf, alpha=None) for one in tried]
+        if len({id(one.metric.root) for one in tried}) == 1:  # a table for all of them, where they have the same
+            self.table(tried[0].metric)
+        found, begin = list(tried), time.monotonic()
+
+        def work(i: int) -> None:
+            error, alpha = self.systems.solved(self.table(tried[i].metric), tried[i].metric.lam)
+            found[i] = replace(tried[i], error=error, alpha=alpha)
+
+        if len(tried) == 1 or not self.systems.side_by_side:
+            for i in range(len(tried)):
+                work(i)
+        else:
+            threads.each(work, range(len(tried)))
+        if len(tried) == 1:
+            self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
+        for one in found:
+            self.clock.step(f"error {one.error:.4g}")
+        return found
+
+    def table(self, metric: Metric) -> Any:
+        """Kernel values (n, n), those of before where the kernel is the same."""
+        kernel = metric.root, metric.scales, metric.share, metric.ranks
+        kept, K = self.kept
+        if K is None or not all(a is b or (np.isscalar(a) and a == b) for a, b in zip(kernel, kept, strict=True)):
+            K = self.systems.table(metric)
+            self.kept = kernel, K
+        return K
 
 
 def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
@@ -200,61 +244,51 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
 
     def trials(count: int) -> Trials:
         some = order[:count]
-        return Trials(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], clock)
+        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
+        return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
 
-    plain = Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, RANKS, LAM)
     if n < FEWEST:
-        return plain
-    best = _from_few(trials(FIRST), plain)
+        return plain_metric(d)
+    best = from_few(trials(FIRST))
     if n > FIRST:
-        best = _from_more(trials(SECOND), best)
+        best = from_more(trials(SECOND), best)
     return best.metric
 
 
-def _from_few(trials: Trials, plain: Metric) -> Tried:
-    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, and the share."""
-    d = len(plain.root)
-    rho, rhos = (RHO, RHOS) if 1 < d <= BROAD else (0.0, ())
-    last = best = Tried(*trials.at(plain), np.eye(d), np.ones(d), rho, (LENGTH, LENGTH))
+def plain_metric(d: int, ranks: float = RANKS) -> Metric:
+    """All d columns alike."""
+    return Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, ranks, LAM)
+
+
+def from_few(trials: Trials, broad: int = BROAD) -> Tried:
+    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, share and ranks.
+
+    The part off the diagonal is tried with up to ``broad`` columns, ranks where there are any.
+    """
+    X, ranks = trials.systems.X
+    d, ranked = X.shape[1], ranks.any()
+    rho, rhos = (RHO, RHOS) if 1 < d <= broad else (0.0, ())
+    plain = plain_metric(d, RANKS if ranked else 0.0)
+    (start,) = trials.of(Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, (LENGTH, LENGTH)))
+    last = best = _walked(trials, start, _penalty)
     for number in range(ROUNDS):
         last = _renewed(trials, last)
         if last.error < best.error:
             best = last
         elif number:
             break
-    for rho in rhos:
-        metric, error, alpha = trials.at(best.made(rho=rho), walk=False)
-        if error < best.error:
-            best = replace(best, metric=metric, error=error, alpha=alpha, rho=rho)
-    for which in (0, 1):
-        best = _at_length(trials, best, which)
-    return _with(trials, _at_penalty(trials, best), share=SHARES, ranks=RANKINGS)
+    best = _least(trials, best, *(best.made(rho=rho) for rho in rhos))
+    for move in (_first_length, _second_length, _penalty):
+        best = _walked(trials, best, move)
+    best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
+    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
-def _at_length(trials: Trials, best: Tried, which: int) -> Tried:
-    """The best so far with the best length of a kind; the penalty goes with it, as a short one takes more."""
-    for factor in (STEP, 1 / STEP):
-        start = best
-        while LEAST_LENGTH < (length := best.lengths[which] * factor) < MOST_LENGTH:
-            lengths = (length, best.lengths[1]) if which == 0 else (best.lengths[0], length)
-            metric = replace(best.made(lengths=lengths), lam=best.metric.lam / factor)
-            metric, error, alpha = trials.at(metric, walk=False)
-            if error >= best.error:
-                break
-            best = replace(best, metric=metric, error=error, alpha=alpha, lengths=lengths)
-        if best is not start:
-            break
-    return best
-
-
-def _at_penalty(trials: Trials, best: Tried) -> Tried:
-    metric, error, alpha = trials.at(best.metric)
-    return replace(best, metric=metric, error=error, alpha=alpha)
-
-
-def _from_more(trials: Trials, best: Tried) -> Tried:
-    """The same metric on more rows, or that of the gradients there, whichever is better."""
-    best = _at_penalty(trials, best)
+def from_more(trials: Trials, best: Tried, walk: bool = False) -> Tried:
+    """The metric of other rows, perhaps with another penalty, or that of the gradients here, whichever is better."""
+    (best,) = trials.of(best)
+    if walk:
+        best = _walked(trials, best, _penalty)
     new = _renewed(trials, best)
     return new if new.error < best.error else best
 
@@ -263,20 +297,42 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
     """The metric from the gradients of the function learned last; the same again where they say nothing."""
     if last.alpha is None:
         return last
-    G, g = trials.gradients(last.metric, last.alpha)
+    G, g = trials.systems.gradients(last.metric, last.alpha)
     if not (np.isfinite(G).all() and np.isfinite(g).all() and np.diag(G).max() > 0 and g.max() > 0):
         return last
-    new = replace(last, G=G, g=g)
-    metric, error, alpha = trials.at(new.made(), walk=False)
-    return replace(new, metric=metric, error=error, alpha=alpha)
+    return trials.of(last.made(G=G, g=g))[0]
 
 
-def _with(trials: Trials, best: Tried, **values: tuple[float, ...]) -> Tried:
-    """The best so far with other numbers in its metric, where they are better."""
-    for name, tried in values.items():
-        for value in tried:
-            changed: dict[str, Any] = {name: value}
-            metric, error, alpha = trials.at(replace(best.metric, **changed), walk=False)
-            if error < best.error:
-                best = replace(best, metric=metric, error=error, alpha=alpha)
-    return best
+def _least(trials: Trials, best: Tried, *others: Tried) -> Tried:
+    """The one of least error: the best so far or, where they are better, one of the others."""
+    return min([best, *trials.of(*others)], key=lambda tried: tried.error) if others else best
+
+
+def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None]) -> Tried:
+    """The best so far, moved up or down by a factor as long as the error falls."""
+    factors: tuple[float, ...] = (STEP, 1 / STEP)
+    while True:
+        moved = {factor: new for factor in factors if (new := move(best, factor)) is not None}
+        found = _least(trials, best, *moved.values())
+        if found is best:
+            return best
+        factors = tuple(factor for factor, new in moved.items() if new.metric is found.metric)
+        best = found
+
+
+def _penalty(best: Tried, factor: float) -> Tried | None:
+    lam = best.metric.lam * factor
+    return best.with_numbers(lam=lam) if 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM else None
+
+
+def _first_length(best: Tried, factor: float) -> Tried | None:
+    """The penalty goes with a length, as a short one takes more."""
+    length = best.lengths[0] * factor
+    inside = LEAST_LENGTH < length < MOST_LENGTH
+    return best.made(lengths=(length, best.lengths[1]), lam=best.metric.lam / factor) if inside else None
+
+
+def _second_length(best: Tried, factor: float) -> Tried | None:
+    length = best.lengths[1] * factor
+    inside = LEAST_LENGTH < length < MOST_LENGTH
+    return best.made(lengths=(best.lengths[0], length), lam=best.metric.lam / factor) if inside else None

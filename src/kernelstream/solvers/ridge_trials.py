@@ -21,7 +21,7 @@ from ..kernels._rows import squared_distances
 from ..rows import Rows, divided
 from .kernel_blocks import Factor, least_addition, upper_factor
 
-NEAR = 1e-3  # relative step of a squared distance, for the slope of a radial kernel
+SLOPE_STEP = 1e-3  # relative step of a squared distance, for the slope of a radial kernel
 STEP = 0.02  # of a column, for the slope of other kernels, in units of the width of the rows
 
 
@@ -43,7 +43,7 @@ class RidgeTrials:
     """
 
     def __init__(self, X: Rows, Y: np.ndarray, weight: Any, held: tuple[Rows, np.ndarray, Any], m: int, lams: Any):
-        self.X, (self.XH, self.YH, self.wH), self.lams, self.near = X, held, lams, NEAR
+        self.X, (self.XH, self.YH, self.wH), self.lams, self.near = X, held, lams, SLOPE_STEP
         self.m = min(m, X.shape[0])
         self.offset = np.average(Y, axis=0, weights=weight)
         self.a = np.ones(len(Y)) if weight is None else weight
@@ -121,7 +121,9 @@ class Trial:
         squares = np.zeros(d)
         if getattr(kernel, "radial", False):  # k = phi(|x - s|^2): the gradient is 2 phi' (x - s)
             D2 = np.maximum(squared_distances(at, S), np.finfo(float).tiny)
-            phi = (kernel.of_squares(D2 * (1 + NEAR)) - kernel.of_squares(D2 * (1 - NEAR))) / (2 * NEAR * D2)
+            phi = (kernel.of_squares(D2 * (1 + SLOPE_STEP)) - kernel.of_squares(D2 * (1 - SLOPE_STEP))) / (
+                2 * SLOPE_STEP * D2
+            )
             for c in range(alpha.shape[1]):
                 P = phi * alpha[:, c]
                 squares += np.square(2 * (at * P.sum(axis=1)[:, None] - P @ S)).sum(axis=0)

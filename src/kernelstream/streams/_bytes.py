@@ -11,6 +11,8 @@ import sys
 import zlib
 from typing import Any
 
+from ._arff import RELATION, AsCSV
+
 CHUNK = 1 << 20
 MAX_LINE_BYTES = 1 << 28  # no line of a table is a quarter of a gigabyte long
 
@@ -41,7 +43,8 @@ def is_pipe(source: Any) -> bool:
 class Bytes:
     """The content of a path, of ``"-"`` (standard input) or of a binary file object; packed content is unpacked.
 
-    How it is packed (gzip, bzip2, zstd) is inferred from its first bytes, not from its name.
+    How it is packed (gzip, bzip2, zstd) is inferred from its first bytes, not from its name. What is named ``.arff``
+    or begins with ``@relation`` is read as a CSV.
     """
 
     def __init__(self, source: Any):
@@ -57,8 +60,15 @@ class Bytes:
             self.raw = _Peekable(io.BufferedReader(self.raw) if isinstance(self.raw, io.RawIOBase) else self.raw)
         magic = self.raw.peek(4)[:4]
         self.packing = next((kind for start, kind in _PACKED.items() if magic.startswith(start)), None)
+        stem = self.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
+        self.arff = stem.endswith(".arff") or (magic[:1] == b"@" and _begins(self.raw, RELATION))
+        self._open()
+
+    def _open(self) -> None:
+        """Start with the content, unpacked."""
         self.file = _unpacked(self.raw, self.packing, self.name)
-        self.offset = 0  # in the unpacked content
+        self.file = AsCSV(self.file, self.name) if self.arff else self.file
+        self.offset = 0
 
     def read(self, n: int) -> bytes:
         """Up to n bytes; none at the end."""
@@ -79,7 +89,7 @@ class Bytes:
 
     def skip_to(self, offset: int) -> None:
         """Go to an offset of the unpacked content: backwards only in a plain file, else by reading on."""
-        if self.own and self.packing is None and self.size is not None:
+        if self.own and self.packing is None and self.size is not None and not self.arff:
             if offset > self.size:
                 raise ValueError(f"{self.name} has {self.size} bytes, fewer than the position to go on from ({offset})")
             self.file.seek(offset)
@@ -89,8 +99,7 @@ class Bytes:
             if self.size is None:
                 raise ValueError(f"{self.name} cannot be read again from an earlier position")
             self.raw.seek(0)
-            self.file = _unpacked(self.raw, self.packing, self.name)
-            self.offset = 0
+            self._open()
         while self.offset < offset:
             if not self.read(min(CHUNK, offset - self.offset)):
                 raise ValueError(f"{self.name} ends before the position to go on from ({self.offset} < {offset} bytes)")
@@ -100,11 +109,15 @@ class Bytes:
         """Share of a file that was read, packed bytes for a packed one."""
         if not self.size:
             return None
-        return min(1.0, (self.offset if self.packing is None else self.raw.tell()) / self.size)
+        return min(1.0, (self.raw.tell() if self.packing or self.arff else self.offset) / self.size)
 
     def close(self) -> None:
         if self.own:
             self.raw.close()
+
+
+def _begins(raw: Any, word: bytes) -> bool:
+    return raw.peek(len(word))[: len(word)].lower() == word
 
 
 class _Peekable:

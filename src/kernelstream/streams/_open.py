@@ -18,10 +18,11 @@ from .tables import Arrow, Frame
 FORMATS: dict[str, type[Stream]] = {"libsvm": LibSVM, "csv": CSV, "arrow": Arrow, "arrays": Arrays}
 
 _BY_NAME = {
-    ".csv": "csv", ".tsv": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm", ".npy": "arrays",
-    ".npz": "arrays", ".parquet": "arrow", ".feather": "arrow", ".arrow": "arrow", ".ipc": "arrow",
+    ".csv": "csv", ".tsv": "csv", ".arff": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
+    ".npy": "arrays", ".npz": "arrays", ".mat": "arrays", ".parquet": "arrow", ".feather": "arrow",
+    ".arrow": "arrow", ".ipc": "arrow",
 }  # fmt: skip
-BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
+BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"MATLAB": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
 _PACKED = (".gz", ".bz2", ".zst")
 # A label and at least one index:value, or nothing but a label.
 _LIBSVM = re.compile(rb"\s*[^\s,;|:]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?$")

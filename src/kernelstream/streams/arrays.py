@@ -30,6 +30,12 @@ class Arrays(Stream):
     on_error : {"raise", "skip", "log"}
         What to do about a row with a NaN or an infinity.
 
+    Attributes
+    ----------
+    orders : ndarray (k, n) or None
+        Orders of the rows that a file brings, numbers from 0; in a ``.mat`` file they are a matrix of permutations of
+        1 ... n, one in each row.
+
     Examples
     --------
     >>> import numpy as np
@@ -39,13 +45,18 @@ class Arrays(Stream):
     """
 
     unit = "row"
+    orders: np.ndarray | None = None
 
     def __init__(self, X: Any, y: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise"):
         name = os.fspath(X) if isinstance(X, (str, os.PathLike)) else "array"
         super().__init__(name, block, on_error)
-        rows, target = _opened(X, self.name) if isinstance(X, (str, os.PathLike)) else (_checked(X), None)
+        column = isinstance(y, (int, np.integer)) and not isinstance(y, bool)
+        rows, target, *orders = (
+            _opened(X, self.name, column) if isinstance(X, (str, os.PathLike)) else (_checked(X), None)
+        )
+        self.orders = orders[0] if orders else None
         self.column: int | None = None
-        if isinstance(y, (int, np.integer)) and not isinstance(y, bool):
+        if column:
             if not -rows.shape[1] <= y < rows.shape[1]:
                 raise ValueError(f"{self.name} has no column {y}: it has {rows.shape[1]}")
             self.column, target = int(y) % rows.shape[1], None
@@ -128,14 +139,16 @@ def _checked(X: Any) -> Any:
 
 
 # -------------------------------------------------------------------- files
-def _opened(path: Any, name: str) -> tuple[Any, Any]:
-    """Rows and target of a file."""
+def _opened(path: Any, name: str, whole: bool) -> tuple[Any, ...]:
+    """Rows and target of a file, and the orders of a MATLAB file, whose first column stays a column if ``whole``."""
     with open(path, "rb") as file:
         magic = file.read(6)
     if magic == b"\x93NUMPY":
         return _checked(np.load(path, mmap_mode="r", allow_pickle=False)), None
+    if magic == b"MATLAB":
+        return _matlab(path, name, whole)
     if not magic.startswith(b"PK"):
-        raise ValueError(f"{name} is neither a .npy nor an .npz file")
+        raise ValueError(f"{name} is neither a .npy nor an .npz nor a .mat file")
     try:
         with zipfile.ZipFile(path) as archive:
             entries = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -159,6 +172,41 @@ def _opened(path: Any, name: str) -> tuple[Any, Any]:
         if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
             raise ValueError(f"{name}: X must be a two-dimensional array of numbers, got {rows.dtype} {rows.shape}")
     return rows, _Entry(path, entries["y"]) if "y" in entries else None
+
+
+def _matlab(path: Any, name: str, whole: bool) -> tuple[Any, Any, np.ndarray | None]:
+    """Rows, target and orders of a MATLAB file, as the authors of online learning toolboxes ship their data."""
+    from scipy.io import loadmat
+
+    try:
+        found = {key: value for key, value in loadmat(path).items() if not key.startswith("_")}
+    except NotImplementedError:
+        raise ValueError(f"{name} is of MATLAB 7.3 (HDF5): save it with -v7") from None
+    except Exception as error:  # scipy has many
+        raise ValueError(f"{name} is damaged: {error}") from None
+    tables = {
+        key: value for key, value in found.items() if getattr(value, "ndim", 0) == 2 and value.dtype.kind in "biuf"
+    }
+    orders = {key: np.asarray(value, np.int64) - 1 for key, value in tables.items() if _are_orders(value)}
+    tables = {key: value for key, value in tables.items() if key not in orders}
+    target = next((tables.pop(key) for key in ("y", "Y", "label", "labels") if key in tables), None)
+    key = next((key for key in ("data", "X", "x") if key in tables), min(tables) if len(tables) == 1 else None)
+    if key is None:
+        raise ValueError(
+            f"{name} holds {', '.join(found) or 'nothing'}; it must hold X and y, or data, the target first"
+        )
+    rows = tables[key]
+    if target is None and not whole:
+        target, rows = rows[:, [0]], rows[:, 1:]
+    if target is not None:
+        target = (target.toarray() if sp.issparse(target) else np.asarray(target)).ravel()
+    return _checked(rows), target, next((order for order in orders.values() if order.shape[1] == rows.shape[0]), None)
+
+
+def _are_orders(table: Any) -> bool:
+    """Whether each row of a table is a permutation of 1 ... n."""
+    n = table.shape[1]
+    return not sp.issparse(table) and n > 1 and bool((np.sort(table, axis=1) == np.arange(1, n + 1)).all())
 
 
 class _Entry:

@@ -86,6 +86,8 @@ class CSV(TextStream):
 
     def _open(self, target: Any, header: bool | None, delimiter: str | None, features: Any, drop: Any) -> None:
         """Read the header, or make one from the first row."""
+        if self.text.bytes.arff:
+            header, delimiter = True, ","
         start = self.text.peek(3)
         if start.startswith(b"\xef\xbb\xbf"):  # byte order mark
             self.text.use(3, 0)

@@ -19,6 +19,16 @@ from .contributions import Explanation
 from .delayed import Delayed
 from .explained import Explained
 from .intervals import IntervalTracker
+from .quantiles import QuantileTracker
 from .with_intervals import WithIntervals
 
-__all__ = ["Calibrated", "Calibrator", "Delayed", "Explained", "Explanation", "IntervalTracker", "WithIntervals"]
+__all__ = [
+    "Calibrated",
+    "Calibrator",
+    "Delayed",
+    "Explained",
+    "Explanation",
+    "IntervalTracker",
+    "QuantileTracker",
+    "WithIntervals",
+]

@@ -20,6 +20,7 @@ from ..state.turns import OwnTurns, in_turn
 from ..state.undo import Undo, all_or_nothing
 from .calibration import Calibrator
 from .intervals import IntervalTracker
+from .quantiles import QuantileTracker
 
 
 def _has(name: str) -> Any:
@@ -101,7 +102,9 @@ class Wrapper(WithParameters):
 
     def _owners(self) -> list[tuple[Any, State]]:
         """What is learned beside the model: entries of this object, of calibrators and trackers."""
-        own = [value for value in vars(self).values() if isinstance(value, (Calibrator, IntervalTracker))]
+        own = [
+            value for value in vars(self).values() if isinstance(value, (Calibrator, IntervalTracker, QuantileTracker))
+        ]
         states = [value for value in vars(self).values() if isinstance(value, dict)]
         return [(self, part) for learned in own for part in (vars(learned), learned.state)] + [
             (self, part) for part in states

@@ -30,6 +30,8 @@ class IntervalTracker:
     coverage : float, default=0.9
         Share of the rows that the intervals of :meth:`learn` should hold, 0.5 to 0.99.
     engine : {"auto", "native", "python"}
+    state : dict of arrays, optional
+        What a tracker has learned, to go on with.
 
     Attributes
     ----------
@@ -46,12 +48,15 @@ class IntervalTracker:
     0.90
     """
 
-    def __init__(self, coverage: float = 0.9, engine: str = "auto"):
+    def __init__(self, coverage: float = 0.9, engine: str = "auto", state: dict[str, np.ndarray] | None = None):
         self.coverage, self.engine = check_coverage(coverage), engine
-        self.levels = levels = np.unique([*LEVELS, self.coverage])  # coverages that are followed, rising
-        quantiles = special.ndtri(0.5 + 0.5 * levels) * np.sqrt(np.pi / 2)  # of normal errors, by their mean
-        shape = (len(levels), len(STEPS))
-        self.state: dict[str, np.ndarray] = {
+        self.levels = np.array(sorted({*LEVELS, self.coverage}))  # coverages that are followed
+        self.state = self._start() if state is None else state
+
+    def _start(self) -> dict[str, np.ndarray]:
+        quantiles = special.ndtri(0.5 + 0.5 * self.levels) * np.sqrt(np.pi / 2)  # of normal errors, by their mean
+        shape = (len(self.levels), len(STEPS))
+        return {
             "size": np.zeros(2),
             "quantiles": np.tile(quantiles[:, None], (1, shape[1])),
             "weights": np.full(shape, 1.0 / shape[1]),
@@ -60,7 +65,7 @@ class IntervalTracker:
 
     def schema(self) -> Schema:
         """What the entries of the state may be."""
-        shape = self.state["quantiles"].shape
+        shape = (len(self.levels), len(STEPS))
         return {
             "size": Array((2,), low=0.0),
             "quantiles": Array(shape, low=0.0),

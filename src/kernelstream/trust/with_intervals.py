@@ -10,14 +10,15 @@ from ..state.nested import State, part
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
 from ._wrapper import Wrapper
-from .intervals import IntervalTracker, check_coverage
+from .intervals import check_coverage
+from .quantiles import QuantileTracker, check_quantiles, ends
 
 
 class WithIntervals(Wrapper):
-    """A regressor that says how far off it may be: intervals that hold a given share of the targets.
+    """A regressor that says how far off it may be: intervals that hold a given share of the targets, and quantiles.
 
-    The intervals follow the errors that the model made before it learned each row
-    (:class:`~kernelstream.trust.IntervalTracker`): no rows have to be held back, and they stay right when the stream
+    They follow the errors that the model made before it learned each row, by the size of its forecast
+    (:class:`~kernelstream.trust.QuantileTracker`): no rows have to be held back, and they stay right when the stream
     changes.
 
     Parameters
@@ -32,7 +33,7 @@ class WithIntervals(Wrapper):
     Attributes
     ----------
     model_ : the regressor, fitted
-    tracker_ : IntervalTracker
+    tracker_ : QuantileTracker
     state_ : dict
 
     Examples
@@ -56,7 +57,7 @@ class WithIntervals(Wrapper):
 
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order and return the predictions made before each update, (n,)."""
-        return self.learn_interval(X, y, sample_weight)[0]
+        return self._learn(X, y, sample_weight)[0]
 
     @in_turn
     def learn_interval(
@@ -77,17 +78,44 @@ class WithIntervals(Wrapper):
         forecast, low, high : (n,) arrays
             ``low`` and ``high`` are infinite before the first row has been learned.
         """
-        if coverage is not None:
-            check_coverage(coverage)
+        asked = ends(check_coverage(self.coverage if coverage is None else coverage))
+        forecast, held = self.learn_quantiles(X, y, sample_weight, asked)
+        return forecast, held[:, 0], held[:, 1]
+
+    @in_turn
+    def learn_quantiles(
+        self, X: Any, y: Any, sample_weight: Any = None, quantiles: Any = (0.1, 0.5, 0.9)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns predictions and quantiles of the targets, as they were before each row.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) array of numbers
+        sample_weight : (n,) array, optional
+        quantiles : array (k,) of numbers from 0.005 to 0.995, or one, default=(0.1, 0.5, 0.9)
+
+        Returns
+        -------
+        forecast : (n,) array
+        quantiles : (n, k) array
+            Infinite before the first row has been learned.
+        """
+        asked = check_quantiles(quantiles)
+        forecast, held = self._learn(X, y, sample_weight)
+        return forecast, self._new_tracker().at(held, asked)
+
+    @in_turn
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions, and the quantiles of all levels."""
         model, fresh = self._inside()
         with self._kept(model):
             forecast = model.learn(X, y, sample_weight=sample_weight)
-            if self._is_untrained(model):
-                return forecast, np.full_like(forecast, -np.inf), np.full_like(forecast, np.inf)
+            if self._is_untrained(model):  # what nobody keeps knows nothing
+                return forecast, self._new_tracker().learn(forecast, forecast, weight=np.zeros(len(forecast)))
             self._adopt(model, fresh)
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
-            target = np.asarray(y, np.float64).reshape(-1)
-            return forecast, *self.tracker_.learn(forecast, target, weight, coverage=coverage)
+            return forecast, self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight=weight)
 
     @in_turn
     def predict_interval(self, X: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -106,6 +134,24 @@ class WithIntervals(Wrapper):
         return self._predict_with_interval(X, coverage)[1]
 
     @in_turn
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Quantiles of the targets.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        quantiles : array (k,) of numbers from 0.005 to 0.995, or one, default=(0.1, 0.5, 0.9)
+
+        Returns
+        -------
+        (n, k) array
+            It rises with the quantile.
+        """
+        check_quantiles(quantiles)
+        said = self._fitted().predict(X)
+        return self.tracker_.quantiles(said, quantiles, following=len(said) == 1)
+
+    @in_turn
     def _predict_with_interval(
         self, X: Any, coverage: float | None = None, alone: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
@@ -114,7 +160,9 @@ class WithIntervals(Wrapper):
             check_coverage(coverage)
         model = self._fitted()
         said = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))]) if alone else model.predict(X)
-        return said, self.tracker_.interval(said, coverage)
+        asked = ends(self.coverage if coverage is None else coverage)
+        low, high = self.tracker_.quantiles(said, asked, following=alone or len(said) == 1).T
+        return said, (low, high)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,7 +170,10 @@ class WithIntervals(Wrapper):
         return tags
 
     def _begin(self, model: Any) -> None:
-        self.tracker_ = IntervalTracker(self.coverage, self.engine)
+        self.tracker_ = self._new_tracker()
+
+    def _new_tracker(self) -> QuantileTracker:
+        return QuantileTracker(0, self.coverage, self.engine)
 
     def _own(self) -> State:
         return {"intervals": self.tracker_.state}
@@ -131,7 +182,7 @@ class WithIntervals(Wrapper):
         self.tracker_.state = part(entries, "intervals")
 
     def _schema(self) -> Schema:
-        return {"intervals": Inside(IntervalTracker(self.coverage).schema())}
+        return {"intervals": Inside(self._new_tracker().schema())}
 
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)

@@ -104,9 +104,12 @@ ROWS: tuple[Row, ...] = (
      "Sparse gradient descent: a row joins with probability |l'|/G, its coefficient G/|l'| times larger.\n\n"
      "Predictions are those of the mean of all functions so far unless ``average`` is False."),
     ("spa", "Lu, Zhao, Hoi: Online sparse passive aggressive learning with kernels, SDM 2016", TASKS, SPARSE,
-     budgets.SPA, {"budget": None, "eta": None, "alpha": 1.0, "beta": 20.0, "average": True} | EPSILON,
+     budgets.SPA,
+     {"budget": None, "eta": None, "alpha": 1.0, "beta": 20.0, "horizon": None, "average": True} | EPSILON,
      "Sparse PA: a row joins with probability min(alpha, loss)/beta; predicts with the mean of all functions so far."
-     "\n\n``eta`` is 0.1, in regression without it in units of the target's deviation, as is ``epsilon``."),
+     "\n\n``eta`` is 0.1, in regression without it in units of the target's deviation, as is ``epsilon``. With "
+     "``horizon``, the number of rows T to come, ``beta`` is alpha T / budget: then no more than ``budget`` rows are "
+     "expected to join."),
     ("stoptron", ORABONA, LABELS, MISTAKES, budgets.Stop, BUDGET | ON_MISTAKES,
      "Perceptron that stops learning when its budget is full."),
     ("rbp",
@@ -144,7 +147,11 @@ def _enter(
     options: dict[str, Any], text: str,
 ) -> None:  # fmt: skip
     def compose(task: str, kernel: Any, gamma: Any, budget: int | None = None, **given: Any) -> Any:
-        epsilon = given.pop("epsilon", None)
+        epsilon, horizon = given.pop("epsilon", None), given.pop("horizon", None)
+        if horizon is not None:
+            if budget is None:
+                raise ValueError("horizon makes beta from a budget: give budget as well")
+            given["beta"] = max(given["alpha"], given["alpha"] * horizon / budget)
         size, standard = steps.chosen(task, epsilon if steps.option == "epsilon" else given.pop(steps.option, None))
         loss = steps.loss(task, epsilon)
         return build(task, kernel, gamma, budget, strategy(**given), loss, steps.update(size), standard)

@@ -188,9 +188,9 @@ class Ops:
 
     def row_matrix(self, kernel: Any, X: Any, more: np.ndarray) -> Any:
         """Gram matrix of all rows, with so much added to its diagonal."""
-        from .kernel_blocks import RowMatrix
+        from .kernel_blocks import RowMatrix, gram
 
-        return RowMatrix(self, kernel, X, more)
+        return RowMatrix(self, gram(self, kernel, X), more)
 
     def ridge_trials(self, kernel: Any, host: Any) -> Any:
         """Trials of kernel ridge regression on the device; ``host`` as it is for kernels and rows of the processor."""
@@ -198,6 +198,19 @@ class Ops:
         from .ridge_trials import DeviceTrials
 
         return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(self, host)
+
+    def metric_systems(self, host: Any) -> Any:
+        """Systems of metrics on the device."""
+        from .metric import DeviceSystems
+
+        return DeviceSystems(self, host)
+
+    def metric_matrix(self, rows: Any, share: float, more: np.ndarray) -> Any:
+        """Gram matrix of all rows in a metric, with so much added to its diagonal."""
+        from .kernel_blocks import RowMatrix
+        from .metric import table
+
+        return RowMatrix(self, table(tuple(self.tensor(part) for part in rows), share), more)
 
     def room_for_rows(self, itemsize: int) -> int:
         """How many rows may have a Gram matrix of their own, with its factor, on the device."""

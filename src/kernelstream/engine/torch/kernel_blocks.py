@@ -77,24 +77,34 @@ class DeviceCenters:
         return of_squares(self.kernel, squared_distances(S, S).fill_diagonal_(0.0))
 
 
+def gram(ops: Any, kernel: Kernel, X: Rows) -> torch.Tensor:
+    """``k(X, X)`` of rows (n, d), in their type."""
+    values, n = DeviceCenters(ops, kernel, X), X.shape[0]
+    kind = values.right.dtype if values.known else from_array(np.empty(0, values.dtype)).dtype
+    K = torch.empty((n, n), dtype=kind, device=ops.device)
+    for rows in blocks(n):
+        K[rows] = values(ops.tensor(dense(X[rows])))
+    return K
+
+
+def blocks(n: int) -> list[slice]:
+    """Rows of a Gram matrix (n, n) that are worked on at once."""
+    return cuts(n, max(1, ELEMENTS // n))
+
+
 class RowMatrix:
-    """``K + diag(more)`` for the Gram matrix of rows, in their type; see ``kernelstream.solvers.kernel_ridge``.
+    """``K + diag(more)`` for a Gram matrix K (n, n), in its type; see ``kernelstream.solvers.kernel_ridge``.
 
     Products are made in float64, block by block: the factor may be one of float32, the solution is not.
     """
 
-    def __init__(self, ops: Any, kernel: Kernel, X: Rows, more: np.ndarray):
-        self.ops, values, n = ops, DeviceCenters(ops, kernel, X), len(more)
-        kind = values.right.dtype if values.known else from_array(np.empty(0, values.dtype)).dtype
-        self.K = torch.empty((n, n), dtype=kind, device=ops.device)
-        self.cuts = cuts(n, max(1, ELEMENTS // n))
-        for rows in self.cuts:
-            self.K[rows] = values(ops.tensor(dense(X[rows])))
-        diagonal = self.K.diagonal()
+    def __init__(self, ops: Any, K: torch.Tensor, more: np.ndarray):
+        self.ops, self.K, self.cuts = ops, K, blocks(len(K))
+        diagonal = K.diagonal()
         self.more = ops.tensor(more).double()
         exact = diagonal.clone()
-        diagonal += self.more.to(kind)
-        self.T = factor(self.K, 0.0)
+        diagonal += self.more.to(K.dtype)
+        self.T = factor(K, 0.0)
         diagonal.copy_(exact)
 
     def dot(self, V: np.ndarray) -> np.ndarray:
@@ -112,6 +122,11 @@ class RowMatrix:
         with self.ops.full():
             found = torch.cholesky_solve((right / size).to(self.T.dtype), self.T, upper=True)
         return (found.double() * size).cpu().numpy()
+
+    def left_out(self, alpha: np.ndarray, last: int) -> np.ndarray:
+        """Residuals (last, C) of the last rows where the other rows alone are learned; alpha (n, C) is of all."""
+        upper = self.T[-last:, -last:].double()
+        return (upper.T @ (upper @ self.ops.tensor(alpha[-last:]))).cpu().numpy()
 
 
 class DeviceKernelBlocks:

@@ -446,16 +446,21 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
         ``alone``: each row is scored as if it was the only one asked about, where that is not the same.
         """
-        state = self.__dict__.get("_state")
-        if state is None:
+        return self._scores_of(self._rows_of(X), alone)
+
+    def _rows_of(self, X: Any) -> Rows:
+        """Checked rows of numbers, from rows as they come."""
+        if self.__dict__.get("_state") is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
         if self._encoder is not None:
             X = mixed.encoded(self, X)
         fast = self._cache.get("fast") or self._plain_form()
-        if fast is None or not self._plain_rows(X, fast):
-            X = self._check_X(X, reset=False)
+        return X if fast is not None and self._plain_rows(X, fast) else self._check_X(X, reset=False)
+
+    def _scores_of(self, X: Rows, alone: bool) -> np.ndarray:
+        state = self._state
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
         scores = self._score_in_cuts(state, X, alone or X.shape[0] == 1)

@@ -373,6 +373,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes = state["classes"]
         codes = self._cache.get("codes")
         if codes is None or len(codes) != len(classes):
+            if not np.any(classes == y):  # a new label, after which there would be other codes
+                return None
             codes = dict(zip(classes.tolist(), self._encode(state, classes)[:, None], strict=True))
             self._cache["codes"] = codes
         return codes.get(y)
@@ -426,7 +428,8 @@ def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _labels_1d(y: Any, name: str) -> np.ndarray:
-    y = column_or_1d(y, warn=True)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        y = column_or_1d(y, warn=True)
     if y.dtype.kind == "O":
         kinds = {isinstance(label, str) for label in y}
         if len(kinds) > 1:

@@ -13,7 +13,7 @@ from ...random import Stream, generator
 from ...rows import Rows
 
 BYTES = 1 << 25  # rows are shuffled in parts of about this size
-LEAST = 1000  # rows of a part, at least
+LEAST_PART = 1000  # rows of a part, at least
 REPORTS = 100  # most parts of a pass when callbacks are registered
 
 
@@ -50,8 +50,8 @@ class Order:
         self.rows = np.arange(n) if weight is None else np.flatnonzero(weight)
         self.in_place = not shuffle and len(self.rows) == n
         entries = X.nnz / n if sp.issparse(X) else X.shape[1]
-        size = n if self.in_place else max(LEAST, int(BYTES // (8 * max(entries, 1))))
-        self.size = min(size, max(LEAST, -(-len(self.rows) // REPORTS))) if listened else size
+        size = n if self.in_place else max(LEAST_PART, int(BYTES // (8 * max(entries, 1))))
+        self.size = min(size, max(LEAST_PART, -(-len(self.rows) // REPORTS))) if listened else size
 
     @property
     def n_parts(self) -> int:

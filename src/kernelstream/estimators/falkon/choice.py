@@ -64,8 +64,8 @@ class Size:
         return self.each * m, m
 
 
-FEW = Size(0.3, 150, 400, 1000, 8)  # the first trials
-MORE = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
+FIRST_TRIALS = Size(0.3, 150, 400, 1000, 8)  # the first trials
+LAST_TRIALS = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
 
 
 def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
@@ -117,7 +117,7 @@ class Search:
         and centres, and once more down with more of them: the more centres, the narrower a kernel may be.
         """
         n = self.X.shape[0]
-        few, more = (size.of(self.n_centers, self._on_device) for size in (FEW, MORE))
+        few, more = (size.of(self.n_centers, self._on_device) for size in (FIRST_TRIALS, LAST_TRIALS))
         order = self._order(more[0])
         ways = widths(self.X, order)
         if n < LEAST_ROWS:
@@ -189,7 +189,7 @@ class Search:
         """The best of a few penalties; rows must be divided already."""
         if self.X.shape[0] < LEAST_ROWS:
             return USUAL
-        rows, m = MORE.of(self.n_centers, self._on_device)
+        rows, m = LAST_TRIALS.of(self.n_centers, self._on_device)
         if self.loss.name == "squared":
             width = np.ones(self.X.shape[1])
             return LAMS[_try([s.at(width) for s in self._samples(kernel, rows, m)], kernel).lam]
@@ -197,7 +197,7 @@ class Search:
         for train, test in self._cuts(rows):
             Y, weight = self.Y[train], self._at(train)
             offset = best_constant(Y, weight, self.loss)
-            centers = np.arange(min(FEW.of(self.n_centers, self._on_device)[1], len(train)))
+            centers = np.arange(min(FIRST_TRIALS.of(self.n_centers, self._on_device)[1], len(train)))
             Z = CenterMatrix(kernel, self.X[train], centers, self.ops)
             held = kernel_blocks(kernel, self.X[test], self.X[train[centers]], self.ops)
             start = None

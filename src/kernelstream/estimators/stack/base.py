@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import engine as engines
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
@@ -68,7 +69,7 @@ class Stack(Composite):
         return [name for name, _ in self._given()]
 
     def prototypes(self) -> list[Any]:
-        return _members.copies([member for _, member in self._given()], self.est.engine)
+        return _members.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
 
     def _width(self) -> int:
         """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
@@ -120,6 +121,7 @@ class Stack(Composite):
             part["n_features"] = d
         if restarts is not None:
             state["restarts"] = restarts
+            intervals.widen(self, state, d)
             reasons.widen(state["reasons"], d)
             watch.widen(state["watch"], d)
 
@@ -248,7 +250,7 @@ class Stack(Composite):
         if batch.present(state):
             scores[:] = batch.blended(self.est, state, X, scores, t, weight)
         reasons.follow(state["reasons"], X, y, t, weight)
-        errors = intervals.follow(self, state, scores, y, weight)
+        errors = intervals.follow(self, state, X, scores, y, weight)
         watch.follow(self, state, X, errors, t, weight)
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
@@ -371,13 +373,13 @@ class Stack(Composite):
             scores += level.shift(self, state)
         return batch.blended(self.est, state, X, scores, state["t"]) if batch.present(state) else scores
 
-    def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], float]) -> float:
+    def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find: it is kept until a row is learned."""
         cache, key = self.est._cache, (state["t"], key)
         found = cache.get(name)
         if found is None or found[0] != key:
             found = cache[name] = (key, find())
-        return float(found[1])
+        return found[1]
 
     def members_score(self, state: State, X: np.ndarray, recent: bool) -> np.ndarray:
         """Scores of the members' combination for rows as they see them; with ``recent``, each is the next one."""

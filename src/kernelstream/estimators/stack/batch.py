@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from ...passes.metric.python import logarithms
 from ...random import Stream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State
@@ -31,7 +32,6 @@ MOST = 100_000  # rows that are learned at once
 STEEPEST = 20.0  # b, at most
 SHARES = (0.75, 0.5, 0.25)  # p, where members count
 CHANCE = 2.0  # standard errors by which they must lower the loss
-FLOOR = 0.03  # e: what is left of a probability below 0
 
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 
@@ -52,15 +52,15 @@ def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> No
     learner.__dict__.update(_clock=clock, _apart=len(held[1]), _link_frozen=True)  # scores are all that is asked of it
     X, y, weight = joined(held, others)
     learner.fit(X, y, sample_weight=weight)
-    F, Y, own, apart = learner.__dict__.pop("_left")
-    scale = 1.0 if est._regression else _scale(_logarithms(F), Y, own)
+    F, Y, own, rows_left, k = learner.__dict__.pop("_left")
+    scale = 1.0 if est._regression else _scale(logarithms(F), Y, own)
     G = scale * _spread(est, learner, F, state["n_outputs"])
     if not est._regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    share, k = 1.0, len(apart)
+    share = 1.0
     if k:
-        S = est._learner.members_score(state, apart, False)
+        S = est._learner.members_score(state, rows_left[:k], False)
         share = _chosen_share(est._regression, G[:k], S, Y[:k], None if own is None else own[:k])
     state["batch"] = {"scale": scale, "share": share, "rows": int(rows or state["t"]), "metric": learner.state_}
     if rows:
@@ -68,8 +68,7 @@ def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> No
     est._cache.pop("batch", None)
     # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
     # few rows that the members do not know.
-    state["intervals"] = intervals.start(est._learner, state)
-    intervals.follow(est._learner, state, G, Y[:, 0] if Y.shape[1] == 1 else Y, own)
+    intervals.fit(est._learner, state, rows_left, G, Y, own)
 
 
 def joined(first: Part, second: Part) -> Part:
@@ -178,19 +177,10 @@ def _attached(est: Any, state: State) -> Any:
 def _spread(est: Any, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
     """g (n, C) of the whole's outputs, from scores of the learner: forecasts, margins, one for each class."""
     if est._regression or C == 1:
-        return F if est._regression else _logarithms(F)
+        return F if est._regression else logarithms(F)
     full = np.full((len(F), C), -1.0)  # a class that it has not seen
     full[:, np.asarray(learner.classes_, int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
-    return _logarithms(full)
-
-
-def _logarithms(F: np.ndarray) -> np.ndarray:
-    """Logarithms of probabilities from scores F (n, C) for codes -1 and 1; of one score, the log-odds."""
-
-    def of(q: np.ndarray) -> np.ndarray:
-        return np.log((q + np.sqrt(q * q + 4 * FLOOR**2)) / 2)
-
-    return of((1 + F) / 2) - of((1 - F) / 2) if F.shape[1] == 1 else of((1 + F) / 2)
+    return logarithms(full)
 
 
 def losses(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:

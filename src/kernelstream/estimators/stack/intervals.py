@@ -1,19 +1,23 @@
-"""How sure the default learner is: trackers of the errors of its forecasts, one for each combination.
+"""How sure the default learner is: trackers of its forecasts, one for each combination.
 
-Of numbers the error is the distance to the truth, of labels what was left to the others, 1 - P(truth).
+Of numbers they follow the quantiles of the targets, of labels what was left to the others, 1 - P(truth).
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ...core import threads
+from ...engine import of_processor
+from ...rows import Rows, dense
 from ...state.nested import State
 from ...state.schema import Inside, Schema
 from ...trust.intervals import IntervalTracker, check_coverage
+from ...trust.quantiles import QuantileTracker, ends
+from .._contract.state import scaled_rows
 from .shell import StackShell
 
 if TYPE_CHECKING:
@@ -21,88 +25,145 @@ if TYPE_CHECKING:
 
 
 FEWEST_KEPT = 16  # rows kept, from which their errors count
+AT_ONCE = 4096  # rows that are asked about at once
 
 
-class Ends(NamedTuple):
-    """Collects the intervals before each row of a call."""
+class Wanted(NamedTuple):
+    """Collects what there was before each row of a call: half-widths of labels, quantiles of numbers."""
 
     coverage: float
-    found: list[tuple[int, Any, Any]]  # output, low, high of each stretch
+    found: list[tuple[int, Any]]  # output, (n,) or (n, L) of each stretch
+
+
+def _new(stack: Stack, state: State, own: State | None = None) -> Any:
+    engine = of_processor(stack.est.engine)
+    if stack.regression:
+        return QuantileTracker(state["n_features"], engine=engine)
+    return IntervalTracker(engine=engine, state=own)
 
 
 def start(stack: Stack, state: State) -> State:
     """Trackers that have learned nothing."""
-    return {f"o{o}": IntervalTracker(engine=stack.est.engine).state for o in range(stack.outputs(state))}
+    return {f"o{o}": _new(stack, state).state for o in range(stack.outputs(state))}
 
 
 def schema(stack: Stack, state: State) -> Schema:
     """What the entries may be."""
-    return {f"o{o}": Inside(IntervalTracker().schema()) for o in range(stack.outputs(state))}
+    return {f"o{o}": Inside(_new(stack, state, {}).schema()) for o in range(stack.outputs(state))}
 
 
-def tracker(est: StackShell, state: State, o: int) -> IntervalTracker:
-    """What follows the errors of an output; its arrays are the state's own."""
-    made = est._cached(("tracker", o), lambda: IntervalTracker(engine=est.engine))
-    made.state = state["intervals"][f"o{o}"]
+def widen(stack: Stack, state: State, d: int) -> None:
+    """Take rows of d columns; how the spread depends on the new ones is not known yet."""
+    if stack.regression:
+        for part in state["intervals"].values():
+            part["columns"] = np.pad(part["columns"], [(0, d - len(part["columns"])), (0, 0)])
+
+
+def tracker(est: StackShell, state: State, o: int) -> Any:
+    """What follows an output; its arrays are the state's own."""
+    own = state["intervals"][f"o{o}"]
+    made = est._cached(("tracker", o), lambda: _new(est._learner, state, own))
+    made.state = own
     return made
 
 
-def follow(stack: Stack, state: State, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
-    """Errors (n,) of the forecasts (n, outputs) before each row, which the trackers learn; their mean over outputs."""
-    if stack.outputs(state) == 1:
-        return _follow(stack, state, 0, scores, y, weight)
-    targets, columns = np.ascontiguousarray(y.T), np.ascontiguousarray(scores.T)[:, :, None]
-    return np.mean([_follow(stack, state, o, f, targets[o], weight) for o, f in enumerate(columns)], axis=0)
-
-
-def _follow(stack: Stack, state: State, o: int, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+def follow(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+    """Errors (n,) of the forecasts (n, outputs) before each row X, which trackers learn; their mean over outputs."""
     est = stack.est
-    ends: Ends | None = None if est._renewing else est.__dict__.get("_ends")
-    wanted = None if ends is None else ends.coverage
-    if stack.regression:
-        forecast, wrong = scores[:, 0], np.abs(y - scores[:, 0])
-        found = tracker(est, state, o).learn(forecast, y, weight, coverage=wanted)
-    else:
-        wrong = np.empty(len(y))
-        if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
-            y = np.minimum(y, scores.shape[1] - 1.0)
-        est._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
-        found = tracker(est, state, o).learn(np.zeros(len(y)), wrong, weight, coverage=wanted)
-    if ends is not None:
-        ends.found.append((o, *found))
+    wanted: Wanted | None = None if est._renewing else est.__dict__.get("_wanted")
+    if not stack.regression:
+        errors = _doubts(est, scores, y)
+        half = tracker(est, state, 0).learn(np.zeros(len(y)), errors, weight, coverage=wanted and wanted.coverage)[1]
+        if wanted is not None:
+            wanted.found.append((0, half))
+        return errors
+    targets = y.reshape(len(y), -1)
+    for o, target in enumerate(targets.T):
+        found = tracker(est, state, o).learn(scores[:, o], target, X, weight)
+        if wanted is not None:
+            wanted.found.append((o, found))
+    return np.abs(targets - scores).mean(axis=1)
+
+
+def fit(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
+    """Begin again, with rows in no order that were forecast without being known: targets y (n, outputs)."""
+    state["intervals"] = start(stack, state)
+    for o in range(stack.outputs(state)):
+        if stack.regression:
+            tracker(stack.est, state, o).fit(scores[:, o], y[:, o], X, weight)
+        else:
+            follow(stack, state, X, scores, y[:, 0], weight)
+
+
+def _doubts(est: StackShell, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    wrong = np.empty(len(y))
+    if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
+        y = np.minimum(y, scores.shape[1] - 1.0)
+    est._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
     return wrong
 
 
 def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
-    """What learning returns, and the intervals before each row: output, low, high of each stretch."""
-    est._ends = Ends(check_coverage(coverage), [])
+    """What learning returns, and what there was before each row: output and numbers of each stretch."""
+    est._wanted = Wanted(check_coverage(coverage), [])
     try:
-        return learn(), est._ends.found
+        return learn(), est._wanted.found
     finally:
-        est.__dict__.pop("_ends", None)
+        est.__dict__.pop("_wanted", None)
 
 
-def half_width(est: StackShell, o: int, coverage: float) -> float:
-    """Half-width of the intervals of an output, infinite before there was a forecast to learn from."""
-    return tracker(est, est._state, o)._half(coverage) if "intervals" in est._state else float("inf")
+def half_width(est: StackShell, coverage: float) -> float:
+    """What labels of a set may leave to others, infinite before there was a forecast to learn from."""
+    return tracker(est, est._state, 0)._half(coverage) if "intervals" in est._state else float("inf")
 
 
-def table_half_width(est: StackShell, o: int, coverage: float) -> float:
-    r"""Half-width of the intervals of an output for rows of a table, at least that for the next row.
+def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, alone: bool) -> np.ndarray:
+    """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
+
+    A row asked ``alone`` is the next of the stream; for those of a table see :func:`_ways`.
+    """
+    state = est._state
+    if "intervals" not in state:
+        return np.where(asked == 0.5, scores[:, :, None], np.copysign(np.inf, asked - 0.5))
+    following = alone or len(scores) == 1
+    found, median = np.empty((*scores.shape, len(asked))), np.empty(scores.shape)
+    for rows in threads.cuts(len(scores), AT_ONCE):
+        seen = est._ops.squashed(dense(scaled_rows(X[rows], state)))
+        for o in range(scores.shape[1]):
+            part = tracker(est, state, o).quantiles(scores[rows, o], np.append(asked, 0.5), seen, following)
+            found[rows, o], median[rows, o] = part[:, :-1], part[:, -1]
+    if not following:
+        found = median[:, :, None] + _ways(est, asked) * (found - median[:, :, None])
+    order = np.argsort(asked)
+    found[:, :, order] = np.sort(found, axis=2)
+    return found
+
+
+def _ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
+    r"""Factors (outputs, k) of the way from the median to a quantile, for rows of a table: at least 1.
 
     Rows that come in order are alike, and the next one is the easiest to forecast. How far the forecasts of other
-    times are off is seen at the rows kept, of about the last thousand: the m errors that the model makes there now,
-    of which the :math:`\lceil (m + 1) c \rceil`-th is the half-width (split conformal: Papadopoulos et al. 2002).
+    times are off is seen at the rows kept, of about the last thousand. With c = |2 tau - 1|, m of them and quantiles L
+    < M < H for (1 - c)/2, 1/2 and (1 + c)/2, their targets have gone (y - M)/(H - M) or (M - y)/(M - L) of the way, and
+    the :math:`\lceil (m + 1) c \rceil`-th of these numbers is the factor (split conformal: Papadopoulos et al. 2002).
     """
-    find = functools.partial(_table_half_width, est, o, coverage)
-    return est._learner.until_next_row(f"width {o}", est._state, coverage, find)
+    found = est._learner.until_next_row("ways", est._state, tuple(asked), lambda: _found_ways(est, asked))
+    return np.asarray(found)
 
 
-def _table_half_width(est: StackShell, o: int, coverage: float) -> float:
-    state, next_row = est._state, half_width(est, o, coverage)
-    kept = state.get("reasons", {})
-    m = min(state["t"], len(kept.get("y", ())))
-    if not np.isfinite(next_row) or m < FEWEST_KEPT:
-        return next_row
-    errors = np.abs(kept["y"][:m, o] - est._learner.combined(state, kept["X"][:m])[:, o])
-    return max(next_row, float(np.sort(errors)[min(m, int(np.ceil((m + 1) * coverage))) - 1]))
+def _found_ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
+    state = est._state
+    kept, outputs = state["reasons"], est._learner.outputs(state)
+    m, factors = min(state["t"], len(kept["y"])), np.ones((outputs, len(asked)))
+    if m < FEWEST_KEPT:
+        return factors
+    rows, y = kept["X"][:m], kept["y"][:m]
+    said = est._learner.combined(state, rows)
+    for i, c in enumerate(np.abs(2 * asked - 1)):
+        for o in range(outputs if c > 0 else 0):
+            three = tracker(est, state, o).quantiles(said[:, o], [ends(c)[0], 0.5, ends(c)[1]], rows)
+            low, middle, high = three.T
+            whole = np.where(y[:, o] > middle, high - middle, middle - low)
+            way = np.divide(np.abs(y[:, o] - middle), whole, out=np.ones(m), where=whole > 0)
+            factors[o, i] = max(1.0, np.sort(way)[min(m, int(np.ceil((m + 1) * c))) - 1])
+    return factors

@@ -41,7 +41,7 @@ LEAST = 2.0  # n v: with less, the rows that were kept do not know the level
 
 def shift(stack: Stack, state: State) -> float:
     """What is added to the scores of a table; it follows from the state alone."""
-    return stack.until_next_row("level", state, None, lambda: _shift(stack, state))
+    return float(stack.until_next_row("level", state, None, lambda: _shift(stack, state)))
 
 
 def _shift(stack: Stack, state: State) -> float:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...features import RandomFourier
 from ...updates import AdaGrad
 from ..cells.models import CellsClassifier, CellsRegressor
 from ..feature import FeatureClassifier, FeatureRegressor
 from ..learned import RRFClassifier, RRFRegressor
+from ..metric_window import MetricWindowClassifier, MetricWindowRegressor
 from ..second_order.ridge import OnlineRidge, OnlineRidgeClassifier
 from ..window import WindowClassifier, WindowRegressor
 
@@ -38,6 +41,7 @@ def classifiers(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFClassifier(n_components=D, loss="logistic")),
         ("window", WindowClassifier()),
         ("ridge", OnlineRidgeClassifier(_fourier(D), lam=0.05, intercept=True)),
+        ("metric", MetricWindowClassifier(_metric_rows(size, d))),
     ]
 
 
@@ -62,7 +66,13 @@ def regressors(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFRegressor(n_components=D)),
         ("window", WindowRegressor()),
         ("ridge", OnlineRidge(_fourier(D), lam=0.05, intercept=True)),
+        ("metric", MetricWindowRegressor(_metric_rows(size, d))),
     ]
+
+
+def _metric_rows(size: str, d: int) -> int:
+    """More for "large", fewer of many columns."""
+    return int(np.clip((1 << 17) // d, 256, 1024)) * (1 if size == "medium" else 2)
 
 
 def _fourier(D: int) -> RandomFourier:

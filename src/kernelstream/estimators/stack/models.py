@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
+from ...trust.quantiles import check_quantiles, ends
 from .._contract.classifier import StreamClassifier
 from .._contract.composite import learners, weights, weights_history
 from .._contract.mixed import columns
@@ -16,10 +18,15 @@ from .._contract.regressor import StreamRegressor
 from .about import members
 from .base import Stack
 from .fit import fit
-from .intervals import collected, half_width, table_half_width
+from .intervals import collected, half_width, quantiles, tracker
 from .members import classifiers, regressors
 from .reasons import explain, relevance
 from .watch import changes
+
+
+def ops(est: Any) -> Any:
+    """The engine of rows that stream: the processor's, even where ``fit`` has a GPU."""
+    return engines.get(engines.of_processor(est.engine))
 
 
 @dataclass(eq=False, repr=False)
@@ -55,8 +62,10 @@ class KernelClassifier(StreamClassifier):
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class; "balanced" follows the class frequencies seen so far.
-    engine : {"auto", "native", "python"}, default="auto"
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+        With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
+        processor.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of all random numbers comes from.
 
@@ -109,10 +118,11 @@ class KernelClassifier(StreamClassifier):
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
     _regression = False
 
-    standardize = True
+    standardize = on_device = True
     _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
+    _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
@@ -126,7 +136,7 @@ class KernelClassifier(StreamClassifier):
     recent: bool = True
     columns: dict[str, str] | str = "auto"
     class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
+    engine: Any = "auto"
     random_state: Any = None
 
     @in_turn
@@ -158,7 +168,7 @@ class KernelClassifier(StreamClassifier):
     @in_turn
     def _sets_of(self, p: np.ndarray, coverage: float = 0.9) -> np.ndarray:
         """What ``predict_set`` answers, of the probabilities."""
-        return 1.0 - p <= half_width(self, 0, coverage)
+        return 1.0 - p <= half_width(self, coverage)
 
     @in_turn
     def learn_set(
@@ -182,15 +192,15 @@ class KernelClassifier(StreamClassifier):
         sets : (n, n_classes) bool array
             Columns follow ``classes_``; all labels, before there was a row to learn from.
         """
-        scores, ends = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
+        scores, stretches = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
         loss: Any = self._loss_now(self._state)
         p = loss.probability(scores)
         p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
         half = np.full(len(p), np.inf)
-        if ends:
-            own = np.concatenate([high for _, _, high in ends])
+        if stretches:
+            own = np.concatenate([own for _, own in stretches])
             half[len(half) - len(own) :] = own  # the first rows had nothing to go by
         return scores, 1.0 - p <= half[:, None]
 
@@ -221,8 +231,10 @@ class KernelRegressor(StreamRegressor):
         Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
         (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
-    engine : {"auto", "native", "python"}, default="auto"
+    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+        With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
+        processor.
     random_state : int, Generator, RandomState or None, default=None
         Where the seed of all random numbers comes from.
 
@@ -272,10 +284,11 @@ class KernelRegressor(StreamRegressor):
     loss = "squared"
     _regression = _several_targets = True
 
-    standardize = True
+    standardize = on_device = True
     _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
+    _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
@@ -288,17 +301,14 @@ class KernelRegressor(StreamRegressor):
     _: KW_ONLY
     recent: bool = True
     columns: dict[str, str] | str = "auto"
-    engine: str = "auto"
+    engine: Any = "auto"
     random_state: Any = None
 
     @in_turn
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
 
-        The widths follow the errors of the forecasts made so far in the stream, whatever it does
-        (:class:`kernelstream.trust.IntervalTracker`). A row asked alone is the next of the stream. Of a table that is
-        not known: its intervals are at least as wide as the model's errors now at rows of about the last thousand.
-        After ``fit`` the forecasts are those of the first pass, which is the stream's, over rows in random order.
+        Those from the quantile (1 - coverage)/2 to (1 + coverage)/2; see :meth:`predict_quantiles`.
 
         Parameters
         ----------
@@ -317,11 +327,37 @@ class KernelRegressor(StreamRegressor):
         self, X: Any, coverage: float = 0.9, alone: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, from the same scores (:meth:`_scores`)."""
-        coverage = check_coverage(coverage)
-        scores = self._scores(X, alone)
-        width = half_width if alone or len(scores) == 1 else table_half_width
-        half = np.array([width(self, o, coverage) for o in range(scores.shape[1])])
-        return self._public(scores), (self._public(scores - half), self._public(scores + half))
+        scores, found = self._scores_and_quantiles(X, ends(check_coverage(coverage)), alone)
+        low, high = (self._public(found[:, :, i]) for i in range(2))
+        return self._public(scores), (low, high)
+
+    @in_turn
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Quantiles of the targets of rows.
+
+        How far the errors of forecasts spread is learned from the errors made so far, for each row by its forecast and
+        its columns, and quantiles of the scaled errors follow the stream
+        (:class:`kernelstream.trust.QuantileTracker`). A row asked alone is the next of the stream. Of a table that is
+        not known: its quantiles are at least as far from the median as the model's errors now at rows of about the last
+        thousand. After ``fit`` the errors are those of rows that were forecast by the others.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        quantiles : array (k,) of numbers from 0.005 to 0.995, or one, default=(0.1, 0.5, 0.9)
+
+        Returns
+        -------
+        (n, k) array, or (n, outputs, k) for several targets
+            It rises with the quantile.
+        """
+        _, found = self._scores_and_quantiles(X, quantiles)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def _scores_and_quantiles(self, X: Any, asked: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        levels, rows = check_quantiles(asked), self._rows_of(X)
+        scores = self._scores_of(rows, alone)
+        return scores, quantiles(self, rows, scores, levels, alone)
 
     @in_turn
     def learn_interval(
@@ -342,10 +378,35 @@ class KernelRegressor(StreamRegressor):
         forecast, low, high : arrays like y
             ``low`` and ``high`` are infinite before there was a row to learn from.
         """
-        forecast, ends = collected(self, coverage, lambda: self.learn(X, y, sample_weight))
-        found = np.full((2, *forecast.shape), np.inf) * np.array([-1.0, 1.0]).reshape(2, *[1] * forecast.ndim)
+        forecast, held = self.learn_quantiles(X, y, sample_weight, ends(check_coverage(coverage)))
+        return forecast, held[..., 0], held[..., 1]
+
+    @in_turn
+    def learn_quantiles(
+        self, X: Any, y: Any, sample_weight: Any = None, quantiles: Any = (0.1, 0.5, 0.9)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn the rows in order; returns predictions and quantiles of the targets, as they were before each row.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        y : (n,) or (n, outputs) array
+        sample_weight : (n,) array, optional
+        quantiles : array (k,) of numbers from 0.005 to 0.995, or one, default=(0.1, 0.5, 0.9)
+
+        Returns
+        -------
+        forecast : array like y
+        quantiles : (n, k) or (n, outputs, k) array
+            Infinite before there was a row to learn from.
+        """
+        asked = check_quantiles(quantiles)
+        forecast, stretches = collected(self, 0.9, lambda: self.learn(X, y, sample_weight))
+        found = np.where(asked == 0.5, forecast[..., None], np.copysign(np.inf, asked - 0.5))
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
-            own = np.concatenate([np.stack(part[1:]) for part in ends if part[0] == o] or [np.empty((2, 0))], axis=1)
-            at = found if forecast.ndim == 1 else found[:, :, o]
-            at[:, len(forecast) - own.shape[1] :] = own  # the first rows had nothing to go by
-        return forecast, found[0], found[1]
+            own = [part for at, part in stretches if at == o]
+            if own:  # the first rows had nothing to go by
+                place = found if forecast.ndim == 1 else found[:, o]
+                held = tracker(self, self._state, o).at(np.concatenate(own), asked)
+                place[len(forecast) - len(held) :] = held
+        return forecast, found

@@ -28,7 +28,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS - state["t"] % watch.ROWS:  # only the long path can undo a look
         return None
-    if "_ends" in stack.est.__dict__ or batch.present(state):
+    if "_wanted" in stack.est.__dict__ or batch.present(state):
         return None
     return _answer(stack, state, lambda bound: bound.learn(X, y, bool(stack.est.recent)))
 
@@ -72,7 +72,7 @@ def bind(stack: Stack, state: State) -> Any:
     if any(learner is NotImplemented for learner in learners):
         return None
     if all(learner is not None for learner in learners):
-        coverages = intervals.tracker(est, state, 0).levels, STEPS
+        coverages = intervals.tracker(est, state, 0).levels, None if stack.regression else STEPS
         held = est._ops.RowStack(state, learners, SQUASH, stack.regression, coverages)
     est._cache["rows"] = (held, est.engine)
     return held

@@ -23,8 +23,8 @@ from . import python as _expansion_python
 
 State = dict[str, Any]
 
-LARGE = 256  # support vectors from which a fixed inverse is worth its memory
-FEW = 8  # rows that are solved together at least: the factor is copied for that
+VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
+ROWS_SOLVED_TOGETHER = 8  # rows that are solved together at least: the factor is copied for that
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
@@ -181,7 +181,7 @@ class Expansion:
 
         One product with it takes a quarter of the time of two triangular solutions; for few vectors it does not matter.
         """
-        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= LARGE:
+        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= VECTORS_FOR_AN_INVERSE:
             return None
         if self.inverse is None:
             # the row-major factor L is, read by columns, the upper factor L'
@@ -359,7 +359,11 @@ def budget_pass(
     inverse = expansion.fixed_inverse(state)
     if inverse is not None:
         block["inverse"] = inverse
-    if "budget_factor" in state and state["n_support"] >= LARGE and (inverse is not None or m >= FEW):
+    if (
+        "budget_factor" in state
+        and state["n_support"] >= VECTORS_FOR_AN_INVERSE
+        and (inverse is not None or m >= ROWS_SOLVED_TOGETHER)
+    ):
         block |= _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
@@ -399,7 +403,7 @@ def _solve_likely(
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
     if inverse is not None:
         solved = K[rows] @ inverse
-    elif len(rows) < FEW:
+    elif len(rows) < ROWS_SOLVED_TOGETHER:
         return {}
     else:
         L = state["budget_factor"][:n, :n]

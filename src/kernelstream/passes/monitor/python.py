@@ -21,7 +21,7 @@ MEMORY = 2000.0  # rows over which the mean and the deviation of losses are aver
 CLIP = 5.0  # most deviations above the mean that a loss counts for
 ROUNDING = 1e-9  # deviations below this part of the mean may be errors of rounding: losses that are always the same
 
-LEAST = 16  # blocks that a window is compared with, at least
+LEAST_BLOCKS = 16  # blocks that a window is compared with, at least
 RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
 
 
@@ -146,7 +146,7 @@ def kernel_look(W: np.ndarray, reference: np.ndarray, last: np.ndarray, block: n
     reference += last[0]
     last[:-1] = last[1:].copy()
     last[-1] = np.concatenate([[BLOCK], Z.sum(axis=0), (Z.T @ Z).ravel()])
-    if last[0, 0] == 0 or reference[0] < LEAST * BLOCK:
+    if last[0, 0] == 0 or reference[0] < LEAST_BLOCKS * BLOCK:
         return 0.0, 0.0
     k, window = Z.shape[1], last.sum(axis=0)
     n, m = reference[0], window[0]

@@ -43,7 +43,7 @@ class RowStack:
         Deviations beyond which a scaled value counts by its logarithm.
     regression : bool
     coverages : (levels, steps)
-        Coverages that are followed, and the steps of their trackers.
+        Coverages that are followed, and the steps of their trackers; of numbers quantiles, and None.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RowStack:
         learners: list[Any],
         squash: float,
         regression: bool,
-        coverages: tuple[np.ndarray, np.ndarray],
+        coverages: tuple[np.ndarray, np.ndarray | None],
     ):
         make = getattr(_core, f"RowStack{_bits(state)}")
         self.outputs = state["n_outputs"]

@@ -39,7 +39,7 @@ G = len(MEMORY)
 LABEL_RIDGE, LABEL_SHARE, LEAST = 5.0, 0.001, 1e-7
 RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of its memory of the last ones
 NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0, 0.9995, 0.99, 0.01
-FEW = 10  # first rows, which are predicted by the base alone
+ROWS_BY_THE_BASE = 10  # first rows, which are predicted by the base alone
 LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
 CURVED = 1e-4  # probability from which a class counts in the curvature
 COUNTED = 1.0 - 1.0 / 16000.0  # factor by which counts of labels fade with every row
@@ -321,7 +321,7 @@ class _NumberLevel:
         s = math.sqrt(squares / mass) if mass > 1 else deviation
         self.s = max(s if s > 0 else 1.0, 1e-9 * deviation + 1e-300)
         self.z = np.append(np.clip((p - self.base) / self.s, -20, 20), 1.0)
-        if rows < FEW:
+        if rows < ROWS_BY_THE_BASE:
             self.own = np.full(G, self.base)
             return self.base
         self.part = shares(self.logs, NUMBER_SHARE)
@@ -331,7 +331,7 @@ class _NumberLevel:
     def learn(self, p: np.ndarray, y: float, importance: float) -> None:
         rows = self.numbers[0]
         miss = abs(y - self.base)
-        if rows >= FEW:
+        if rows >= ROWS_BY_THE_BASE:
             target = (y - self.base) / self.s
             for k, fade in enumerate(MEMORY):
                 e = target - (self.own[k] - self.base) / self.s
@@ -342,7 +342,7 @@ class _NumberLevel:
                 if weights is not None:
                     self.w[k] = weights
                 self.logs[k] = QUICK * math.log(self.part[k]) - 0.5 * importance * min(e * e, HUBER**2)
-            most = math.inf if rows < 2 * FEW else 3 * HUBER * self.s
+            most = math.inf if rows < 2 * ROWS_BY_THE_BASE else 3 * HUBER * self.s
             miss = min(miss, most)
             self.numbers[1] = SLOW * self.numbers[1] + importance
             self.numbers[2] = SLOW * self.numbers[2] + importance * miss * miss

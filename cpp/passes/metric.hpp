@@ -1,0 +1,108 @@
+// Kernel functions at some rows in a learned metric, shrunk by how well they have predicted lately; the twin of
+// kernelstream/passes/metric/python.py.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/ranges.hpp"
+#include "maps/city_block.hpp"
+
+namespace ks::metric {
+
+constexpr double fade = 0.99;     // of what is known of the forecasts, with every row
+constexpr double lately = 1000;   // rows that mean and variance of the target are of, at most
+constexpr double below = 0.03;    // what is left of a probability below 0
+constexpr double farthest = 1e30;  // deviations from the mean that a value may have
+constexpr double squashed = 3.0;  // deviations from which it counts by its logarithm
+constexpr std::size_t AT_ONCE = 256, FOLLOWED = 5;
+
+struct Model {
+    std::size_t d, m, C;
+    bool full, labels;             // whether root is (d, d) or (d); whether targets are labels
+    const double *middle, *unit;   // (d): of the columns
+    const double *root, *scales;    // M^{1/2} / L and the factors of single columns (d)
+    const double *near, *apart;     // m centres in tiles, by either kind
+    const double *A, *B;           // (C, m): their coefficients
+    const double* offset;          // (C)
+    double* follow;                // (5): sums of products with the targets and of squares; rows, mean and variance of the target
+};
+
+struct Scratch {
+    std::vector<double> x, Z, U;  // (d), (AT_ONCE, d) each
+    std::vector<double> G;       // (AT_ONCE, C)
+    Scratch(const Model& M, std::size_t n) : x(M.d), Z(n * M.d), U(n * M.d), G(n * M.C) {}
+};
+
+// A row in the metric: z and u (d). Every sum is in the order of the columns.
+KS_INLINE void place(const Model& M, const double* row, double* KS_RESTRICT x, double* KS_RESTRICT z, double* KS_RESTRICT u) {
+    const std::size_t d = M.d;
+    for (std::size_t j = 0; j < d; ++j)
+        x[j] = std::min(std::max((row[j] - M.middle[j]) / M.unit[j], -farthest), farthest);
+    squash(d, x, squashed);
+    for (std::size_t j = 0; j < d; ++j) u[j] = x[j] * M.scales[j];
+    if (!M.full) {
+        for (std::size_t j = 0; j < d; ++j) z[j] = x[j] * M.root[j];
+        return;
+    }
+    std::fill_n(z, d, 0.0);
+    for (std::size_t j = 0; j < d; ++j) {
+        const double* KS_RESTRICT r = M.root + j * d;
+#pragma omp simd
+        for (std::size_t k = 0; k < d; ++k) z[k] += x[j] * r[k];
+    }
+}
+
+// f (n, C) of at most AT_ONCE rows.
+KS_CLONES inline void functions(const Model& M, std::size_t n, const double* X, Scratch& work, double* f) {
+    for (std::size_t i = 0; i < n; ++i)
+        place(M, X + i * M.d, work.x.data(), work.Z.data() + i * M.d, work.U.data() + i * M.d);
+    exponential_sums<double, 2>(n, M.m, M.d, work.Z.data(), M.near, 1.0, M.C, M.A, f);
+    exponential_sums<double, 1>(n, M.m, M.d, work.U.data(), M.apart, 1.0, M.C, M.B, work.G.data());
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t c = 0; c < M.C; ++c) f[i * M.C + c] += work.G[i * M.C + c] + M.offset[c];
+}
+
+inline double logarithm(double q) { return std::log((q + std::sqrt(q * q + 4 * below * below)) / 2); }
+
+// The forecast from f (C), in place; with a target it is followed.
+inline void forecast(const Model& M, const double* y, double importance, double* f) {
+    double* s = M.follow;
+    const double mean = M.labels ? 0.0 : s[3], b = std::min(std::max(s[0] / s[1], 0.0), 1.0);
+    double with = 0.0, squares = 0.0;
+    for (std::size_t c = 0; c < M.C; ++c) {
+        const double away = f[c] - mean;
+        if (y) {
+            const double target = !M.labels ? *y : (M.C == 1 ? *y > 0.5 : double(c) == *y) ? 1.0 : -1.0;
+            with += away * (target - mean);
+            squares += away * away;
+        }
+        f[c] = mean + b * away;
+    }
+    if (M.labels) {
+        if (M.C == 1) f[0] = logarithm((1 + f[0]) / 2) - logarithm((1 - f[0]) / 2);
+        else
+            for (std::size_t c = 0; c < M.C; ++c) f[c] = logarithm((1 + f[c]) / 2);
+    }
+    if (!y || importance == 0.0) return;
+    const double unit = M.labels ? double(M.C) : s[4] > 0 ? s[4] : 1.0;
+    s[0] = fade * s[0] + importance * (with / unit);
+    s[1] = fade * s[1] + importance * (squares / unit);
+    s[2] = std::min(s[2] + 1, lately);
+    if (M.labels) return;
+    s[3] += (*y - s[3]) / s[2];
+    s[4] += ((*y - s[3]) * (*y - s[3]) - s[4]) / s[2];
+}
+
+// y (n): targets or codes of labels; null to learn nothing. scores (n, C) before each row.
+inline void pass(const Model& M, std::size_t n, const double* X, const double* y, const double* weight, Scratch& work, double* scores) {
+    for (std::size_t start = 0; start < n; start += AT_ONCE) {
+        const std::size_t stop = std::min(n, start + AT_ONCE);
+        functions(M, stop - start, X + start * M.d, work, scores + start * M.C);
+        for (std::size_t i = start; i < stop; ++i) forecast(M, y ? y + i : nullptr, weight ? weight[i] : 1.0, scores + i * M.C);
+    }
+}
+
+}  // namespace ks::metric

@@ -1,0 +1,131 @@
+"""Losses of the default learner on streams, with and without the learned metric among its members.
+
+    python papers/studies/metric_streams.py --rows 20000 --jobs 16 --out metric_streams.json
+
+Of every set the first ``--rows`` rows in their own order, or in a random order where theirs means nothing. The measure
+is the mean loss of the forecasts made before each row was learned: the squared error over the variance (numbers), or
+the log-loss (labels). ``--sets`` names some of the ``.npz`` files of the folder ``KERNELSTREAM_DATA``. Results are
+added to those in the file; what is there is not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # a core for each job
+
+import numpy as np  # noqa: E402
+
+from kernelstream import KernelClassifier, KernelRegressor, settings  # noqa: E402
+from kernelstream.estimators.stack import members  # noqa: E402
+
+LABELS = (
+    "a9a", "adult", "airlines", "cod-rna", "covtype", "dna", "electricity", "german", "ijcnn1", "letter", "madelon",
+    "magic04", "mnist", "nomao", "poker", "satimage", "shuttle", "spambase", "susy_11k", "svmguide3", "usps", "w7a",
+)  # fmt: skip
+NUMBERS = (
+    "abalone", "ailerons", "airlines2008_excerpt", "california", "casp", "cpusmall", "diamonds", "fifa", "fried",
+    "housing", "kings_county", "mg", "parkinsons",
+)  # fmt: skip
+IN_ORDER = {
+    "adult", "ailerons", "airlines", "airlines2008_excerpt", "california", "covtype", "diamonds", "electricity", "fifa",
+    "fried", "kings_county", "nomao",
+}  # fmt: skip
+
+
+def stream(name: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and targets."""
+    with np.load(Path(os.environ["KERNELSTREAM_DATA"]) / f"{name}.npz") as z:
+        y = z["y"]
+        some = np.arange(len(y)) if name in IN_ORDER else np.random.default_rng(0).permutation(len(y))
+        some = some[:rows]
+        if "X" in z:
+            X = z["X"][some]
+        else:
+            import scipy.sparse as sp
+
+            X = sp.csr_matrix((z["X_data"], z["X_indices"], z["X_indptr"]), shape=tuple(z["X_shape"]))[some].toarray()
+    return np.asarray(X, np.float64), y[some].astype(np.float64) if name in NUMBERS else y[some]
+
+
+def run(name: str, rows: int, size: str, metric: bool) -> dict[str, Any]:
+    """Loss, loss of the second half and seconds of one set."""
+    warnings.simplefilter("ignore")
+    settings.change(threads=1)
+    X, y = stream(name, rows)
+    numbers = name in NUMBERS
+    choose = getattr(members, "regressors" if numbers else "classifiers")
+    found = [member for label, member in choose(size, X.shape[1]) if metric or label != "metric"]
+    model = (KernelRegressor if numbers else KernelClassifier)(size=size, members=found, random_state=0)
+    begin = time.perf_counter()
+    scores = model.learn(X, y) if numbers else model.learn(X, y, classes=np.unique(y))
+    seconds = time.perf_counter() - begin
+    if numbers:
+        losses = np.square(scores - y) / np.var(y)
+    else:
+        F = np.stack([-scores / 2, scores / 2], axis=1) if scores.ndim == 1 else scores
+        code = np.searchsorted(np.unique(y), y)
+        F = F - F.max(axis=1, keepdims=True)
+        losses = np.log(np.exp(F).sum(axis=1)) - F[np.arange(len(y)), code]
+    return {
+        "loss": float(losses.mean()),
+        "late": float(losses[len(y) // 2 :].mean()),
+        "seconds": seconds,
+        "rows": len(y),
+    }
+
+
+def report(found: dict[str, dict[str, Any]], size: str) -> None:
+    """Print a table of all sets that were computed both ways."""
+    print("| set | rows | without | with | ratio | ratio, second half | µs a row without | with |")
+    print("|---|---|---|---|---|---|---|---|")
+    for kind, names in (("numbers", NUMBERS), ("labels", LABELS)):
+        ratios = []
+        for name in names:
+            a, b = (found.get(f"{name} {size} {metric}") for metric in (False, True))
+            if a is None or b is None:
+                continue
+            ratios.append((b["loss"] / a["loss"], b["late"] / a["late"]))
+            each = [f"{1e6 * part['seconds'] / part['rows']:.0f}" for part in (a, b)]
+            numbers = [f"{x:.4f}" for x in (a["loss"], b["loss"])] + [f"{x:.3f}" for x in ratios[-1]]
+            print("|", " | ".join([name, f"{a['rows']:,}", *numbers, *each]), "|")
+        if ratios:
+            mean, most = np.exp(np.mean(np.log(ratios), axis=0)), np.max(ratios, axis=0)
+            print(f"| **{kind}**, geometric mean | | | | {mean[0]:.3f} | {mean[1]:.3f} | | |")
+            print(f"| **{kind}**, largest | | | | {most[0]:.3f} | {most[1]:.3f} | | |")
+
+
+def main() -> None:
+    """Run and report."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=20000)
+    parser.add_argument("--sets", default=",".join(NUMBERS + LABELS))
+    parser.add_argument("--size", default="medium")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("metric_streams.json"))
+    args = parser.parse_args()
+    found = json.loads(args.out.read_text()) if args.out.exists() else {}
+    with ProcessPoolExecutor(args.jobs) as pool:
+        jobs = {
+            pool.submit(run, name, args.rows, args.size, metric): f"{name} {args.size} {metric}"
+            for name in args.sets.split(",")
+            for metric in (False, True)
+            if f"{name} {args.size} {metric}" not in found
+        }
+        for job in as_completed(jobs):
+            found[jobs[job]] = job.result()
+            args.out.write_text(json.dumps(found, indent=1))
+            print(jobs[job], found[jobs[job]], flush=True)
+    report(found, args.size)
+
+
+if __name__ == "__main__":
+    main()

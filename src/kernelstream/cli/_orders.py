@@ -1,0 +1,75 @@
+"""Rows of a stream in memory, in orders other than that of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ._reading import inner
+
+
+class Held:
+    """All rows of a stream.
+
+    Parameters
+    ----------
+    stream : stream
+        It is read to its end; what it says of columns and blocks holds for the orders too.
+    """
+
+    def __init__(self, stream: Any):
+        blocks = list(stream)
+        self.stream, self.X = stream, joined([X for X, _ in blocks])
+        self.y = np.concatenate([y for _, y in blocks])
+        orders = getattr(inner(stream), "orders", None)
+        self.given = orders if orders is not None and orders.shape[1] == len(self.y) else np.empty((0, 0), np.int64)
+
+    def order(self, number: int) -> np.ndarray:
+        """A permutation of the rows: one that the file brings, where it has so many, or else that of a seed."""
+        if number < len(self.given):
+            return self.given[number]
+        return np.random.default_rng(number).permutation(len(self.y))
+
+    def rows(self, numbers: np.ndarray) -> InOrder:
+        """A stream of some rows, by their numbers."""
+        return InOrder(self, numbers)
+
+
+class InOrder:
+    """Blocks of held rows; all else is as in the stream that they came from."""
+
+    def __init__(self, held: Held, numbers: np.ndarray):
+        self.held, self.numbers, self.n_rows = held, numbers, len(numbers)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.held.stream, name)
+
+    def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
+        for start in range(0, self.n_rows, self.block):
+            some = self.numbers[start : start + self.block]
+            yield self.held.X.part(some) if hasattr(self.held.X, "part") else self.held.X[some], self.held.y[some]
+
+
+def joined(parts: list[Any]) -> Any:
+    """Blocks of rows as one: dense, sparse (as wide as the widest) or cells."""
+    if hasattr(parts[0], "part"):
+        from ..columns.sources import Cells
+
+        names = dict.fromkeys(name for cells in parts for name in cells.first_names())
+        columns = {name: [cell for cells in parts for cell in _column(cells, name)] for name in names}
+        return Cells(columns, sum(cells.n for cells in parts), parts[0].hints)
+    if not hasattr(parts[0], "indptr"):
+        return np.concatenate(parts)
+    import scipy.sparse as sp
+
+    width = max(part.shape[1] for part in parts)
+    for part in parts:
+        part.resize(part.shape[0], width)
+    return sp.vstack(parts, format="csr")
+
+
+def _column(cells: Any, name: str) -> Any:
+    found = cells.get(name)
+    return [None] * cells.n if found is None else found

@@ -1,0 +1,72 @@
+"""Systems of metrics on the device: the formulas of :mod:`kernelstream.solvers.metric`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from .kernel_blocks import blocks
+
+EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # a difference of large squares says nothing of near rows
+
+Pair = tuple[torch.Tensor, torch.Tensor]  # rows as the two kinds of kernels compare them
+
+
+def table(rows: Pair, share: float) -> torch.Tensor:
+    """Kernel values (n, n) of rows in a metric, in float32."""
+    Z, U = rows
+    K = torch.empty((len(Z), len(Z)), dtype=Z.dtype, device=Z.device)
+    for part in blocks(len(Z)):
+        near = torch.cdist(Z[part], Z, compute_mode=EXACT_DISTANCES).neg_().exp_().mul_(share)
+        K[part] = near.add_(torch.cdist(U[part], U, p=1).neg_().exp_(), alpha=1 - share)
+    return K
+
+
+class DeviceSystems:
+    """Targets and weights of ``host`` lie on the device, and so do tables, factors and coefficients."""
+
+    side_by_side = False
+
+    def __init__(self, ops: Any, host: Any):
+        self.ops, self.host, self.X, self.Y, self.a = ops, host, host.X, ops.tensor(host.Y), ops.tensor(host.a)
+
+    def _rows(self, metric: Any) -> Pair:
+        Z, U = metric.rows(self.X)
+        return self.ops.tensor(Z), self.ops.tensor(U)
+
+    def table(self, metric: Any) -> torch.Tensor:
+        return table(self._rows(metric), metric.share)
+
+    def solved(self, K: torch.Tensor, lam: float) -> tuple[float, Any]:
+        A = K.clone()
+        A.diagonal().copy_(self.ops.tensor(self.host.diagonal(lam)))
+        L, failed = torch.linalg.cholesky_ex(A)
+        if int(failed):
+            return np.inf, None
+        with self.ops.full():
+            alpha = torch.cholesky_solve(self.Y, L)
+            last = self.host.judged
+            eye = torch.eye(last, dtype=L.dtype, device=L.device)
+            inverse = torch.linalg.solve_triangular(L[-last:, -last:], eye, upper=False).square_().sum(dim=0)
+        errors, weight = (alpha[-last:] / inverse[:, None]).double().square_().sum(dim=1), self.a[-last:]
+        return float((errors * weight).sum() / weight.sum()), alpha
+
+    def gradients(self, metric: Any, alpha: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+        (Z, U), R = self._rows(metric), self.ops.tensor(metric.root)
+        d, some, few, least = Z.shape[1], self.host.some, self.host.few, self.host.near
+        at, a = Z[:some], self.a[:some]
+        r = torch.cdist(at, Z, compute_mode=EXACT_DISTANCES)
+        P = torch.where(r > least, torch.exp(-r) / r.clamp(min=least), 0.0)
+        G = torch.zeros((d, d), dtype=torch.float64, device=Z.device)
+        with self.ops.full():
+            for column in alpha.T:
+                Q = P * column
+                slopes = (at * Q.sum(dim=1, keepdim=True) - Q @ Z).double()
+                slopes = slopes * R if R.ndim == 1 else slopes @ R
+                G += (slopes * a[:, None]).T @ slopes
+            K, a = torch.exp(-torch.cdist(U[:few], U, p=1)), self.a[:few]
+            along = [(K * torch.sign(U[:few, j, None] - U[:, j])) @ alpha for j in range(d)]
+        g = torch.stack([a @ slopes.double().square_().sum(dim=1) for slopes in along]) / a.sum()
+        return (G / self.a[:some].sum()).cpu().numpy(), metric.scales**2 * g.cpu().numpy()

@@ -1,0 +1,329 @@
+"""Kernel ridge regression on the last rows of a stream, in a metric from the gradients of the learned function."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+
+from .._checks import whole
+from ..core import threads
+from ..passes.metric.python import Functions, start_following
+from ..rows import Rows, dense
+from ..solvers.clock import Clock
+from ..solvers.kernel_ridge import RowMatrix, addition
+from ..solvers.metric import Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table
+from ..state import undo
+from ..state.change import Change
+from ..state.schema import POSITIVE, Array, Number, Schema, length
+from ._contract.base import State, StreamEstimator
+from ._contract.classifier import StreamClassifier
+from ._contract.learner import Learner
+from ._contract.regressor import StreamRegressor
+from ._described import described
+from .metric import deviations, standard_rows, units_of
+from .second_order.base import targets
+
+ROWS, WORK = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
+LEAST_ROWS = 256  # but so many
+SEARCHED = 512  # rows that the metric is learned from, at most
+SEARCHES = 128  # rows from which it is learned;
+IMPROVED = 512  # beyond so many it is only improved
+BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
+AT_ONCE = 4096  # rows that are scored in one call
+
+
+class MetricWindow(Learner):
+    """The last rows, and kernel functions that were solved on them when their number was a power of two.
+
+    Parameters
+    ----------
+    est : MetricWindowClassifier or MetricWindowRegressor
+    rows : see there
+    labels : bool
+        Whether targets are labels.
+    """
+
+    _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
+    _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"})
+
+    def __init__(self, est: StreamEstimator, rows: Any, labels: bool):
+        super().__init__(est)
+        self.rows, self.labels = rows, labels
+
+    def check_parameters(self) -> None:
+        if not (isinstance(self.rows, str) and self.rows == "auto"):
+            whole("rows", self.rows)
+
+    # ---------------------------------------------------------------- a state
+    def reset(self, state: State) -> None:
+        d, C = state["n_features"], state["n_outputs"]
+        room = int(np.clip(WORK // d, LEAST_ROWS, ROWS)) if isinstance(self.rows, str) else int(self.rows)
+        state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
+        state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
+        state |= _entries(plain_metric(d, 0.0))
+        state |= {"centres": np.zeros((room, d)), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
+        state["follow"] = start_following()
+        self.est._cache.pop("functions", None)
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        if not trained:
+            return {}
+        d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
+        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+            raise ValueError(f"the window of the state has room for {room} rows")
+        held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if self.labels else Array((room,))
+        return {
+            "kept_rows": Array((room, d)),
+            "kept_value": held,
+            "kept_weight": Array((room,), low=0.0),
+            "middle": Array((d,)),
+            "unit": Array((d,), low=POSITIVE),
+            "root": Array((d, d) if d <= BROAD else (d,)),
+            "scales": Array((d,)),
+            "share": Number(0.0, 1.0),
+            "lam": Number(POSITIVE),
+            "rho": Number(0.0, 1.0),
+            "lengths": Array((2,), low=POSITIVE),
+            "centres": Array((room, d)),
+            "alpha": Array((room, C)),
+            "offset": Array((C,)),
+            "follow": Array((5,)),
+        }
+
+    def verify(self, state: State) -> None:
+        if "follow" in state and not state["follow"][1] > 0:
+            raise ValueError("state_['follow'] has no sum of squares")
+
+    # ---------------------------------------------------------------- rows
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        X = np.ascontiguousarray(dense(X), np.float64)
+        # a lone class is put on the side of its sign, as one of two classes is
+        value = (y > 0).astype(np.float64) if self.labels and state["n_outputs"] == 1 else np.ascontiguousarray(y)
+        scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
+        while start < n:
+            t = state["t"]
+            counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
+            stop = min(n, start + AT_ONCE, start + int(np.searchsorted(counted, (1 << t.bit_length()) - t)) + 1)
+            part = slice(start, stop)
+            own = None if weight is None else np.ascontiguousarray(weight[part])
+            scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))
+            self._keep(state, X[part], value[part], own)
+            if state["t"] & (state["t"] - 1) == 0 and state["t"] > t:
+                with threads.one_blas_thread():  # more would round otherwise, and not every call may have them
+                    self._solve(state)
+            start = stop
+        return scores
+
+    def _keep(self, state: State, X: np.ndarray, value: np.ndarray, weight: np.ndarray | None) -> None:
+        """Rows take the places of the oldest."""
+        weight = np.ones(len(X)) if weight is None else weight
+        some, room = np.flatnonzero(weight), len(state["kept_value"])
+        places = (state["t"] + np.arange(len(some)))[-room:] % room
+        state["t"] += len(some)
+        for name, new in (("kept_rows", X), ("kept_value", value), ("kept_weight", weight)):
+            undo.rows(state[name], places)
+            state[name][places] = new[some[-room:]]
+
+    def _solve(self, state: State) -> None:
+        """The metric and the coefficients from the rows that are kept."""
+        t, room = state["t"], len(state["kept_value"])
+        n = min(t, room)
+        order = (t - n + np.arange(n)) % room  # the oldest first
+        X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
+        if self.labels and state["n_outputs"] == 1:
+            value = 2 * value - 1
+        Y = targets(state, value)
+        offset = np.average(Y, axis=0, weights=weight)
+        unit = np.ones(Y.shape[1]) if self.labels else deviations(Y, offset, weight)
+        Y = (Y - offset) / unit
+        state |= units_of(X, weight)
+        rows = standard_rows(state, X, self.ops, np.float64)
+        if t >= SEARCHES:
+            some = np.arange(min(n, SEARCHED)) * n // min(n, SEARCHED)
+            found = self._found(state, t, rows[some], Y[some], weight[some])
+            state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
+        metric = _metric(state)
+        pair = metric.rows((rows, np.zeros_like(rows)))
+        matrix = RowMatrix(table(pair, pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
+        spare = ((0, room - n), (0, 0))
+        state |= {"centres": np.pad(rows, spare), "alpha": np.pad(matrix.divide(Y) * unit, spare), "offset": offset}
+        self.est._cache.pop("functions", None)
+
+    def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
+        trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight), Clock())
+        if t <= IMPROVED:
+            return from_few(trials, BROAD)
+        d, lengths = rows.shape[1], state["lengths"]
+        last = Tried(
+            _metric(state), np.inf, None, np.eye(d), np.ones(d), state["rho"], (float(lengths[0]), float(lengths[1]))
+        )
+        return from_more(trials, last, walk=True)
+
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)
+        for start in range(0, X.shape[0], AT_ONCE):
+            part = np.ascontiguousarray(dense(X[start : start + AT_ONCE]), np.float64)
+            scores[start : start + len(part)] = self.ops.metric_pass(part, None, None, state["follow"], functions)
+        return scores
+
+    def _functions(self, state: State) -> Functions:
+        return self.est._cached("functions", lambda: self._made(state))
+
+    def _made(self, state: State) -> Functions:
+        n = 1 << state["t"].bit_length() >> 1  # rows when it was solved
+        metric, rows, alpha = _metric(state), state["centres"][:n], state["alpha"][:n]
+        near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
+        A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
+        middle, unit, offset = state["middle"], state["unit"], state["offset"]
+        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, self.labels)
+
+    def row_learner(self, state: State) -> Any:
+        return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
+
+    # ---------------------------------------------------------------- changes
+    def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
+        if trained:
+            value = state["kept_value"]
+            value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
+            state["kept_value"] = value + (value >= place)
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        """A new label has had the code -1 so far."""
+        state["alpha"] = state["alpha"][:, change.source] * change.sign
+        state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
+        self.est._cache.pop("functions", None)
+
+    def widen(self, state: State, d: int) -> None:
+        """Columns that were 0 do not count before the next solution."""
+        more = d - state["n_features"]
+        for name in ("kept_rows", "centres"):
+            state[name] = np.pad(state[name], ((0, 0), (0, more)))
+        state |= {name: np.pad(state[name], (0, more)) for name in ("middle", "scales", "root")}
+        if d > BROAD and state["root"].ndim == 2:
+            state["root"] = np.sqrt(np.diag(state["root"] @ state["root"]))
+        state["unit"] = np.pad(state["unit"], (0, more), constant_values=1.0)
+        self.est._cache.pop("functions", None)
+
+
+def _entries(metric: Metric) -> State:
+    root = metric.root if metric.root.ndim == 2 or len(metric.root) > BROAD else np.diag(metric.root)
+    return {"root": root, "scales": metric.scales, "share": float(metric.share), "lam": float(metric.lam)}
+
+
+def _metric(state: State) -> Metric:
+    return Metric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
+
+
+def metric(est: StreamEstimator) -> np.ndarray:
+    """The metric M of columns with deviation 1, (d, d); the largest number on its diagonal is 1."""
+    root = est.state_["root"]
+    M = np.diag(root**2) if root.ndim == 1 else root @ root
+    return M / M.diagonal().max()
+
+
+@described()
+@dataclass(eq=False, repr=False)
+class MetricWindowClassifier(StreamClassifier):
+    r"""Kernel classifier on the last rows of a stream, in a learned metric.
+
+    .. math:: f(x) = o + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - o
+
+    over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
+    gradients of f itself [1]_. It is solved again whenever the number of rows is a power of two, the metric from
+    scratch at first and then improved. In between f stands still, and counts as much as it has been worth in the last
+    hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+
+    Parameters
+    ----------
+    rows : int or "auto", default="auto"
+        Rows of the window; "auto" is 1,024, fewer for rows of more than 128 columns.
+    standardize : bool or "auto", default="auto"
+        Scale every column by its running mean and deviation, learned row by row with the model. Columns of the window
+        are divided by their deviations in any case, so that "auto" does not.
+    random_state : ignored
+        Nothing here is random; it is there because all learners have it.
+
+    Attributes
+    ----------
+    metric_ : (d, d) array
+        The metric of columns of deviation 1.
+
+    See Also
+    --------
+    MetricWindowRegressor : The same for numbers.
+    MetricClassifier : All rows at once.
+    KernelClassifier : Has this learner among its members.
+
+    Notes
+    -----
+    Time per row is proportional to the rows of the window. The rows at which it is solved again take longer, some
+    hundredths of a second for 1,024.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit, Belkin: Mechanism for feature learning in neural networks and
+       backpropagation-free machine learning models, Science 383, 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import MetricWindowClassifier
+    >>> X = np.random.default_rng(0).normal(size=(700, 8))
+    >>> y = np.abs(X[:, 0] + X[:, 1]) > 1  # the other columns are noise
+    >>> MetricWindowClassifier().partial_fit(X[:600], y[:600]).score(X[600:], y[600:]) > 0.9
+    True
+    """
+
+    loss = "logistic"
+    metric_ = property(metric)
+
+    rows: int | str = "auto"
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    class_weight: dict[Any, float] | str | None = None
+    engine: str = "auto"
+    random_state: Any = None
+
+    def _new_learner(self) -> MetricWindow:
+        return MetricWindow(self, self.rows, labels=True)
+
+
+@described(like=MetricWindowClassifier)
+@dataclass(eq=False, repr=False)
+class MetricWindowRegressor(StreamRegressor):
+    r"""Kernel ridge regression on the last rows of a stream, in a learned metric.
+
+    .. math:: \mu + b\, (f(x) - \mu), \qquad f(x) = o + \sum_i \alpha_i k(x, x_i)
+
+    with f, kernel and metric [1]_ of :class:`MetricWindowClassifier`, :math:`\mu` the mean of the target lately and b
+    the slope of the target on f in the last hundred rows.
+
+    See Also
+    --------
+    MetricWindowClassifier : The same for labels.
+    MetricRegressor : All rows at once.
+    KernelRegressor : Has this learner among its members.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import MetricWindowRegressor
+    >>> X = np.random.default_rng(0).normal(size=(700, 8))
+    >>> y = np.sin(X[:, 0] + X[:, 1])  # the other columns are noise
+    >>> MetricWindowRegressor().partial_fit(X[:600], y[:600]).score(X[600:], y[600:]) > 0.9
+    True
+    """
+
+    loss = "squared"
+    metric_ = property(metric)
+
+    rows: int | str = "auto"
+    _: KW_ONLY
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
+
+    def _new_learner(self) -> MetricWindow:
+        return MetricWindow(self, self.rows, labels=False)

@@ -1,0 +1,1 @@
+"""Kernel functions at some rows in a learned metric."""

@@ -1,0 +1,1 @@
+"""Quantiles of the targets of rows, around their forecasts."""
