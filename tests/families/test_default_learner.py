@@ -90,6 +90,20 @@ def test_engines_agree_on_labels(recent, C, rng):
         assert value == pytest.approx(found["native"][1][key], abs=1e-8), key
 
 
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("regression", [False, True])
+def test_rows_that_are_not_learned_are_each_the_next(name, regression, rng):
+    """Whatever is asked in the same call."""
+    F, state, ops = rng.standard_normal((3, 60, 1)), start_stack(3, 1, regression), engine.get(name)
+    y = np.cumsum(rng.standard_normal(50)) if regression else np.where(rng.random(50) < 0.7, 1.0, -1.0)
+    ops.stack_pass(F[:, :50].copy(), y, None, state, (regression, True))
+    asked = [F[:, i : i + 1].copy() for i in range(50, 60)]
+    together = ops.stack_pass(F[:, 50:].copy(), None, None, state, (regression, True))
+    singly = [ops.stack_pass(row, None, None, state, (regression, True))[0] for row in asked]
+    np.testing.assert_array_equal(together, singly)
+    assert np.abs(together - ops.stack_pass(F[:, 50:].copy(), None, None, state, (regression, False))).min() > 0
+
+
 @pytest.mark.parametrize("recent", [False, True])
 def test_engines_agree_on_numbers(recent, rng):
     n = 150

@@ -316,7 +316,7 @@ def serve(folder, steps, out, real=os.write):
     from kernelstream.live.serve import Server
 
     def kill(pid, number, really=os.kill):
-        real(out, place().encode())
+        real(out, place().ljust(10).encode())
         really(pid, number)
 
     log.FILE_BYTES, os.kill = 100, kill
@@ -366,7 +366,7 @@ class Asked:
         os.close(self.source)
         end = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         assert end in (0, -signal.SIGKILL, -signal.SIGTERM), f"the server ended with {end}"
-        return end, said
+        return end, said[:10].strip()
 
 
 def ask_next(server, phase, i, given):

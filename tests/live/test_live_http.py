@@ -380,6 +380,14 @@ def test_tokens(fresh):
     assert client.get("/models/m")[1]["rows"] == 1
 
 
+def test_threads_switch_often_while_a_server_runs(tmp_path):
+    """Half a dozen threads that each keep the interpreter for 5 ms, Python's default, would hold up every request."""
+    before = sys.getswitchinterval()
+    with Server(Store(tmp_path), port=0):
+        assert sys.getswitchinterval() <= 0.0011
+    assert sys.getswitchinterval() == before
+
+
 def test_servers_for_others_need_a_token(tmp_path):
     with Store(tmp_path) as store:
         with pytest.raises(ValueError, match="needs a token"):

@@ -150,7 +150,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(mixed):
     def asked(*tables):
         batch = [desk.Asked(requests.Predict(rows=table), None) for table in tables]
         found = desk.Desk(None)._answer(learner, batch, 64)
-        return [json.loads(dict((id(one), answer) for one, answer in found)[id(one)]) for one in batch]
+        return [json.loads({id(one): answer for one, answer in found}[id(one)]) for one in batch]
 
     alone = [answer for table in tables for answer in asked(table)]
     assert asked(*tables) == alone

@@ -1,5 +1,6 @@
 """A learner after a crash, a damaged file or a full disk."""
 
+import contextlib
 import logging
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from kernelstream import (
     model_io,
 )
 from kernelstream.features import RandomFourier
-from kernelstream.live import DurableLearner, Store, StoreError, snapshots
+from kernelstream.live import DurableLearner, LogError, Store, StoreError, snapshots
 
 
 # -------------------------------------------------------------------- recovery
@@ -238,45 +239,40 @@ def test_records_of_another_version_are_refused(tmp_path, record):
         DurableLearner(tmp_path)
 
 
-def test_a_full_disk(tmp_path):
+@pytest.fixture
+def small_disk():
+    """Called, it limits the size of files, as a full disk would; with None, no longer."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, before if size is None else (size, before[1]))
+
+    yield limit
+    limit(None)
+
+
+def test_a_full_disk(tmp_path, small_disk):
     """A real limit on files: what was acknowledged stays, answers go on, and learning too when there is room again."""
-    script = """
-import resource, signal, sys, numpy as np
-from kernelstream import FeatureRegressor
-from kernelstream.features import RandomFourier
-from kernelstream.live import DurableLearner, LogError
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-model = FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
-learner = DurableLearner(sys.argv[1], model, snapshot_rows=10**6)
-X = np.random.default_rng(0).normal(size=(10, 100))
-learner.learn(X, X[:, 0])
-resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
-total = 10
-try:
-    while True:
-        total = learner.learn(X, X[:, 0]).total
-except LogError as error:
-    print("refused", error.errno)
-assert learner.total == total and learner.predict(X).shape == (10,)
-assert learner.health()["status"] == "degraded", learner.health()
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-assert learner.learn(X, X[:, 0]).total == total + 10
-assert learner.health()["status"] == "ok", learner.health()
-print(total + 10, flush=True)
-import os
-os.kill(os.getpid(), 9)
-"""
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60)
-    refused, total = done.stdout.splitlines()
-    assert refused.startswith("refused") and int(total) > 40, done.stderr
-    again = DurableLearner(tmp_path)
-    assert again.total == int(total)
-    undisturbed = FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
+    model = FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
+    learner = DurableLearner(tmp_path, model, snapshot_rows=10**6)
     X = np.random.default_rng(0).normal(size=(10, 100))
-    for _ in range(int(total) // 10):
-        undisturbed.learn(X, X[:, 0])
-    assert same(again.champion.model, undisturbed)
-    again.close()
+    total = learner.learn(X, X[:, 0]).total
+    small_disk(60_000)
+    with contextlib.suppress(LogError):
+        while total < 1000:
+            total = learner.learn(X, X[:, 0]).total
+    assert 1000 > learner.total == total > 40 and learner.predict(X).shape == (10,)
+    assert learner.health()["status"] == "degraded"
+    small_disk(None)
+    assert learner.learn(X, X[:, 0]).total == total + 10
+    assert learner.health()["status"] == "ok"
+    crash(learner)
+    with DurableLearner(tmp_path) as again:
+        assert again.total == total + 10
+        for _ in range(again.total // 10):
+            model.learn(X, X[:, 0])
+        assert same(again.champion.model, model)
 
 
 def test_a_snapshot_that_fails_is_said_and_loses_nothing(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -34,75 +35,37 @@ _ANSWERS: dict[str, Any] = {
     "acknowledge": {"acknowledged": _NUMBER},
     "policy": {"policy": {"type": "object"}},
 }
-_CALLS = {
-    "predict": "Predictions; with ids, the rows wait for their targets",
-    "learn": "Learn rows, or targets of rows that were predicted with ids; durable when answered",
-    "promote": "The challenger becomes the champion",
-    "rollback": "A former version becomes the champion again",
-    "acknowledge": "The loss of calls that /health reports has been seen: it is no problem any more",
-    "policy": "The share of requests that the challenger answers, and when a former champion comes back by itself",
-}
-_FILES = {
-    ("/models/{name}", "put"): "A model file becomes a new model, or the champion of one that is there",
-    ("/models/{name}", "delete"): "A model goes, with all that it has learned",
-    ("/models/{name}/challenger", "put"): "A model file becomes the challenger",
-    ("/models/{name}/challenger", "delete"): "No challenger any more",
-}
-_VIEWS = {
-    "/models": "All models",
-    "/models/{name}": "What a model is and how it does",
-    "/models/{name}/column": "How the values of the column `name` were distributed then and now",
-    "/models/{name}/file": "The file of the champion",
-    "/metrics": "Prometheus text",
-    "/health": "Whether all is well",
-    "/live": "Whether the server answers",
-    "/ready": "Whether it takes requests: not while it shuts down",
-    "/events": "The state of a model as server-sent events",
-}
 
 
-def document(version: str) -> dict[str, Any]:
-    """The document."""
-    bodies, schemas = msgspec.json.schema_components(
-        (Predict, Learn, Rollback, Policy), ref_template="#/components/schemas/{name}"
-    )
-    by_name = dict(zip(("predict", "learn", "rollback", "policy"), bodies))
-    error = {"type": "object", "properties": {"error": {"type": "string"}, "row": _NUMBER, "column": {}}}
-    schemas["Error"] = error
+def document(version: str, calls: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    """The document of calls: path, method, and what it does."""
+    asked = {"predict": Predict, "learn": Learn, "rollback": Rollback, "policy": Policy}
+    bodies, schemas = msgspec.json.schema_components(asked.values(), ref_template="#/components/schemas/{name}")
+    by_name = dict(zip(asked, bodies))
+    schemas["Error"] = {"type": "object", "properties": {"error": {"type": "string"}, "row": _NUMBER, "column": {}}}
     failures = {
         code: {"description": text, "content": _json({"$ref": "#/components/schemas/Error"})}
         for code, text in _ERRORS.items()
     }
     paths: dict[str, Any] = {}
-    for name, summary in _CALLS.items():
-        answer = {"type": "object", "properties": _ANSWERS[name]}
-        paths[f"/models/{{name}}/{name}"] = {
-            "post": {
-                "summary": summary,
-                "parameters": [_NAME],
-                "requestBody": {"content": _json(by_name.get(name, {"type": "object"}))},
-                "responses": {"200": {"description": "done", "content": _json(answer)}} | failures,
-            }
-        }
-    for path, summary in _VIEWS.items():
-        about: dict[str, Any] = {"summary": summary, "responses": {"200": {"description": "the answer"}}}
+    for path, method, summary in calls:
+        name, about = path.rpartition("/")[2], dict[str, Any](summary=summary)
+        done: dict[str, dict[str, Any]] = {"200": {"description": "done"}}
         if "{name}" in path:
             about["parameters"] = [_NAME]
-        paths[path] = {"get": about}
-    for (path, method), summary in _FILES.items():
-        about = {"summary": summary, "parameters": [_NAME]}
-        about["responses"] = {"200": {"description": "done"}, "201": {"description": "created"}} | failures
-        if method == "put":
+        if method == "PUT":
             about["requestBody"] = {"content": {"application/octet-stream": {}}}
-        paths.setdefault(path, {})[method] = about
+            done["201"] = {"description": "created"}
+        elif method == "POST":
+            about["requestBody"] = {"content": _json(by_name.get(name, {"type": "object"}))}
+            done["200"] |= {"content": _json({"type": "object", "properties": _ANSWERS[name]})}
+        about["responses"] = done if method == "GET" else done | failures
+        paths.setdefault(path, {})[method.lower()] = about
     return {
         "openapi": "3.1.0",
         "info": {"title": "kernelstream", "version": version},
         "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}],
     }
 

@@ -8,11 +8,13 @@ ones have replaced it, they begin again.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .. import model_io
 from . import records
@@ -27,7 +29,20 @@ from .store import KEY, Store
 
 TRIES = 20
 
-T = TypeVar("T")
+Read = TypeVar("Read", bound=Callable[..., Any])
+
+
+def _settled(read: Read) -> Read:
+    """Let a function that reads files begin again where some of them were replaced meanwhile."""
+
+    @functools.wraps(read)
+    def tried(*args: Any) -> Any:
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(FileNotFoundError):
+                return read(*args)
+        return read(*args)
+
+    return cast(Read, tried)
 
 
 def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
@@ -40,12 +55,9 @@ def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
     return found
 
 
+@_settled
 def look(folder: Path) -> dict[str, Any]:
     """What a learner is: key, rows and version of its latest snapshot, calls since then, bytes, lost calls."""
-    return _settled(lambda: _look(folder))
-
-
-def _look(folder: Path) -> dict[str, Any]:
     key = folder / KEY
     about: dict[str, Any] = {"key": key.read_text(encoding="utf-8") if key.exists() else None}
     number, path = snapshots_in(folder)[-1]
@@ -57,12 +69,9 @@ def _look(folder: Path) -> dict[str, Any]:
     return about | {"dead": sum(1 for _ in open(dead, "rb")) if dead.exists() else 0}
 
 
+@_settled
 def check(folder: Path) -> list[str]:
     """What is wrong with the folder of a learner: everything in it is read."""
-    return _settled(lambda: _check(folder))
-
-
-def _check(folder: Path) -> list[str]:
     check_format(folder)
     wrong, whole, log = [], [], Log(folder)
     for number, path in snapshots_in(folder):
@@ -98,11 +107,12 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> lis
     beside = to.with_name(f".{to.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     for name, folder in found.items():
-        _settled(lambda folder=folder, name=name: _copy(folder, beside / name))  # type: ignore[misc]
+        _copy(folder, beside / name)
     os.replace(beside, to)
     return list(found)
 
 
+@_settled
 def _copy(folder: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
@@ -146,14 +156,3 @@ def repair(folder: Path) -> int:
     with DurableLearner(folder) as learner:
         learner.snapshot()
         return learner.acknowledge()
-
-
-def _settled(task: Callable[[], T]) -> T:
-    """The result of a task that reads files, some of which may be replaced meanwhile."""
-    for left in reversed(range(TRIES)):
-        try:
-            return task()
-        except FileNotFoundError:
-            if not left:
-                raise
-    raise AssertionError

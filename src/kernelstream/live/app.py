@@ -8,8 +8,9 @@ among the known ones, or checked before a model is created under them.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs
@@ -43,7 +44,6 @@ from .tables import TABLES
 from .watch import StatusPage
 
 with needs("serve"):
-    import msgspec
     from anyio import to_thread
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -91,18 +91,13 @@ class Application:
         self._watches: dict[asyncio.Future[bytes], asyncio.Task[None]] = {}
         self._look: asyncio.TimerHandle | None = None
         self._unwatched = min(SECONDS_UNWATCHED, self.seconds)
-        self._predict = msgspec.json.Decoder(Predict)
-        self._learn = msgspec.json.Decoder(Learn)
-        self._rollback = msgspec.json.Decoder(Rollback)
-        self._policy = msgspec.json.Decoder(Policy)
-        self._nothing = msgspec.json.Decoder(Nothing)
 
-    def routes(self) -> list[Route]:
-        """Paths, what answers them, and the right that it takes; :class:`Front` sees to ``predict`` and ``learn``."""
+    def listed(self) -> list[tuple[str, Callable[..., Any], str, str | None]]:
+        """Paths, what answers them, by which method, and the right that it takes."""
         watch = self.watch
-        listed: list[tuple[str, Callable[[Request], Awaitable[Response]], str, str | None]] = [
-            ("/models/{name}/predict", self.not_here, "POST", "predict"),
-            ("/models/{name}/learn", self.not_here, "POST", "learn"),
+        return [
+            ("/models/{name}/predict", self.predict, "POST", "predict"),
+            ("/models/{name}/learn", self.learn, "POST", "learn"),
             ("/models/{name}/promote", self.promote, "POST", "operate"),
             ("/models/{name}/rollback", self.rollback, "POST", "operate"),
             ("/models/{name}/acknowledge", self.acknowledge, "POST", "operate"),
@@ -123,7 +118,14 @@ class Application:
             ("/openapi.json", self.openapi, "GET", None),
             ("/", watch.page, "GET", None),
         ]
-        return [Route(path, guarded(answer, right), methods=[method]) for path, answer, method, right in listed]
+
+    def routes(self) -> list[Route]:
+        """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless no model can have the name."""
+        quick = self.quick().values()
+        return [
+            Route(path, guarded(self.not_here if answer in quick else answer, right), methods=[method])
+            for path, answer, method, right in self.listed()
+        ]
 
     def quick(self) -> dict[str, Any]:
         """What :class:`Front` answers by itself: the two paths that must be fast."""
@@ -143,27 +145,25 @@ class Application:
         raise Problem(404, f"there is no model {request.path_params['name'][:80]!r}")
 
     async def predict(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
-        """Predictions by the readers' copy of the model."""
+        """Predictions; with ids, the rows wait for their targets."""
         started = time.perf_counter()
         self._check_name(name)
-        asked: Predict = await self._rows(name, scope, headers, receive, self._predict)
+        asked: Predict = await self._rows(scope, headers, receive, Predict)
         answer = await self._in_time(self.desk.ask(name, asked).future, receive, started)
         self._timed("predict", started)
         return JSONContent(answer)
 
-    async def _rows(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any) -> Any:
+    async def _rows(self, scope: Any, headers: dict[bytes, bytes], receive: Any, asked: type[Any]) -> Any:
         """The rows of a body, whatever its type."""
         kind = kind_of(headers)
         reader = TABLES.get(kind)
         if reader is None:
-            return await read(scope, headers, receive, decoder, self.body, self.rows, kind)
-        body, query = (
-            await content(scope, headers, receive, self.body),
-            parse_qs(scope["query_string"].decode("latin-1")),
-        )
+            return await read(scope, headers, receive, asked, self.body, self.rows, kind)
+        body = await content(scope, headers, receive, self.body)
+        query = parse_qs(scope["query_string"].decode("latin-1"))
         if len(body) <= BYTES_PER_STEP:
-            return reader(body, decoder.type, query, self.rows)
-        return await self.desk.run(reader, body, decoder.type, query, self.rows)
+            return reader(body, asked, query, self.rows)
+        return await self.desk.run(reader, body, asked, query, self.rows)
 
     async def _in_time(self, future: asyncio.Future[bytes], receive: Any, started: float) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
@@ -199,10 +199,10 @@ class Application:
             future.set_exception(error)
 
     async def learn(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
-        """Learn rows; they are in the log when the answer goes out."""
+        """Learn rows, or targets of rows that were predicted with ids; they are in the log when the answer goes out."""
         started = time.perf_counter()
         self._check_name(name)
-        request: Learn = await self._rows(name, scope, headers, receive, self._learn)
+        request: Learn = await self._rows(scope, headers, receive, Learn)
         if request.rows is None and request.ids is None:
             raise Problem(422, "learn needs rows, or ids of rows that were predicted")
         future, warnings = await self.desk.run(self._learn_soon, name, request)
@@ -225,22 +225,22 @@ class Application:
 
     async def promote(self, request: Request) -> Response:
         """The challenger becomes the champion."""
-        await self._body(request, self._nothing)
+        await self._body(request, Nothing)
         return await self._change(request, lambda learner: learner.promote())
 
     async def rollback(self, request: Request) -> Response:
         """A former version becomes the champion again."""
-        asked: Rollback = await self._body(request, self._rollback)
+        asked: Rollback = await self._body(request, Rollback)
         return await self._change(request, lambda learner: learner.rollback(asked.to))
 
     async def acknowledge(self, request: Request) -> Response:
         """The operator has seen which calls are lost."""
-        await self._body(request, self._nothing)
+        await self._body(request, Nothing)
         return json_response({"acknowledged": await self._with(request, DurableLearner.acknowledge)})
 
     async def policy(self, request: Request) -> Response:
         """The share of the challenger, and when a former champion comes back by itself."""
-        asked: Policy = await self._body(request, self._policy)
+        asked: Policy = await self._body(request, Policy)
         await self._with(request, lambda learner: learner.set_policy(asked.share, asked.guard))
         return json_response({"policy": {"share": asked.share, "guard": asked.guard}})
 
@@ -350,11 +350,12 @@ class Application:
         """This interface, for programs."""
         from ._openapi import document
 
-        return json_response(document(__version__))
+        calls = [(path, method, inspect.getdoc(answer) or "") for path, answer, method, _ in self.listed()]
+        return json_response(document(__version__, calls))
 
-    async def _body(self, request: Request, decoder: Any) -> Any:
+    async def _body(self, request: Request, asked: type[Any]) -> Any:
         headers = dict(request.scope["headers"])
-        return await read(request.scope, headers, request.receive, decoder, self.body, self.rows, kind_of(headers))
+        return await read(request.scope, headers, request.receive, asked, self.body, self.rows, kind_of(headers))
 
     async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
         """The result of a call with the learner that the path names, in another thread."""

@@ -26,26 +26,6 @@ with needs("serve"):
 
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds, of the times of answers
 
-MODEL_COUNTERS = {
-    "rows_learned": "Rows learned",
-    "wrong_cells": "Cells of learned rows taken as missing, because they did not fit their column",
-    "rollbacks": "Times that the former champion came back by itself",
-}
-MODEL_GAUGES = {
-    "version": "Version of the champion",
-    "healthy": "1 if the model has no problem, else 0",
-    "waiting_calls": "Calls that wait to be learned",
-    "lost_calls": "Calls that were answered, cannot be read any more, and nobody has acknowledged",
-    "error_whole": "Mean error of all rows, each before it was learned",
-    "error_recent": "Mean error of the last 1,000 rows",
-    "log_loss_recent": "Mean log-loss of the last 1,000 rows",
-    "challenger_error_recent": "Mean error of the challenger on the last 1,000 rows",
-    "changes": "Changes of the loss that were marked",
-    "snapshot_age_seconds": "Seconds since the latest snapshot was written",
-    "rows_since_snapshot": "Rows that a restart would have to learn again",
-    "log_bytes": "Bytes of the log on the disk",
-}
-
 
 class Models(Collector):
     """How models do.
@@ -61,39 +41,40 @@ class Models(Collector):
 
     def collect(self) -> Iterator[Any]:
         """One family of numbers after another, as the registry wants them."""
-        label = ["model"]
-        counters = {name: CounterMetricFamily(f"kernelstream_{name}", text, labels=label)
-                    for name, text in MODEL_COUNTERS.items()}  # fmt: skip
-        gauges = {name: GaugeMetricFamily(f"kernelstream_{name}", text, labels=label)
-                  for name, text in MODEL_GAUGES.items()}  # fmt: skip
-        fsync = SummaryMetricFamily("kernelstream_fsync_seconds", "Times to force the log to the disk", labels=label)
+        families: dict[str, Any] = {}
         for name, learner in self.learners():
-            for fact, value in _facts(learner).items():
-                if value is not None:
-                    (counters.get(fact) or gauges[fact]).add_metric([name], value)
-            fsync.add_metric([name], learner.log.syncs, learner.log.sync_seconds)
-        yield from (*counters.values(), *gauges.values(), fsync)
+            for kind, fact, text, *values in _facts(learner):
+                family = families.setdefault(fact, kind(f"kernelstream_{fact}", text, labels=["model"]))
+                if values[0] is not None:
+                    family.add_metric([name], *values)
+        yield from families.values()
 
 
-def _facts(learner: DurableLearner) -> dict[str, float | None]:
-    health, scores, rival = learner.health(), learner.champion.scores.summary(), learner.challenger
-    return {
-        "rows_learned": learner.total,
-        "wrong_cells": sum((wrong_cells(learner.view.model) or {}).values()),
-        "rollbacks": learner.rollbacks,
-        "version": learner.version,
-        "healthy": health["status"] == "ok",
-        "waiting_calls": health["waiting"],
-        "lost_calls": health["lost"],
-        "error_whole": scores["whole"],
-        "error_recent": scores["recent"],
-        "log_loss_recent": scores.get("log_loss_recent"),
-        "challenger_error_recent": None if rival is None else rival.scores.summary()["recent"],
-        "changes": len(learner.champion.scores.marks),
-        "snapshot_age_seconds": time.time() - learner.snapshot_time,
-        "rows_since_snapshot": learner.rows_since_snapshot,
-        "log_bytes": learner.log.size(),
-    }
+def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
+    """Kind, name, description and value of what is known of a learner; None where it is not known."""
+    health, scores, rival, log = learner.health(), learner.champion.scores.summary(), learner.challenger, learner.log
+    counter, gauge = CounterMetricFamily, GaugeMetricFamily
+    wrong, changes = wrong_cells(learner.view.model) or {}, learner.champion.scores.marks
+    against = None if rival is None else rival.scores.summary()["recent"]
+    age = time.time() - learner.snapshot_time
+    return [
+        (counter, "rows_learned", "Rows learned", learner.total),
+        (counter, "wrong_cells", "Cells of learned rows taken as missing: they did not fit", sum(wrong.values())),
+        (counter, "rollbacks", "Times that the former champion came back by itself", learner.rollbacks),
+        (gauge, "version", "Version of the champion", learner.version),
+        (gauge, "healthy", "1 if the model has no problem, else 0", health["status"] == "ok"),
+        (gauge, "waiting_calls", "Calls that wait to be learned", health["waiting"]),
+        (gauge, "lost_calls", "Calls that were answered, are lost, and nobody has acknowledged", health["lost"]),
+        (gauge, "error_whole", "Mean error of all rows, each before it was learned", scores["whole"]),
+        (gauge, "error_recent", "Mean error of the last 1,000 rows", scores["recent"]),
+        (gauge, "log_loss_recent", "Mean log-loss of the last 1,000 rows", scores.get("log_loss_recent")),
+        (gauge, "challenger_error_recent", "Mean error of the challenger on the last 1,000 rows", against),
+        (gauge, "changes", "Changes of the loss that were marked", len(changes)),
+        (gauge, "snapshot_age_seconds", "Seconds since the latest snapshot was written", age),
+        (gauge, "rows_since_snapshot", "Rows that a restart would have to learn again", learner.rows_since_snapshot),
+        (gauge, "log_bytes", "Bytes of the log on the disk", log.size()),
+        (SummaryMetricFamily, "fsync_seconds", "Times to force the log to the disk", log.syncs, log.sync_seconds),
+    ]
 
 
 class Messages(Collector):

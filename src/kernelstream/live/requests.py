@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from typing import Any
 
@@ -57,19 +58,25 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
     guard: float | None = None
 
 
+@functools.cache
+def decoder(kind: Any) -> Any:
+    """Reads JSON of a type."""
+    return msgspec.json.Decoder(kind)
+
+
 async def read(
-    scope: Any, headers: dict[bytes, bytes], receive: Any, decoder: Any, most: int, rows: int, kind: bytes
+    scope: Any, headers: dict[bytes, bytes], receive: Any, asked: Any, most: int, rows: int, kind: bytes
 ) -> Any:
     """The JSON body of a request, of at most ``most`` bytes and ``rows`` rows, decoded; ``kind`` is its type."""
     if kind != b"application/json":  # which a page of another site cannot send without being asked
         raise Problem(415, "send JSON, with Content-Type: application/json")
     body = await content(scope, headers, receive, most) or b"{}"
-    if len(body) > BYTES_PER_STEP and decoder.type in (Predict, Learn):
-        return await to_thread.run_sync(decoded, body, lambda text: in_slices(text, decoder.type, rows))
-    asked = decoded(body, decoder.decode)
-    if len(getattr(asked, "rows", None) or ()) > rows:
+    if len(body) > BYTES_PER_STEP and asked in (Predict, Learn):
+        return await to_thread.run_sync(decoded, body, lambda text: in_slices(text, asked, rows))
+    found = decoded(body, decoder(asked).decode)
+    if len(getattr(found, "rows", None) or ()) > rows:
         raise too_many(rows)
-    return asked
+    return found
 
 
 def kind_of(headers: dict[bytes, bytes]) -> bytes:
@@ -145,7 +152,7 @@ def in_slices(body: bytes, kind: type[Any], most: int) -> Any:
         :class:`Predict` or :class:`Learn`.
     most : int
     """
-    decoders = {field.name: msgspec.json.Decoder(field.type) for field in msgspec.structs.fields(kind)}
+    decoders = {field.name: decoder(field.type) for field in msgspec.structs.fields(kind)}
     found: dict[str, Any] = {}
     at = len(body) - len(body.lstrip())
     if body[at : at + 1] != b"{":

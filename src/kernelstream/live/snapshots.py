@@ -26,6 +26,7 @@ from .samples import Samples
 from .scores import Scores, task_of
 
 SNAPSHOTS_KEPT = 2  # snapshots
+NOTED = ("version", "total", "columns", "positions", "retired", "policy", "rollbacks")  # go into a snapshot as they are
 FORMAT_FILE, FORMAT = "format", 1  # of the folder; the number changes when an older version could not read it right
 
 _SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
@@ -62,13 +63,9 @@ class Snapshots(Champions):
         return self._since_snapshot
 
     def _notes(self) -> dict[str, Any]:
-        notes: dict[str, Any] = {
-            "next": self.log.next, "version": self.version, "total": self.total, "columns": self.columns,
-            "positions": self.positions, "retired": self.retired, "ids": list(self._ids),
-            "policy": self.policy, "rollbacks": self.rollbacks, "samples": self.samples.to_notes(),
-            "clock": self.clock.to_notes(),
-            "scores": self.champion.scores.to_notes(),
-        }  # fmt: skip
+        notes = {name: getattr(self, name) for name in NOTED} | {"next": self.log.next, "ids": list(self._ids)}
+        notes |= {"samples": self.samples.to_notes(), "clock": self.clock.to_notes()}
+        notes["scores"] = self.champion.scores.to_notes()
         if self.challenger is not None and self.against is not None:
             notes["challenger"] = {
                 "scores": self.challenger.scores.to_notes(), "failures": self.challenger.failures,
@@ -177,11 +174,10 @@ class Snapshots(Champions):
             about = notes["challenger"]
             self.challenger = ScoredModel(rival, Scores.from_notes(about["scores"]), about["failures"])
             self.against, self.on_probation = Scores.from_notes(about["against"]), about["former"]
-        self.version, self.total, self.columns = notes["version"], notes["total"], notes["columns"]
-        self.positions, self.policy, self.rollbacks = notes["positions"], notes["policy"], notes["rollbacks"]
+        vars(self).update({name: notes[name] for name in NOTED})
         self.samples, self.clock = Samples.from_notes(notes["samples"]), Clock.from_notes(notes["clock"])
         self.snapshot_time = path.stat().st_mtime
-        self.retired, self._ids = notes["retired"], OrderedDict.fromkeys(notes["ids"])
+        self._ids = OrderedDict.fromkeys(notes["ids"])
 
     def _replay(self, start: int) -> None:
         void: set[int] = set()
