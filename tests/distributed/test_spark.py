@@ -190,7 +190,7 @@ def test_a_model_as_a_function_of_columns(session, table, tmp_path):
     "model",
     [
         OnlineRidge(RandomFourier(n_components=20, gamma=0.5), random_state=0),
-        FalkonClassifier(n_centers=50, gamma=0.5, lam=1e-3, random_state=0),
+        FalkonClassifier(n_centers=50, gamma=0.3, lam=0.2, tol=1e-10, random_state=0),
         BinningRegressor(  # of few rounds: each is a job
             n_components=2, gamma=0.1, lam=50.0, solver=solvers.ConjugateGradient(tol=1e-11), random_state=0
         ),
