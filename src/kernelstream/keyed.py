@@ -3,7 +3,7 @@
 Engines that keep state for each key (Spark, Flink, Quix, Kafka Streams) or for each actor (Ray) store bytes with their
 checkpoints and give back those of the last one after a crash. :class:`KeyedLearner` has nothing else to remember: what
 it makes of the same bytes and the same rows is the same, bit for bit, so that learning is exactly once where the
-engine's state is. :mod:`kernelstream.spark` uses it; ``examples/`` has Flink, Ray and Quix.
+engine's state is. :mod:`kernelstream.spark` uses it; ``examples/`` has Ray and Quix.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def test_a_model_as_a_function_of_columns(session, table, tmp_path):
     "model",
     [
         OnlineRidge(RandomFourier(n_components=20, gamma=0.5), random_state=0),
-        FalkonClassifier(n_centers=50, gamma=0.5, lam=1e-3, random_state=0),
+        FalkonClassifier(n_centers=50, gamma=0.3, lam=0.2, tol=1e-10, random_state=0),
         BinningRegressor(  # of few rounds: each is a job
             n_components=2, gamma=0.1, lam=50.0, solver=solvers.ConjugateGradient(tol=1e-11), random_state=0
         ),
@@ -203,9 +203,11 @@ def test_sums_over_executors_are_those_of_one_machine(session, table, model):
     X, y = table[["a", "b"]].to_numpy(), table.y.to_numpy()
     if isinstance(model, FalkonClassifier):
         y = np.where(y > 1, "up", "down")
-    here = clone(model).fit(X, y, **({"shuffle": False} if isinstance(model, OnlineRidge) else {}))
     frame = session.createDataFrame(table[["a", "b"]].assign(y=y))
     frame = frame.repartition(9 if isinstance(model, OnlineRidge) else 2)  # a tree, or a few that the driver adds
+    rows = frame.toPandas()  # in the order of the partitions, from which centres are drawn
+    X, y = rows[["a", "b"]].to_numpy(), rows["y"].to_numpy()
+    here = clone(model).fit(X, y, **({"shuffle": False} if isinstance(model, OnlineRidge) else {}))
     there = distributed.fit(clone(model), frame, "y")
     rounding = 1e-6 if isinstance(model, FalkonClassifier) else 1e-8
     score = "decision_function" if isinstance(model, FalkonClassifier) else "predict"
