@@ -60,7 +60,15 @@ def where(found: dict[str, list[Cell]]) -> str:
         total += sum_of
     head = "| paper | printed | recomputed | level | ahead | behind | declared, not run | not declared |"
     rows.append(f"| **all** | {total.row()} |")
-    return "\n".join([HEAD, head, f"|---|{'---:|' * 7}", *rows, "", *sections]) + "\n"
+    rest = [*_listed("Built otherwise than printed", told["differs"]), *_listed("Not built", told["lacks"])]
+    return "\n".join([HEAD, head, f"|---|{'---:|' * 7}", *rows, "", *sections, *rest])
+
+
+def _listed(title: str, entries: list[dict[str, str]]) -> list[str]:
+    """A table with a column for every key."""
+    heads = list(entries[0])
+    lines = [f"| {' | '.join(entry[head] for head in heads)} |" for entry in entries]
+    return [f"## {title}", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *lines, ""]
 
 
 def _paper(paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[Cell]]) -> tuple[list[str], Tally]:

@@ -468,13 +468,14 @@ def test_the_page_counts_cells_and_gives_causes(monkeypatch):
     ]
     item = {"place": "Table 0", "what": "x", "experiments": ["small"], "absent": {"lost": 4}}
     told = {"absent": {"lost": "gone"}, "paper": [{"source": "tests", "title": "T", "item": [item]}]}
+    told |= {"differs": [{"algorithm": "A", "printed": "p", "ours": "o"}], "lacks": [{"what": "W", "where": "here"}]}
     monkeypatch.setattr(_where, "contents", lambda: told)
     monkeypatch.setattr(_where, "load", lambda name: small)
     page = _where.where({"small": cells})
     assert "| tests | 8 | 3 | 1 | 1 | 1 | 1 | 4 |" in page
     assert "| iris | Perceptron | `perceptron` | 1.00 ± 0.10 | 3.10 ± 0.14 | behind | The figure is made up. |" in page
     assert "| iris | FOGD | `fogd` | 7.00 |  | not run |  |" in page and "lost: 4 (gone)" in page
-    assert "Rows in float32." in page
+    assert "Rows in float32." in page and "| A | p | o |" in page and "| W | here |" in page
 
 
 def test_the_type_of_the_rows_is_what_is_loaded(small):
