@@ -154,7 +154,7 @@ def line(cells: list[Any]) -> str:
 
 
 def means(done: dict[str, Any], kind: str, name: str) -> list[dict[str, Any]]:
-    return [found for key, found in sorted(done.items()) if key.startswith(f"{kind}/{name}/")]
+    return [found for key, found in sorted(done.items()) if f"{key}/".startswith(f"{kind}/{name}/")]
 
 
 def marked(name: str) -> str:

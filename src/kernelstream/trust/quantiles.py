@@ -164,7 +164,7 @@ def ends(coverage: float) -> tuple[float, float]:
 def check_quantiles(quantiles: Any) -> np.ndarray:
     """The numbers, (k,); ValueError unless they are from 0.005 to 0.995."""
     low, high = ends(LEVELS[-1])
-    asked = [quantiles] if is_number(quantiles) else list(quantiles) if np.ndim(quantiles) == 1 else [None]
+    asked: list[Any] = [quantiles] if is_number(quantiles) else list(quantiles) if np.ndim(quantiles) == 1 else [None]
     if not all(is_number(q) and low <= q <= high for q in asked):
         raise ValueError(f"quantiles must be numbers from {low} to {high}, got {quantiles!r}")
     return np.array(asked, np.float64)
