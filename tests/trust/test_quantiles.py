@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -314,3 +315,14 @@ def test_crps_of_a_run():
     assert best < late.metrics["crps"] < 2 * best
     with pytest.raises(ValueError, match="crps needs quantiles"):
         ks.evaluate.prequential(OnlineRidge(random_state=0), X, y, metrics="crps")
+
+
+def test_the_command_line_says_crps(tmp_path, capsys):
+    from kernelstream.cli import main
+
+    X, y = growing(300)
+    np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
+    main(["evaluate", str(tmp_path / "rows.csv"), "--target", "y", "--size", "small", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    run = ks.evaluate.prequential(KernelRegressor(size="small", random_state=0), X, y, metrics="crps")
+    assert found["crps"] == pytest.approx(run.metrics["crps"], rel=0.1) and found["crps"] < found["mae"]
