@@ -248,7 +248,7 @@ Online ridge regression in `WithIntervals`:
 {fit}
 
 "Chance" is what the largest of ten tenths of the forecasts would be off by on average, were the quantiles estimated
-from the rows left out and nothing else.
+from the rows left out and nothing else. A set without a line was not computed, and there may be fewer seeds.
 
 ## The next 500 rows of a stream
 
