@@ -99,15 +99,15 @@ class Pass {
         }
         const double unit = m_.size[1] * std::exp(std::min(std::max(log, -WIDEST), WIDEST));
         const double* q = m_.quantiles + k.at;
-        for (std::size_t l = 0; l < L; ++l) {  // in order: they seldom cross
-            const double value = (1.0 - k.part) * q[l * KNOTS] + k.part * q[l * KNOTS + 1];
+        for (std::size_t l = 0; l < L; ++l) {  // the answers in order: they seldom cross
+            u_[l] = (1.0 - k.part) * q[l * KNOTS] + k.part * q[l * KNOTS + 1];
             std::size_t place = l;
-            for (; place > 0 && u_[place - 1] > value; --place) u_[place] = u_[place - 1];
-            u_[place] = value;
+            for (; place > 0 && out[place - 1] > u_[l]; --place) out[place] = out[place - 1];
+            out[place] = u_[l];
         }
         constexpr double infinity = std::numeric_limits<double>::infinity();
         for (std::size_t l = 0; l < L; ++l) {
-            if (m_.size[0] > 0.0) out[l] = f + unit * u_[l];
+            if (m_.size[0] > 0.0) out[l] = f + unit * out[l];
             else out[l] = m_.levels[l] < 0.5 ? -infinity : m_.levels[l] > 0.5 ? infinity : f;
         }
         if (!y) return;

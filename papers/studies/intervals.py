@@ -154,7 +154,7 @@ def line(cells: list[Any]) -> str:
 
 
 def means(done: dict[str, Any], kind: str, name: str) -> list[dict[str, Any]]:
-    return [found for key, found in sorted(done.items()) if key.startswith(f"{kind}/{name}/")]
+    return [found for key, found in sorted(done.items()) if f"{key}/".startswith(f"{kind}/{name}/")]
 
 
 def marked(name: str) -> str:
@@ -248,7 +248,7 @@ Online ridge regression in `WithIntervals`:
 {fit}
 
 "Chance" is what the largest of ten tenths of the forecasts would be off by on average, were the quantiles estimated
-from the rows left out and nothing else.
+from the rows left out and nothing else. A set without a line was not computed, and there may be fewer seeds.
 
 ## The next 500 rows of a stream
 

@@ -19,7 +19,7 @@ where D is 1, but for the knots of the forecast, which have half as much of a st
 .. math:: q_{\tau k} \leftarrow q_{\tau k} + (0.05\, \varphi_k(f) + 0.02) \left(\tau - [y \le Q_\tau(x)]\right).
 
 So their sum over K knots changes by :math:`(0.05 + 0.02 K) (\tau n - \#\{y \le Q_\tau\})` in n rows, whatever the rows
-do, and each knot sees to the share of the rows whose forecasts are near it. Quantiles that cross are sorted [3]_. They
+do, and each knot sees to the share of the rows whose forecasts are near it. Answers that cross are sorted [3]_. They
 move with every row. Where rows are asked about that are not the next of a stream, the quantiles of the last 4,096
 scaled errors take their place, of which each counts by :math:`\varphi_k(f)` and a little (:func:`settled`).
 
@@ -94,9 +94,9 @@ def quantiles(
         cell, parts = _in_columns(np.empty(0) if X is None else X[i])
         column = np.arange(len(b))[:, None]
         unit = size[1] * np.exp(np.clip(part @ a[k] + (parts * b[column, cell]).sum(), -WIDEST, WIDEST))
-        scaled = np.sort(q[:, k] @ part)
+        values = q[:, k] @ part
         if size[0] > 0:
-            out[i] = f + unit * scaled
+            out[i] = f + unit * np.sort(values)
         else:
             out[i] = np.where(levels < 0.5, -np.inf, np.where(levels > 0.5, np.inf, f))
         if y is None or (weight is not None and weight[i] == 0):
@@ -104,7 +104,7 @@ def quantiles(
         error = float(y[i] - f)
         u = min(max(error / unit, -LARGEST), LARGEST) if unit > 0 else np.sign(error)
         if unit > 0:
-            change = levels - (u <= scaled)
+            change = levels - (u <= values)
             q += COMMON * change[:, None]
             q[:, k] += STEP * part * change[:, None]
             own = max(1.0, len(b) / 2)
