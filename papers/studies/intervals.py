@@ -6,9 +6,10 @@ Streams are the regression sets in the folder ``KERNELSTREAM_DATA``, in the orde
 simulations y = f(x) + s(x) e; the model is the default learner, and around online ridge regression the wrapper. Tables
 are held-out rows after `fit` (80 % of 12,000 random rows to learn, seeds 0 to 2), and the next 500 rows of a stream,
 eight times. "One width" is `IntervalTracker` on the same forecasts: one half-width for all rows at a time, as intervals
-had before; of a table, the best one with hindsight. The constants of the quantiles were chosen on the sets marked with
-a star and on the simulations. Results are added to those in the file; what is there is not computed again. ``--write``
-makes the page ``results/intervals.md`` of it, and the table in docs/trust.md.
+had before; of a table, the best one with hindsight. The constants of the quantiles were chosen, among some seventy
+settings, for the sets marked with a star and the simulations; the figures of the other sets were seen with them.
+Results are added to those in the file; what is there is not computed again. ``--write`` makes the page
+``results/intervals.md`` of it, and the table in docs/trust.md.
 """
 
 from __future__ import annotations
