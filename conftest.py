@@ -13,7 +13,7 @@ collect_ignore_glob = ["tests/passes/triton_*.py", "tests/files/fixtures/*.py"]
 if find_spec("torch") is None:
     collect_ignore_glob.append("src/kernelstream/engine/torch/*")
 if find_spec("pyspark") is None:
-    collect_ignore_glob.append("src/kernelstream/spark.py")
+    collect_ignore_glob += ["src/kernelstream/spark.py", "tests/distributed/spark_killed.py"]
 
 
 @pytest.fixture(autouse=True)

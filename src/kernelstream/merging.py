@@ -97,7 +97,7 @@ class Merged(WithParameters):
         task = "classification" if is_classifier(self.models[0]) else "regression"
         parts = []
         for model in self.models:  # forecasts before each row was learned: no model is judged by what it knows
-            predicted, table = StreamRunner(model, task, None, True).forecast_then_learn(X, y)
+            predicted, table = StreamRunner(model, task, None, task == "classification").forecast_then_learn(X, y)
             parts.append(predicted if table is None else of_true_class(table, model.classes_, y))
         F = np.column_stack(parts)
         if task == "regression":

@@ -7,6 +7,7 @@ second case where it works in two ways. What a case is excused from stands in ``
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,8 @@ CASES: dict[str, Any] = {**LEARNERS, **WRAPPERS, **TRANSFORMERS}
 
 def public() -> set[str]:
     """Names of the public classes with ``fit``, in the lists of the package and of its public modules."""
-    modules = [ks, *(importlib.import_module(f"kernelstream.{name}") for name in ks._MODULES)]
+    known = [name for name in ks._MODULES if name != "spark" or find_spec("pyspark")]  # an extra of its own
+    modules = [ks, *(importlib.import_module(f"kernelstream.{name}") for name in known)]
     values = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
     return {value.__name__ for value in values if isinstance(value, type) and hasattr(value, "fit")} - BASES
 

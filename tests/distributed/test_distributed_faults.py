@@ -16,7 +16,7 @@ from distributed import wait
 from two_workers import DX, DY, N, X, Y, close, killing, slowly
 
 from kernelstream import BinningRegressor, DoublyStochasticRegressor, OnlineRidge, distributed
-from kernelstream.distributed import binning, doubly
+from kernelstream.distributed import _data, doubly
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomBinning, RandomFourier
 from kernelstream.solvers import ConjugateGradient
@@ -70,7 +70,7 @@ def as_on_one_machine(model, client):
 # where the rounds wait for their results, an estimator, what its result is compared with
 ROUNDS = {
     "conjugate gradients": (
-        binning,
+        _data,
         BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
         solves_the_normal_equations,
     ),

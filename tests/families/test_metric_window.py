@@ -126,7 +126,7 @@ def test_any_split_gives_the_same_model(y, name):
 @pytest.mark.parametrize("root", [np.eye(4) + 0.1, np.arange(1.0, 5.0)], ids=["full", "diagonal"])
 @pytest.mark.parametrize("C", [1, 3])
 def test_engines_agree_about_given_functions(root, C):
-    labels, functions = C > 1, []
+    labels, functions, rng = C > 1, [], np.random.default_rng(C)
     alpha, offset = rng.normal(size=(C, 50)), rng.normal(size=C)
     for name in ENGINES:
         ops, centres = engine.get(name), X[:50]

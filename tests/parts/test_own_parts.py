@@ -577,7 +577,7 @@ def test_star_import_brings_estimators_and_little_else():
     names: dict = {}
     exec("from kernelstream import *", names)
     del names["__builtins__"]
-    assert {name for name in names if not name[0].isupper()} == {"load", "make_stream", "save", "zoo"}
+    assert {name for name in names if not name[0].isupper()} == {"load", "make_stream", "merge", "save", "zoo"}
     assert all(isinstance(names[name], type) for name in names if name[0].isupper())
     for name in ("drift", "datasets", "random", "evaluate", "estimators", "__version__"):
         assert hasattr(ks, name) and name in dir(ks)

@@ -90,7 +90,7 @@ def fit(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.nda
     state["intervals"] = start(stack, state)
     for o in range(stack.outputs(state)):
         if stack.regression:
-            tracker(stack.est, state, o).fit(scores[:, o], y[:, o], X, weight)
+            tracker(stack.est, state, o).start_from(scores[:, o], y[:, o], X, weight)
         else:
             follow(stack, state, X, scores, y[:, 0], weight)
 
