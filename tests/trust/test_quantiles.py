@@ -317,10 +317,18 @@ def test_crps_of_a_run():
         ks.evaluate.prequential(OnlineRidge(random_state=0), X, y, metrics="crps")
 
 
-def test_the_command_line_says_crps(tmp_path, capsys):
+@pytest.mark.parametrize("words", [False, True])
+def test_the_command_line_says_crps(words, tmp_path, capsys):
     from kernelstream.cli import main
 
     X, y = growing(300)
+    if words:  # the rows go through an encoder
+        lines = [f"{a},{b},word{c > 0},{t}" for a, b, c, t in np.column_stack([X, y]).tolist()]
+        (tmp_path / "rows.csv").write_text("\n".join(["a,b,c,y", *lines]))
+        main(["evaluate", str(tmp_path / "rows.csv"), "--target", "y", "--size", "small", "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert 0 < found["crps"] < found["mae"]
+        return
     np.savetxt(tmp_path / "rows.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="")
     main(["evaluate", str(tmp_path / "rows.csv"), "--target", "y", "--size", "small", "--json"])
     found = json.loads(capsys.readouterr().out)

@@ -79,6 +79,18 @@ class StreamPipeline(WithParameters):
         """
         return self._learn("learn", rows, y, classes, sample_weight)
 
+    @_model_has("learn_interval")
+    @in_turn
+    def learn_interval(self, rows: Any, y: Any, sample_weight: Any = None, coverage: float = 0.9) -> Any:
+        """Learn the rows; returns forecasts and intervals held before each; see the model's ``learn_interval``."""
+        return self._learn("learn_interval", rows, y, None, sample_weight, coverage=coverage)
+
+    @_model_has("learn_quantiles")
+    @in_turn
+    def learn_quantiles(self, rows: Any, y: Any, sample_weight: Any = None, quantiles: Any = (0.1, 0.5, 0.9)) -> Any:
+        """Learn the rows; returns forecasts and quantiles held before each; see the model's ``learn_quantiles``."""
+        return self._learn("learn_quantiles", rows, y, None, sample_weight, quantiles=quantiles)
+
     @_model_has("partial_fit")
     @in_turn
     def partial_fit(
@@ -105,7 +117,7 @@ class StreamPipeline(WithParameters):
         self.columns_, self.model_ = columns, model
         return self
 
-    def _learn(self, method: str, rows: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
+    def _learn(self, method: str, rows: Any, y: Any, classes: Any, sample_weight: Any, **asked: Any) -> Any:
         started = "model_" in self.__dict__
         columns, model = (self.columns_, self.model_) if started else self._fresh()
         options = {"classes": classes, "sample_weight": sample_weight}
@@ -121,7 +133,7 @@ class StreamPipeline(WithParameters):
                 X = self._padded(X, width)
             if y is not None and np.ndim(y) == 0:
                 y = np.array([y])
-            answer = getattr(model, method)(X, *([] if y is None else [y]), **options)
+            answer = getattr(model, method)(X, *([] if y is None else [y]), **options, **asked)
             self.columns_, self.model_ = columns, model
             return answer
 
