@@ -32,7 +32,7 @@ from .state.nested import flatten, nest
 from .state.schema import Array, Inside, Schema, check
 
 ROUNDS = 100  # of expectation maximisation
-LEAST = 1e-12  # of a probability
+LEAST_PROBABILITY = 1e-12
 
 
 def merge(models: Sequence[Any], X: Any = None, y: Any = None) -> Any:
@@ -40,7 +40,7 @@ def merge(models: Sequence[Any], X: Any = None, y: Any = None) -> Any:
 
     Ridge regression (:class:`~kernelstream.OnlineRidge`, :class:`~kernelstream.OnlineRidgeClassifier`) is merged
     exactly: the model is that of learning the rows of all, up to rounding. Any other learner is merged approximately,
-    as :class:`Merged`, and needs some rows drawn from those of all models.
+    as :class:`~kernelstream.merging.Merged`, and needs some rows drawn from those of all models.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def merge(models: Sequence[Any], X: Any = None, y: Any = None) -> Any:
 
 
 class Merged(WithParameters):
-    """Models that have learned different rows, and how much each counts. Made by :func:`merge`.
+    """Models that have learned different rows, and how much each counts. Made by :func:`kernelstream.merge`.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Merged(WithParameters):
             w = nnls(F, y)[0] if np.isfinite(F).all() else np.zeros(F.shape[1])
             self.weights_ = w / w.sum() if w.sum() > 0 else np.full(F.shape[1], 1 / F.shape[1])
             return self
-        w, P = np.full(F.shape[1], 1 / F.shape[1]), np.maximum(F, LEAST)
+        w, P = np.full(F.shape[1], 1 / F.shape[1]), np.maximum(F, LEAST_PROBABILITY)
         for _ in range(ROUNDS):
             w = (w * P / (P @ w)[:, None]).mean(axis=0)
         self.weights_ = w
