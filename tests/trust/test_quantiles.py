@@ -334,3 +334,16 @@ def test_the_command_line_says_crps(words, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     run = ks.evaluate.prequential(KernelRegressor(size="small", random_state=0), X, y, metrics="crps")
     assert found["crps"] == pytest.approx(run.metrics["crps"], rel=0.1) and found["crps"] < found["mae"]
+
+
+def test_few_rows_without_order_are_not_believed_too_much():
+    """Ten columns that say nothing: a spread judged by the rows that it has learned would hold 86 % instead of 90."""
+    held = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, forecast, noise = rng.normal(size=(3200, 10)), rng.normal(size=3200), rng.normal(size=3200)
+        tracker = QuantileTracker(columns=10)
+        tracker.start_from(forecast[:200], (forecast + noise)[:200], X[:200])
+        low, high = (tracker.quantiles(forecast[200:], [0.05, 0.95], X[200:]) - forecast[200:, None]).T
+        held.append(np.mean((low <= noise[200:]) & (noise[200:] <= high)))
+    assert 0.88 < np.mean(held) < 0.94

@@ -14,6 +14,7 @@ from ..state.schema import Array, Schema
 from .intervals import LEVELS, check_coverage
 
 NORMAL = np.sqrt(np.pi / 2)  # deviation of normal errors whose mean size is one
+FOLDS = 5  # parts of the rows of `start_from`, each of which is judged by the others
 
 
 class QuantileTracker:
@@ -125,22 +126,31 @@ class QuantileTracker:
     def start_from(self, forecast: Any, y: Any, X: Any = None, weight: Any = None) -> None:
         """Learn forecasts and targets whose order means nothing; parameters as in :meth:`learn`.
 
-        There are two passes. What is kept of the rows are then errors over the spread that was found in the end, and
-        the quantiles are those of these errors.
+        There are two passes for the spread. The quantiles are those of errors over the spread that was learned from
+        four fifths of the rows without their own: a spread fits the rows that it has learned too well.
         """
         for _ in range(2):
             self.learn(forecast, y, X, weight)
-        state = self.state
         counted = slice(None) if weight is None else np.asarray(weight) > 0
         f, target = _numbers("forecast", forecast)[counted], _numbers("y", y)[counted]
         rows = None if X is None else np.asarray(X)[counted]
-        unit = self._pass(state | {"quantiles": np.ones_like(state["quantiles"])}, f, rows, None, None)[:, 0] - f
+        state, errors = self.state, np.empty(len(f))
         state["size"][0] = len(f)
-        if len(f) == 0 or not (unit > 0).all():
-            return
-        kept = np.stack([f, np.clip((target - f) / unit, -spec.LARGEST, spec.LARGEST)])[:, -spec.RECENT :]
-        state["recent"][:, : kept.shape[1]] = kept
-        state["quantiles"][:] = spec.settled(state, self.levels)
+        fold = np.arange(len(f)) % FOLDS if len(f) >= 2 * FOLDS else np.full(len(f), -1)
+        for own in (fold == k for k in np.unique(fold)):
+            others = ~own if fold[0] >= 0 else own  # of very few rows, all
+            found = QuantileTracker(len(state["columns"]), self.coverage, self.engine)
+            for _ in range(2):
+                found.learn(f[others], target[others], None if rows is None else rows[others])
+            part = found.state | {"quantiles": np.ones_like(state["quantiles"])}
+            unit = found._pass(part, f[own], None if rows is None else rows[own], None, None)[:, 0] - f[own]
+            if not (unit > 0).all():
+                return
+            errors[own] = (target[own] - f[own]) / unit
+        if len(f):
+            kept = np.stack([f, np.clip(errors, -spec.LARGEST, spec.LARGEST)])[:, -spec.RECENT :]
+            state["recent"][:, : kept.shape[1]] = kept
+            state["quantiles"][:] = spec.settled(state, self.levels)
 
     def _pass(self, state: dict[str, np.ndarray], forecast: Any, X: Any, y: Any, counted: Any) -> np.ndarray:
         forecast = _numbers("forecast", forecast)

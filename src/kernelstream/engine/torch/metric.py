@@ -34,7 +34,7 @@ class DeviceSystems:
 
     def _rows(self, metric: Any) -> Pair:
         Z, U = metric.rows(self.X)
-        return self.ops.tensor(Z), self.ops.tensor(U)
+        return self.ops.tensor(Z, self.Y.dtype), self.ops.tensor(U, self.Y.dtype)
 
     def table(self, metric: Any) -> torch.Tensor:
         return table(self._rows(metric), metric.share)
