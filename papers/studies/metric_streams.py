@@ -23,6 +23,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # a core for each job
 
 import numpy as np  # noqa: E402
+from metric import LABELS, NUMBERS  # noqa: E402
 
 from kernelstream import (  # noqa: E402
     KernelClassifier,
@@ -33,14 +34,6 @@ from kernelstream import (  # noqa: E402
 )
 from kernelstream.estimators.stack import members  # noqa: E402
 
-LABELS = (
-    "a9a", "adult", "airlines", "cod-rna", "covtype", "dna", "electricity", "german", "ijcnn1", "letter", "madelon",
-    "magic04", "mnist", "nomao", "poker", "satimage", "shuttle", "spambase", "susy_11k", "svmguide3", "usps", "w7a",
-)  # fmt: skip
-NUMBERS = (
-    "abalone", "ailerons", "airlines2008_excerpt", "california", "casp", "cpusmall", "diamonds", "fifa", "fried",
-    "housing", "kings_county", "mg", "parkinsons",
-)  # fmt: skip
 IN_ORDER = {
     "adult", "ailerons", "airlines", "airlines2008_excerpt", "california", "covtype", "diamonds", "electricity", "fifa",
     "fried", "kings_county", "nomao",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 from sklearn.base import clone
+from test_trust import KINDS_OF_ERRORS, errors_of
 
 import kernelstream as ks
 from kernelstream import KernelRegressor, OnlineRidge
@@ -112,17 +113,10 @@ def test_skipped_rows_and_splits(engine):
         assert np.array_equal(whole.state[name], only.state[name])
 
 
-@pytest.mark.parametrize("kind", ["steady", "heavy tails", "jumps", "trend", "waves"])
+@pytest.mark.parametrize("kind", KINDS_OF_ERRORS)
 def test_every_stretch_is_covered(kind):
-    rng = np.random.default_rng(2)
-    n = 40_000
-    time = np.arange(n)
-    size = {
-        "jumps": np.where(time // 7000 % 2, 5.0, 1.0),
-        "trend": np.exp(time / 10_000),
-        "waves": 2 + np.sin(time / 500),
-    }.get(kind, np.ones(n))
-    error = size * (rng.standard_t(3, n) if kind == "heavy tails" else rng.normal(size=n))
+    rng, n = np.random.default_rng(2), 40_000
+    error = errors_of(kind, n, rng)
     forecast = rng.normal(size=n)
     tracker = QuantileTracker()
     found = tracker.learn(forecast, forecast + error)

@@ -365,18 +365,25 @@ def windows(low, high, y, forecast, coverage=0.9, rows=5000):
         yield covered, np.mean(high[k] - low[k]) / 2 / np.quantile(np.abs(y - forecast)[k], coverage)
 
 
-@pytest.mark.parametrize("kind", ["steady", "heavy tails", "jumps", "trend", "waves"])
-@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
-def test_every_stretch_is_covered(kind, coverage):
-    rng = np.random.default_rng(2)
-    n = 40_000
+KINDS_OF_ERRORS = ("steady", "heavy tails", "jumps", "trend", "waves")
+
+
+def errors_of(kind, n, rng):
+    """Errors of n rows whose size changes, or not."""
     time = np.arange(n)
     size = {
         "jumps": np.where(time // 7000 % 2, 5.0, 1.0),
         "trend": np.exp(time / 10_000),
         "waves": 2 + np.sin(time / 500),
     }.get(kind, np.ones(n))
-    y = size * (rng.standard_t(3, n) if kind == "heavy tails" else rng.normal(size=n))
+    return size * (rng.standard_t(3, n) if kind == "heavy tails" else rng.normal(size=n))
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_ERRORS)
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_every_stretch_is_covered(kind, coverage):
+    n = 40_000
+    y = errors_of(kind, n, np.random.default_rng(2))
     forecast = np.zeros(n)
     low, high = IntervalTracker(coverage).learn(forecast, y)
     for covered, width in windows(low, high, y, forecast, coverage):

@@ -34,6 +34,11 @@ BROAD = 128  # columns up to which the part of the metric off the diagonal is tr
 AT_ONCE = 4096  # rows that are scored in one call
 
 
+def window_rows(d: int, times: int = 1) -> int:
+    """Rows of a window of automatic size for d columns, or of one that may take so many times the work."""
+    return int(np.clip(times * WORK // d, LEAST_ROWS, times * ROWS))
+
+
 class MetricWindow(Learner):
     """The last rows, and kernel functions that were solved on them when their number was a power of two.
 
@@ -59,7 +64,7 @@ class MetricWindow(Learner):
     # ---------------------------------------------------------------- a state
     def reset(self, state: State) -> None:
         d, C = state["n_features"], state["n_outputs"]
-        room = int(np.clip(WORK // d, LEAST_ROWS, ROWS)) if isinstance(self.rows, str) else int(self.rows)
+        room = window_rows(d) if isinstance(self.rows, str) else int(self.rows)
         state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
         state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
         state |= _entries(plain_metric(d, 0.0))

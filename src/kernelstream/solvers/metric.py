@@ -25,6 +25,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -195,11 +196,11 @@ class Trials:
             error, alpha = self.systems.solved(self.table(tried[i].metric), tried[i].metric.lam)
             found[i] = replace(tried[i], error=error, alpha=alpha)
 
-        if len(tried) == 1 or not self.systems.side_by_side:
+        if self.systems.side_by_side:
+            threads.each(work, range(len(tried)))
+        else:
             for i in range(len(tried)):
                 work(i)
-        else:
-            threads.each(work, range(len(tried)))
         if len(tried) == 1:
             self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
         for one in found:
@@ -278,7 +279,7 @@ def from_few(trials: Trials, broad: int = BROAD) -> Tried:
         elif number:
             break
     best = _least(trials, best, *(best.made(rho=rho) for rho in rhos))
-    for move in (_first_length, _second_length, _penalty):
+    for move in (partial(_length, 0), partial(_length, 1), _penalty):
         best = _walked(trials, best, move)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
     return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
@@ -325,14 +326,9 @@ def _penalty(best: Tried, factor: float) -> Tried | None:
     return best.with_numbers(lam=lam) if 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM else None
 
 
-def _first_length(best: Tried, factor: float) -> Tried | None:
+def _length(kind: int, best: Tried, factor: float) -> Tried | None:
     """The penalty goes with a length, as a short one takes more."""
-    length = best.lengths[0] * factor
-    inside = LEAST_LENGTH < length < MOST_LENGTH
-    return best.made(lengths=(length, best.lengths[1]), lam=best.metric.lam / factor) if inside else None
-
-
-def _second_length(best: Tried, factor: float) -> Tried | None:
-    length = best.lengths[1] * factor
-    inside = LEAST_LENGTH < length < MOST_LENGTH
-    return best.made(lengths=(best.lengths[0], length), lam=best.metric.lam / factor) if inside else None
+    first, second = best.lengths
+    lengths = (first * factor, second) if kind == 0 else (first, second * factor)
+    inside = LEAST_LENGTH < lengths[kind] < MOST_LENGTH
+    return best.made(lengths=lengths, lam=best.metric.lam / factor) if inside else None

@@ -136,9 +136,10 @@ class QuantileTracker:
         rows = None if X is None else np.asarray(X)[counted]
         state, errors = self.state, np.empty(len(f))
         state["size"][0] = len(f)
-        fold = np.arange(len(f)) % FOLDS if len(f) >= 2 * FOLDS else np.full(len(f), -1)
-        for own in (fold == k for k in np.unique(fold)):
-            others = ~own if fold[0] >= 0 else own  # of very few rows, all
+        folds = FOLDS if len(f) >= 2 * FOLDS else 1  # very few rows are judged by all
+        for k in range(folds):
+            own = np.arange(len(f)) % folds == k
+            others = ~own if folds > 1 else own
             found = QuantileTracker(len(state["columns"]), self.coverage, self.engine)
             for _ in range(2):
                 found.learn(f[others], target[others], None if rows is None else rows[others])

@@ -15,7 +15,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # rows as the two kinds of kernels com
 
 
 def table(rows: Pair, share: float) -> torch.Tensor:
-    """Kernel values (n, n) of rows in a metric, in float32."""
+    """Kernel values (n, n) of rows in a metric, in their type."""
     Z, U = rows
     K = torch.empty((len(Z), len(Z)), dtype=Z.dtype, device=Z.device)
     for part in blocks(len(Z)):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...features import RandomFourier
 from ...updates import AdaGrad
 from ..cells.models import CellsClassifier, CellsRegressor
 from ..feature import FeatureClassifier, FeatureRegressor
 from ..learned import RRFClassifier, RRFRegressor
-from ..metric_window import MetricWindowClassifier, MetricWindowRegressor
+from ..metric_window import MetricWindowClassifier, MetricWindowRegressor, window_rows
 from ..second_order.ridge import OnlineRidge, OnlineRidgeClassifier
 from ..window import WindowClassifier, WindowRegressor
 
@@ -41,7 +39,7 @@ def classifiers(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFClassifier(n_components=D, loss="logistic")),
         ("window", WindowClassifier()),
         ("ridge", OnlineRidgeClassifier(_fourier(D), lam=0.05, intercept=True)),
-        *([("metric", MetricWindowClassifier(_metric_rows(d)))] if size == "large" else []),
+        *([("metric", MetricWindowClassifier(window_rows(d, 2)))] if size == "large" else []),
     ]
 
 
@@ -66,13 +64,8 @@ def regressors(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFRegressor(n_components=D)),
         ("window", WindowRegressor()),
         ("ridge", OnlineRidge(_fourier(D), lam=0.05, intercept=True)),
-        *([("metric", MetricWindowRegressor(_metric_rows(d)))] if size == "large" else []),
+        *([("metric", MetricWindowRegressor(window_rows(d, 2)))] if size == "large" else []),
     ]
-
-
-def _metric_rows(d: int) -> int:
-    """Fewer of many columns."""
-    return int(np.clip((1 << 18) // d, 256, 2048))
 
 
 def _fourier(D: int) -> RandomFourier:
