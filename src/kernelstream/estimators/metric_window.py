@@ -151,7 +151,7 @@ class MetricWindow(Learner):
             state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
         pair = metric.rows((rows, np.zeros_like(rows)))
-        matrix = RowMatrix(table(pair, pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
+        matrix = RowMatrix(table(pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
         spare = ((0, room - n), (0, 0))
         state |= {"centres": np.pad(rows, spare), "alpha": np.pad(matrix.divide(Y) * unit, spare), "offset": offset}
         self.est._cache.pop("functions", None)
