@@ -288,13 +288,17 @@ def from_few(trials: Trials, broad: int = BROAD) -> Tried:
     return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
-def from_more(trials: Trials, best: Tried, walk: bool = False) -> Tried:
-    """The metric of other rows, perhaps with another penalty, or that of the gradients here, whichever is better."""
-    (best,) = trials.of(best)
+def from_more(trials: Trials, *starts: Tried, rounds: int = 1, walk: bool = False) -> Tried:
+    """The best of some metrics, perhaps with another penalty, or those that follow here, as long as the error falls."""
+    best = min(trials.of(*starts), key=lambda tried: tried.error)
     if walk:
         best = _walked(trials, best, _penalty)
-    new = _renewed(trials, best)
-    return new if new.error < best.error else best
+    for _ in range(rounds):
+        new = _renewed(trials, best)
+        if not new.error < best.error:
+            break
+        best = new
+    return best
 
 
 def _renewed(trials: Trials, last: Tried) -> Tried:
