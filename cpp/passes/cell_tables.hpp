@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/helper.hpp"
+#include "base/parallel.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks::cells {
@@ -182,41 +182,14 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
     }
 }
 
-constexpr std::size_t at_once = 64;  // rows whose cells are found before they are learned
-
-// The same for rows X (n, d), whose cells `grids` finds; when `shared`, a second thread finds those of the next rows meanwhile.
-// False when a cell lies outside the tables of `size` cells: the rows from there on are not learned.
+// Cells (n, R) of rows X (n, d), which `grids` finds.
 template <class Grids>
-bool pass_rows(std::size_t n, const double* X, const Grids& grids, const double* y, const double* weight, const Rule& rule, Model& m,
-               std::size_t size, bool shared, double* scores, double* downhill) {
-    constexpr std::size_t slots = 4;
-    const std::size_t R = m.R, d = grids.columns(), C = m.C;
-    std::vector<std::int32_t> index(slots * at_once * R), codes(slots * d);
-    bool valid = true;
-    in_order(
-        shared, (n + at_once - 1) / at_once, slots,
-        [&](std::size_t i, std::size_t slot) {
-            const std::size_t first = i * at_once, rows = std::min(at_once, n - first);
-            grids.find(rows, X + first * d, codes.data() + slot * d, index.data() + slot * at_once * R);
-        },
-        [&](std::size_t i, std::size_t slot) {
-            const std::size_t first = i * at_once, rows = std::min(at_once, n - first);
-            const std::int32_t* cells = index.data() + slot * at_once * R;
-            valid = valid && inside(rows * R, cells, size);
-            if (valid) pass(rows, cells, y + first, weight ? weight + first : nullptr, rule, m, scores + first * C, downhill + first * C);
-        });
-    return valid;
-}
-
-// Cells (n, R) of rows X (n, d).
-template <class Grids>
-void find_rows(std::size_t n, const double* X, const Grids& grids, bool shared, std::int32_t* out) {
-    const std::size_t blocks = (n + at_once - 1) / at_once, d = grids.columns();
-    std::vector<std::int32_t> codes((shared ? blocks : 1) * d);
-    in_any_order(shared, blocks, [&](std::size_t i) {
-        const std::size_t first = i * at_once;
-        std::int32_t* code = codes.data() + (shared ? i * d : 0);
-        grids.find(std::min(at_once, n - first), X + first * d, code, out + first * grids.grids());
+void find_rows(std::size_t n, const double* X, const Grids& grids, int threads, std::int32_t* out) {
+    const std::size_t d = grids.columns();
+    parallel(threads, [&](int t) {
+        const Share share(n, t, threads);
+        std::vector<std::int32_t> code(d);
+        grids.find(share.end - share.begin, X + share.begin * d, code.data(), out + share.begin * grids.grids());
     });
 }
 
@@ -258,14 +231,15 @@ KS_CLONES inline void gains_of(std::size_t begin, std::size_t end, std::size_t n
     }
 }
 
-inline void gains(std::size_t n, std::size_t R, std::size_t C, std::size_t cells, const std::int32_t* index, const double* v, bool shared,
+inline void gains(std::size_t n, std::size_t R, std::size_t C, std::size_t cells, const std::int32_t* index, const double* v, int threads,
                   double* out) {
     constexpr std::size_t side = 8;  // grids at once: their numbers of a row share a line of the cache
     double mean = 0.0;
     for (std::size_t i = 0; i < n * C; ++i) mean += v[i] * v[i];
     mean /= double(std::max<std::size_t>(n, 1));
-    in_any_order(shared, (R + side - 1) / side, [&](std::size_t i) {
-        gains_of(i * side, std::min((i + 1) * side, R), n, R, C, cells, mean, index, v, out);
+    parallel(threads, [&](int t) {
+        for (std::size_t r = std::size_t(t) * side; r < R; r += std::size_t(threads) * side)
+            gains_of(r, std::min(r + side, R), n, R, C, cells, mean, index, v, out);
     });
 }
 

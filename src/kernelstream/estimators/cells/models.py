@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import is_number, whole
+from ...core.threads import cuts
 from ...random import Stream, generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
@@ -39,10 +40,8 @@ GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
-FIRST, PERIOD = (
-    64,
-    16384,
-)  # rows before the first grids; reviews when the rows double, later every PERIOD
+FIRST, PERIOD = 64, 16384  # rows before the first grids; reviews when the rows double, later every PERIOD
+ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned
 AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
@@ -151,13 +150,17 @@ class Cells(Learner):
         return np.ldexp(y, -state["unit"]) if state["unit"] else y
 
     def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:
-        tables = state["tables"]
-        if 2 * len(X) * len(state["use"]) < len(tables):  # few cells change
-            index = self._index(state, X)
-            _undo.rows(tables, index.ravel())
-            return self.est._ops.cells_pass(index, y, weight, state, spec)
-        _undo.rows(tables, slice(None))
-        return self.est._ops.cells_pass_rows(X, self.grids == "hashed", self._grids_of(state), y, weight, state, spec)
+        tables, parts = state["tables"], []
+        few = 2 * len(X) * len(state["use"]) < len(tables)  # cells change
+        if not few:
+            _undo.rows(tables, slice(None))
+        for rows in cuts(max(1, len(X)), ROWS_TOGETHER):
+            index = self._index(state, X[rows])
+            if few:
+                _undo.rows(tables, index.ravel())
+            own = None if weight is None else weight[rows]
+            parts.append(self.est._ops.cells_pass(index, y[rows], own, state, spec))
+        return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
@@ -184,14 +187,10 @@ class Cells(Learner):
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
-        ops = self.est._ops
-        return (ops.by_hashing if self.grids == "hashed" else ops.by_levels)(X, *self._grids_of(state))
-
-    def _grids_of(self, state: State) -> tuple[Any, ...]:
-        """The grids as the passes take them."""
         if self.grids == "hashed":
-            return (*self.est._cached("hashed", lambda: self._hashed(state)), BITS)
-        return state["levels"], state["n_levels"], state["columns"], self._maps(state), CELLS
+            return self.est._ops.by_hashing(X, *self.est._cached("hashed", lambda: self._hashed(state)), BITS)
+        grids = (state[name] for name in ("levels", "n_levels", "columns"))
+        return self.est._ops.by_levels(X, *grids, self._maps(state), CELLS)
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""

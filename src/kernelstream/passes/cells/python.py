@@ -103,19 +103,6 @@ def cells_pass(
     return scores, downhill
 
 
-def cells_pass_rows(
-    X: np.ndarray,
-    hashed: bool,
-    grids: tuple[Any, ...],
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    state: State,
-    spec: tuple[bool, float, float],
-) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`cells_pass` for rows X (n, d); ``grids`` is what :func:`by_hashing` or :func:`by_levels` takes besides."""
-    return cells_pass((by_hashing if hashed else by_levels)(X, *grids), y, weight, state, spec)
-
-
 def cells_score(index: np.ndarray, state: State, regression: bool) -> np.ndarray:
     """Scores (n, C) of rows with these cells, (n, R)."""
     scores = state["bias"][0] + state["tables"][index, 0].astype(float).sum(axis=1)
