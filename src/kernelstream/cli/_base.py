@@ -6,13 +6,23 @@ import argparse
 import json
 import math
 import signal
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 Run = Callable[[argparse.Namespace], Any]
 Setup = Callable[[argparse.ArgumentParser, Sequence[str]], Run]
 
-COMMANDS: dict[str, tuple[str, Setup]] = {}
+
+class Command(NamedTuple):
+    """A subcommand: what its help says, and the function that adds its arguments."""
+
+    help: str
+    setup: Setup
+    usage: str | None = None
+    examples: str | None = None
+
+
+COMMANDS: dict[str, Command] = {}
 
 
 class UsageError(ValueError):
@@ -27,11 +37,11 @@ class Interrupted(Exception):
         self.number = number
 
 
-def command(name: str, help: str) -> Callable[[Setup], Setup]:
+def command(name: str, help: str, usage: str | None = None, examples: str | None = None) -> Callable[[Setup], Setup]:
     """Decorator: enter a subcommand."""
 
     def enter(setup: Setup) -> Setup:
-        COMMANDS[name] = (help, setup)
+        COMMANDS[name] = Command(help, setup, usage and f"kernelstream {name} {usage}", examples)
         return setup
 
     return enter
@@ -103,3 +113,20 @@ def answers_a_file(est: Any) -> None:
     model = getattr(est, "model_", est)
     if hasattr(model, "recent"):
         model.recent = False
+
+
+class Around:
+    """A stream around another one, from which it has whatever it does not change."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def read(self) -> Any:
+        return self.stream.read()
+
+    def __iter__(self) -> Iterator[Any]:
+        while (block := self.read()) is not None:
+            yield block

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._base import Around
 from ._reading import inner
 
 
@@ -37,14 +38,12 @@ class Held:
         return InOrder(self, numbers)
 
 
-class InOrder:
+class InOrder(Around):
     """Blocks of held rows; all else is as in the stream that they came from."""
 
     def __init__(self, held: Held, numbers: np.ndarray):
+        super().__init__(held.stream)
         self.held, self.numbers, self.n_rows = held, numbers, len(numbers)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.held.stream, name)
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
         for start in range(0, self.n_rows, self.block):

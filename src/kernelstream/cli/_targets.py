@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from ._base import Around
+
 MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
 NEW = 0.5  # labels of which a larger share is different are none
 
 
-class Peeked:
+class Peeked(Around):
     """A stream whose first block has been read ahead."""
 
     def __init__(self, stream: Any):
-        self.stream = stream
+        super().__init__(stream)
         self.start = stream.position if hasattr(stream, "position") else None
         self.first = stream.read()
         self.held = self.first
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
 
     def read(self) -> Any:
         block, self.held = self.held, None
@@ -35,10 +34,6 @@ class Peeked:
     def seek(self, position: Any) -> None:
         self.held = None
         self.stream.seek(position)
-
-    def __iter__(self) -> Any:
-        while (block := self.read()) is not None:
-            yield block
 
 
 def find_task(y: np.ndarray) -> str:

@@ -36,11 +36,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("bench", "compare algorithms on the same rows: error, speed, size")
+@command(
+    "bench", "compare algorithms on the same rows: error, speed, size",
+    "[DATA ...] [--test FILE] [--repeat N] [--algorithms A,B,C] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream bench [DATA ...] [--test FILE] [--repeat N] [--algorithms A,B,C] [options]"
     add = parser.add_argument
     add("--algorithms", type=listed, metavar="A,B,C",
         help=f"which: names, or 'all' that serve the task ({','.join(HANDFUL)}, as far as they do)")  # fmt: skip

@@ -23,11 +23,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("evaluate", "measure a model on held-out data, or an algorithm prequentially")
+@command(
+    "evaluate", "measure a model on held-out data, or an algorithm prequentially",
+    "DATA [DATA ...] [--model FILE | --algorithm NAME] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream evaluate DATA [DATA ...] [--model FILE | --algorithm NAME] [options]"
     parser.add_argument(
         "--model", "-m", metavar="FILE", help="evaluate this model as it is; without it, an algorithm as it learns"
     )

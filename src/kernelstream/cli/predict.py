@@ -23,11 +23,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("predict", "write a model's predictions, one line per row")
+@command(
+    "predict", "write a model's predictions, one line per row",
+    "[--model] FILE DATA [DATA ...] [--out FILE] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream predict [--model] FILE DATA [DATA ...] [--out FILE] [options]"
     parser.add_argument(
         "--model", "-m", metavar="FILE", help="file that 'kernelstream train' wrote (the first argument)"
     )

@@ -30,11 +30,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("train", "learn a model from files or standard input, in one pass")
+@command(
+    "train", "learn a model from files or standard input, in one pass",
+    "DATA [DATA ...] --model FILE [--algorithm NAME] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream train DATA [DATA ...] --model FILE [--algorithm NAME] [options]"
     parser.add_argument("--model", "-m", metavar="FILE", help="where the model goes")
     parser.add_argument(
         "--from", dest="start", metavar="MODEL", help="go on with this model instead of starting a new one"

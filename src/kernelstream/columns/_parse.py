@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +17,6 @@ from .numbers import numbers
 from .sources import Cells
 
 VALUES = 64  # a column of integers with at most this many different values may hold codes
-_ABSENT = object()
-_PLAIN = {float, int, np.float64, np.int64}
 
 
 @dataclass(slots=True)
@@ -183,8 +180,7 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
     return ["" if name is None else name for name in found], wrong, word
 
 
-_CATEGORY, _NUMBER, _INTEGER, _DATE, _TEXT = range(5)
-_NUMBERS = {"category": _CATEGORY, "number": _NUMBER, "integer": _INTEGER, "date": _DATE, "text": _TEXT}
+_NUMBERS = {"category": 0, "number": 1, "integer": 2, "date": 3, "text": 4}  # of the kinds, in cpp/bind/columns.cpp
 Plan = list[tuple[str, int, dict[Any, int] | None, int, int]]
 Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, list[int]]]
 
@@ -198,50 +194,6 @@ def _plan(store: Store) -> Plan:
     return plan
 
 
-def read_row(plan: Plan, row: dict[Any, Any], numbers: np.ndarray, codes: np.ndarray) -> tuple[int, list[int]]:
-    """Cells of one dictionary, except those that are new or unusual.
-
-    The readable twin of ``columns_row`` in cpp/bind/columns.cpp.
-
-    Parameters
-    ----------
-    numbers, codes : (1, M) float64, (1, K) int32
-        Filled in place.
-
-    Returns
-    -------
-    int, list of int
-        How many keys of the row are columns, and the places in the plan of the cells that need more work.
-    """
-    hits, odd = 0, []
-    for i, (name, kind, table, at, coded) in enumerate(plan):
-        value = row.get(name, _ABSENT)
-        if value is _ABSENT:
-            value = None
-        else:
-            hits += 1
-        if kind == _TEXT:
-            continue
-        key = "" if value is None else value
-        if kind == _CATEGORY:
-            known = type(key) is str
-        else:
-            known = kind != _DATE and (value is None or type(value) in _PLAIN)
-            if known:
-                x = math.nan if value is None else value
-                known = x != x or -LARGEST_NUMBER <= x <= LARGEST_NUMBER
-                key = "" if x != x else x
-            if known:
-                numbers[0, at] = x
-        if known and coded >= 0:
-            code = -1 if table is None else table.get(key)
-            known = code is not None
-            codes[0, coded] = -1 if code is None else code
-        if not known:
-            odd.append(i)
-    return hits, odd
-
-
 def parse_row(
     store: Store, row: dict[Any, Any], reader: Reader, most: int | None, strangers: bool, journal: Journal
 ) -> Parsed | None:
@@ -249,6 +201,9 @@ def parse_row(
 
     Parameters
     ----------
+    reader : callable
+        ``columns_row`` of the core: it fills numbers and codes, and returns how many keys are columns and the places
+        in the plan of the cells that are new or unusual.
     most : int, or None
         As for :func:`parse`.
     strangers : bool

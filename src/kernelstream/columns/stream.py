@@ -28,6 +28,16 @@ def _model_has(name: str) -> Any:
     return available_if(check)
 
 
+def _answer(name: str, summary: str) -> Any:
+    """A method that encodes its rows and asks the model's method of the same name."""
+
+    def answer(self: StreamPipeline, rows: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self._learned()[1], name)(self._encoded(rows), *args, **options)
+
+    answer.__name__, answer.__doc__ = name, summary
+    return _model_has(name)(in_turn(answer))
+
+
 class StreamPipeline(WithParameters):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
@@ -190,49 +200,27 @@ class StreamPipeline(WithParameters):
             )
         return self.columns_, self.model_
 
-    @_model_has("predict")
-    @in_turn
-    def predict(self, rows: Any) -> np.ndarray:
-        """Predicted labels or numbers, (n,)."""
-        return self._learned()[1].predict(self._encoded(rows))
-
-    @_model_has("predict_proba")
-    @in_turn
-    def predict_proba(self, rows: Any) -> np.ndarray:
-        """Class probabilities, (n, n_classes)."""
-        return self._learned()[1].predict_proba(self._encoded(rows))
+    predict = _answer("predict", "Predicted labels or numbers, (n,).")
+    predict_proba = _answer("predict_proba", "Class probabilities, (n, n_classes).")
+    predict_interval = _answer("predict_interval", "Bounds of the targets; see the model's ``predict_interval``.")
+    predict_quantiles = _answer("predict_quantiles", "Quantiles of the targets; see the model's ``predict_quantiles``.")
+    predict_set = _answer("predict_set", "Sets of labels; see the model's ``predict_set``.")
+    decision_function = _answer("decision_function", "Scores of the model.")
+    score = _answer("score", "Accuracy of a classifier, share of variance explained (R²) of a regressor.")
 
     def _labels_and_proba(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """What ``predict`` and ``predict_proba`` answer; the rows are encoded once."""
-        with self._turns:
-            X, model = self._encoded(rows), self._learned()[1]
-            both = getattr(model, "_labels_and_proba", None)
-            return (model.predict(X), model.predict_proba(X)) if both is None else both(X, alone=alone)
-
-    @_model_has("predict_interval")
-    @in_turn
-    def predict_interval(self, rows: Any, *args: Any, **options: Any) -> Any:
-        """Bounds of the targets; see the model's ``predict_interval``."""
-        return self._learned()[1].predict_interval(self._encoded(rows), *args, **options)
-
-    @_model_has("predict_quantiles")
-    @in_turn
-    def predict_quantiles(self, rows: Any, *args: Any, **options: Any) -> np.ndarray:
-        """Quantiles of the targets; see the model's ``predict_quantiles``."""
-        return self._learned()[1].predict_quantiles(self._encoded(rows), *args, **options)
+        return self._both("_labels_and_proba", "predict_proba", rows, alone)
 
     def _predict_with_interval(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, Any]:
         """What ``predict`` and ``predict_interval`` answer; the rows are encoded once."""
+        return self._both("_predict_with_interval", "predict_interval", rows, alone)
+
+    def _both(self, together: str, second: str, rows: Any, alone: bool) -> Any:
         with self._turns:
             X, model = self._encoded(rows), self._learned()[1]
-            both = getattr(model, "_predict_with_interval", None)
-            return (model.predict(X), model.predict_interval(X)) if both is None else both(X, alone=alone)
-
-    @_model_has("predict_set")
-    @in_turn
-    def predict_set(self, rows: Any, *args: Any, **options: Any) -> Any:
-        """Sets of labels; see the model's ``predict_set``."""
-        return self._learned()[1].predict_set(self._encoded(rows), *args, **options)
+            both = getattr(model, together, None)
+            return (model.predict(X), getattr(model, second)(X)) if both is None else both(X, alone=alone)
 
     @property
     def relevance_(self) -> np.ndarray:
@@ -244,17 +232,6 @@ class StreamPipeline(WithParameters):
         own = np.asarray(model.relevance_, float)
         sources = columns._sources_of_width()
         return named(np.bincount(sources, own[: len(sources)], columns.n_features_in_), columns)
-
-    @_model_has("decision_function")
-    @in_turn
-    def decision_function(self, rows: Any) -> np.ndarray:
-        """Scores of the model."""
-        return self._learned()[1].decision_function(self._encoded(rows))
-
-    @in_turn
-    def score(self, rows: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, share of variance explained (R²) of a regressor."""
-        return self._learned()[1].score(self._encoded(rows), y, sample_weight=sample_weight)
 
     @property
     def classes_(self) -> np.ndarray:
