@@ -95,7 +95,6 @@ CALLS = {
     "gaussian_csr": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
     "csr_to_slots": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
     "rrf_pass": lambda: RRFClassifier(4, gamma=1.0, step=RRFStep(batch_size=3), random_state=0).learn(X, LABELS),
-    "cell_pass": lambda: zoo.make("random_binning_online", gamma=1.0, random_state=0).learn(X, LABELS),
     "hedge_pass": lambda: ensemble().learn(X, LABELS),
     "second_order_learn": lambda: AROWClassifier(FOURIER, diagonal=False, random_state=0).learn(X, LABELS),
     "second_order_run": lambda: OnlineRidge(FOURIER, random_state=0).learn(X, Y),

@@ -412,7 +412,7 @@ class CellsClassifier(StreamClassifier):
     See Also
     --------
     CellsRegressor : The same for numbers.
-    OnlineBinningClassifier : Grids over all columns, for the Laplacian kernel.
+    BinningClassifier : Random binning solved on all rows at once.
 
     Notes
     -----
@@ -471,7 +471,7 @@ class CellsRegressor(StreamRegressor):
     See Also
     --------
     CellsClassifier : The same for labels.
-    OnlineBinningRegressor : Grids over all columns, for the Laplacian kernel.
+    BinningRegressor : Random binning solved on all rows at once.
 
     Examples
     --------
