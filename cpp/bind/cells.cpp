@@ -14,10 +14,11 @@ using Index = Matrix<const std::int32_t>;
 
 cells::Model model_of(nb::handle state, const Index& index, bool writes) {
     const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
-    const std::size_t R = index.shape(1), C = tables.shape(2), size = tables.shape(0);
-    require(tables.shape(1) == 2 && C > 0, "tables do not fit the outputs");
+    const std::size_t R = index.shape(1), width = tables.shape(2), C = entry<Matrix<const double>>(state, "bias").shape(1),
+                      size = tables.shape(0);
+    require(tables.shape(1) == 2 && C > 0 && (C == 1 ? width == 1 : width >= C), "tables do not fit the outputs");
     require(cells::inside(index.size(), index.data(), size), "a cell lies outside the table");
-    return {R, C, numbers_of<float>(state, "tables", size * 2 * C, writes), numbers_of<double>(state, "bias", 2 * C, writes),
+    return {R, C, width, numbers_of<float>(state, "tables", size * 2 * width, writes), numbers_of<double>(state, "bias", 2 * C, writes),
             numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }
 
@@ -27,7 +28,8 @@ void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vecto
     cells::Model m = model_of(state, index, true);
     const cells::Rule rule{nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])};
     require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
-    for (const Matrix<double>* a : {&scores, &downhill}) require(a->shape(0) == n && a->shape(1) == m.C, "scores must be (rows, outputs)");
+    require(scores.shape(0) == n && scores.shape(1) == m.C, "scores must be (rows, outputs)");
+    require(downhill.shape(0) == n && downhill.shape(1) == std::min(m.C, cells::kept), "what goes downhill does not fit the outputs");
     for (std::size_t i = 0; i < n && m.C > 1; ++i) require(y.data()[i] >= 0 && y.data()[i] < double(m.C), "class code out of range");
     {
         nb::gil_scoped_release release;

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import _core
 from ...core import threads
+from .python import KEPT
 
 State = dict[str, Any]
 
@@ -18,12 +19,16 @@ def _threads(cells: int) -> int:
     return 2 if cells >= CELLS_TO_SHARE and threads.second() else 1
 
 
+def _room(n: int, state: State) -> tuple[np.ndarray, np.ndarray]:
+    C = state["bias"].shape[1]
+    return np.empty((n, C)), np.empty((n, min(C, KEPT)))
+
+
 def cells_pass(
     index: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: tuple[bool, float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn rows in order; see the python engine."""
-    shape = (len(index), state["bias"].shape[1])
-    scores, downhill = np.empty(shape), np.empty(shape)
+    scores, downhill = _room(len(index), state)
     _core.cells_pass(state, index, y, weight, spec, scores, downhill)
     return scores, downhill
 
