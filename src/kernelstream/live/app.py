@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from .. import __version__
-from ._extra import needs
+from .._extra import needs
 from .desk import Desk
 from .files import file_of, read_model
 from .front import Front, Rates

@@ -26,6 +26,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from .._files import sync_folder
+
 MAGIC = b"KSLOG\x00\x01\n"
 MARK = "mark"
 MAX_RECORD_BYTES = 1 << 30  # bytes of a record
@@ -181,7 +183,7 @@ class Log:
         for _ in range(2):
             self._set_mark()
         self._sync(self._mark)
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _open_file(self) -> None:
         files = self.files()
@@ -207,7 +209,7 @@ class Log:
         try:
             self._write(file, _START.pack(MAGIC, self.next), 0)
             self._sync(file)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError:
             os.close(file)
             with contextlib.suppress(OSError):
@@ -332,13 +334,3 @@ def _record(content: bytes, at: int, number: int) -> bytes | None:
 
 def _checksum(payload: bytes, number: int) -> int:
     return zlib.crc32(payload, zlib.crc32(struct.pack("<IQ", len(payload), number)))
-
-
-def _sync_folder(folder: Path) -> None:
-    """The names in a folder must survive a power cut too, where folders can be synced."""
-    with contextlib.suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ._extra import needs
+from .._extra import needs
 from .describe import wrong_cells
 from .learner import DurableLearner
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from importlib import resources
 
-from ._extra import needs
+from .._extra import needs
 from .recent import Recent
 from .responses import Problem, check_right, encode
 from .store import Store

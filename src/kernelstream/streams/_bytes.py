@@ -11,6 +11,7 @@ import sys
 import zlib
 from typing import Any
 
+from .._extra import needs
 from ._arff import RELATION, AsCSV
 
 CHUNK = 1 << 20
@@ -66,7 +67,7 @@ class Bytes:
 
     def _open(self) -> None:
         """Start with the content, unpacked."""
-        self.file = _unpacked(self.raw, self.packing, self.name)
+        self.file = _unpacked(self.raw, self.packing)
         self.file = AsCSV(self.file, self.name) if self.arff else self.file
         self.offset = 0
 
@@ -145,7 +146,7 @@ class _Peekable:
         self.file.close()
 
 
-def _unpacked(raw: Any, packing: str | None, name: str) -> Any:
+def _unpacked(raw: Any, packing: str | None) -> Any:
     if packing == "gzip":
         return gzip.GzipFile(fileobj=raw, mode="rb")
     if packing == "bzip2":
@@ -157,10 +158,8 @@ def _unpacked(raw: Any, packing: str | None, name: str) -> Any:
             return zstd.ZstdFile(raw, "rb")
         except ImportError:
             pass
-        try:
+        with needs("zstd"):
             import zstandard
-        except ImportError:
-            raise ImportError(f"{name} is packed with zstd: pip install 'kernelstream[zstd]' to read it") from None
         return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
     return raw
 
