@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from . import datasets, drift, plots, zoo
+from ._progress import size_text
 from .engine import has_native
 from .estimators import KernelClassifier
 from .evaluate import Result, prequential
-from .evaluate._result import show_bytes
 
 __all__ = ["run"]
 
@@ -102,7 +102,7 @@ def _table(stage: Stage, results: list[Result]) -> Table:
     for result in results:
         style = "bold" if result.mistakes == best else None
         rate = f"{result.mistake_rate:.2%}"
-        table.add_row(result.name, rate, f"{result.rows_per_second:,.0f}", show_bytes(result.model_bytes), style=style)
+        table.add_row(result.name, rate, f"{result.rows_per_second:,.0f}", size_text(result.model_bytes), style=style)
     return table
 
 

@@ -22,7 +22,7 @@ from kernelstream import FeatureRegressor, KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
 from kernelstream.live import desk, requests, serve
 from kernelstream.live.answers import View
-from kernelstream.live.writer import EXTRAS
+from kernelstream.live.writer import EXTRA_METHODS
 
 PREDICT = "/models/m/predict"
 
@@ -118,7 +118,7 @@ def test_rows_are_scored_once(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 3))
     model = KernelClassifier(size="small", random_state=0)
     model.learn(X, (X[:, 0] > 0).astype(int))
-    view = View(model, 1, 400, None, "classification", EXTRAS)
+    view = View(model, 1, 400, None, "classification", EXTRA_METHODS)
     asked, learner = X[:20] + 0.1, SimpleNamespace(next_view=lambda: view)
     labels, chances, sets = (
         np.concatenate([ask(asked[i : i + 1]) for i in range(20)])  # each request has one row

@@ -199,7 +199,7 @@ def test_the_demonstration_in_ten_seconds(browser):
     browser.open(said[0].split("learn: ")[1].split()[0] + "/?demo")
     browser.wait_for("document.querySelectorAll('#error .mark').length > 0", 60)
     shown = browser.run("document.getElementById('rows').textContent")
-    assert int(shown.replace(",", "")) <= 10 * demo.RATE
+    assert int(shown.replace(",", "")) <= 10 * demo.ROWS_PER_SECOND
     for card in ("error", "loss", "pairs", "calibration", "weights", "rival"):
         assert not browser.run(f"document.getElementById('{card}-card')?.hidden"), card
 

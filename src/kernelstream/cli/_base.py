@@ -99,15 +99,6 @@ def wants_bar(args: argparse.Namespace) -> bool | None:
     return False if args.quiet else None
 
 
-def size_text(n: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n < 1000 or unit == "GB":
-            break
-        n /= 1000
-    return f"{n:.0f} {unit}" if n >= 100 or unit == "B" else f"{n:.1f} {unit}"
-
-
 def answers_a_file(est: Any) -> None:
     """Rows of a file are not the next rows of the stream: the rows learned last say nothing about them."""
     model = getattr(est, "model_", est)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ._base import print_json, print_table, size_text
+from .._progress import size_text
+from ._base import print_json, print_table
 
 
 def show(args: argparse.Namespace, task: str, baselines: list[dict[str, Any]], lines: list[Any]) -> None:

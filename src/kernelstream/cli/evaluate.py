@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import size_text
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Run, UsageError, answers_a_file, command, print_json, size_text, wants_bar
+from ._base import Run, UsageError, answers_a_file, command, print_json, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._targets import Peeked, as_labels, find_task, targets_for

@@ -29,7 +29,7 @@ from pathlib import Path
 from .._files import sync_folder
 
 MAGIC = b"KSLOG\x00\x01\n"
-MARK = "mark"
+MARK_FILE = "mark"
 MAX_RECORD_BYTES = 1 << 30  # bytes of a record
 FILE_BYTES = 64 << 20  # a file that is larger is followed by another
 
@@ -136,7 +136,7 @@ class Log:
 
     def _read_mark(self) -> int | None:
         try:
-            content = (self.folder / MARK).read_bytes()
+            content = (self.folder / MARK_FILE).read_bytes()
         except OSError:
             return None
         places = _MARK.iter_unpack(content[: len(content) // _MARK.size * _MARK.size])
@@ -179,7 +179,7 @@ class Log:
     def open(self) -> None:
         """Get ready to append after everything that was read: to a new file, or to the last one if it is whole."""
         self._open_file()
-        self._mark = os.open(self.folder / MARK, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
+        self._mark = os.open(self.folder / MARK_FILE, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
         for _ in range(2):
             self._set_mark()
         self._sync(self._mark)

@@ -18,7 +18,7 @@ from .answers import StoreError
 from .learner import DurableLearner
 from .losses import Losses
 
-AWAKE = 256
+MAX_AWAKE = 256
 DELETED = ".deleted-"
 KEY = "key"  # file of a learner that holds the text it is for
 
@@ -54,7 +54,7 @@ class Store:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, awake: int = AWAKE, **options: Any):
+    def __init__(self, folder: str | os.PathLike[str], *, awake: int = MAX_AWAKE, **options: Any):
         if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
             raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
         self.folder, self.limit, self.options = Path(folder), awake, options
