@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 Run = Callable[[argparse.Namespace], Any]
@@ -53,6 +55,13 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
     return value
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as a CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
 
 
 def print_json(content: Any, file: Any = None) -> None:

@@ -157,11 +157,11 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _open(args: argparse.Namespace) -> Any:
-    from .. import drift
+    from .. import drift, streams
 
     if args.data:
         return open_data(args, reading(args))
-    return _Plain(drift.generate(args.rows, block=1000, random_state=0), args.rows)
+    return streams.Blocks(drift.generate(args.rows, block=1000, random_state=0), n_rows=args.rows)
 
 
 def _check_parameters(recipes: dict[str, Any], task: str, given: dict[str, Any], grid: dict[str, Any]) -> None:
@@ -311,18 +311,3 @@ def _baselines(data: _Data) -> list[dict[str, Any]]:
     return [
         {"algorithm": name, "errors": list(x), "rows": n} for name, x in zip(names, np.transpose(errors), strict=True)
     ]
-
-
-class _Plain:
-    """Generated blocks as a stream."""
-
-    skipped, block = 0, 1024
-
-    def __init__(self, blocks: Any, n_rows: int):
-        self.blocks, self.n_rows, self.name = iter(blocks), n_rows, "drifting stream"
-
-    def read(self) -> Any:
-        return next(self.blocks, None)
-
-    def __iter__(self) -> Any:
-        return self.blocks

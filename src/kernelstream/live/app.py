@@ -17,6 +17,7 @@ from urllib.parse import parse_qs
 
 from .. import __version__
 from .._extra import needs
+from .describe import brief
 from .desk import Desk
 from .files import file_of, read_model
 from .front import Front, Rates
@@ -297,7 +298,7 @@ class Application:
         grant, awake = request.scope["grant"], dict(self.store.learners())
         key = {name: {"key": text} for name, text in self.store.keys().items()}
         found = [
-            {"name": name, "awake": name in awake} | key.get(name, {}) | (awake[name].brief() if name in awake else {})
+            {"name": name, "awake": name in awake} | key.get(name, {}) | (brief(awake[name]) if name in awake else {})
             for name in self.store.names()
             if grant.may(None, name)
         ]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 SAMPLE_ROWS, MAX_SAMPLE_CELLS = 200, 20_000  # of each of the two samples
 COLUMN_BINS = 12  # of a column of numbers
-MAX_SHOWN_WORDS = 8  # of a column of words that are told apart
+MAX_SHOWN_WORDS = 8  # of a column of words that are shown one by one
 
 
 class Samples:

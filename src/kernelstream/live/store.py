@@ -99,7 +99,7 @@ class Store:
         ``key`` is a text, of any characters, that says what the learner is for (:meth:`keys`).
         """
         if not isinstance(name, str) or not NAME.match(name):
-            raise ValueError(f"a name is 1 to 64 letters, digits, - and _, and starts with no sign; got {name!r:.80}")
+            raise ValueError(f"a name is 1 to 64 letters, digits, - and _, a letter or digit first; got {name!r:.80}")
         with self._lock:
             if name in self._names or name in self._going:
                 raise ValueError(f"there is a learner named {name!r} already")

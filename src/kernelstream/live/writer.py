@@ -54,6 +54,18 @@ class Writer(Snapshots):
         self._voids: list[int] = []
         self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # times, and how many rows had been learned by then
 
+    def health(self) -> dict[str, Any]:
+        """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls, "lost": calls}."""
+        problems = dict(self.problems)
+        status = "degraded" if problems else "ok"
+        return {"status": status, "problems": problems, "waiting": len(self._queue), "lost": self.losses.calls}
+
+    def rows_per_second(self, seconds: float = 5.0) -> float:
+        """Rows learned per second in the recent past."""
+        now, total = time.monotonic(), self.total
+        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
+        return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
+
     def _send(self, call: Call) -> Future[Any]:
         call.future.set_running_or_notify_cancel()  # the rows are learned even if the caller stops waiting
         with self._condition:
