@@ -5,9 +5,7 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
+pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 from kernelstream import FeatureClassifier, FeatureRegressor, OnlineRidge
 from kernelstream.columns import Columns, make_stream
