@@ -1,6 +1,5 @@
-// Bindings of the solvers on random binning features: conjugate gradients, coordinate descent, the online pass.
+// Bindings of the solvers on random binning features: conjugate gradients, coordinate descent.
 #include "bind/rows.hpp"
-#include "passes/binning.hpp"
 #include "passes/binning_cd.hpp"
 #include "passes/krylov.hpp"
 
@@ -120,42 +119,6 @@ Pair bound_sweep_columns(nb::dict state, std::pair<Matrix<const T>, Vector<const
 }
 
 template <class T>
-void learn_cells(nb::handle state, const Matrix<const std::int32_t>& cells, std::size_t width, const Vector<const double>& y,
-                 const Maybe<Vector<const double>>& weight, const Spec& spec, const Matrix<double>& F) {
-    const auto W = entry<Matrix<T>>(state, name::w);
-    const auto scale = entry<Vector<double>>(state, name::scale);
-    Maybe<Matrix<T>> G;
-    if (spec.update->diagonal) G = entry<Matrix<T>>(state, name::G);
-    const std::size_t R = cells.shape(0), m = cells.shape(1), C = W.shape(1);
-    const Carried carried(state, spec, C);
-    require(W.shape(0) == R * width && scale.shape(0) == C, "w and scale do not fit the features");
-    require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row");
-    require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
-    require(!G || (G->shape(0) == W.shape(0) && G->shape(1) == C), "a diagonal update needs G like w");
-    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
-    for (std::size_t k = 0; k < R * m; ++k)
-        require(cells.data()[k] >= 0 && std::size_t(cells.data()[k]) < width, "cell out of range");
-    const CellModel<T> model{W.data(), scale.data(), data_or_null(G), carried.memory.data(), data_or_null(carried.center)};
-    std::vector<double> scratch(3 * C);
-    std::int64_t t = number<std::int64_t>(state, name::t);
-    bool finite = true;
-    {
-        nb::gil_scoped_release release;
-        t = cell_pass<T>(m, R, width, int(C), cells.data(), y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, F.data(),
-                         finite, scratch.data());
-        require_finite(finite);
-        require_finite(F.size(), F.data());
-        require_finite(carried.memory.size(), carried.memory.data());
-    }
-    set_number(state, name::t, t);
-}
-
-void bound_cell_pass(nb::dict state, Matrix<const std::int32_t> cells, std::size_t width, Vector<const double> y,
-                     Maybe<Vector<const double>> weight, const Spec& spec, Matrix<double> F) {
-    by_type(item(state, name::w), [&](auto type) { learn_cells<decltype(type)>(state, cells, width, y, weight, spec, F); });
-}
-
-template <class T>
 void bind(nb::module_& m) {
     m.def("cg_dots", &bound_dots<T>, "P"_a.noconvert(), "Q"_a.noconvert(), "sums"_a.noconvert(), "threads"_a);
     m.def("cg_step", &bound_step<T>, "state"_a, "step"_a.noconvert(), "lam"_a, "sums"_a.noconvert(), "threads"_a);
@@ -174,6 +137,4 @@ void bind_binning_solvers(nb::module_& m) {
           "first"_a.noconvert(), "threads"_a);
     m.def("sweep_cells", &bound_sweep_cells, "state"_a, "lists"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
           "weight"_a.none().noconvert(), "rule"_a, "threads"_a);
-    m.def("cell_pass", &bound_cell_pass, "state"_a, "cells"_a.noconvert(), "width"_a, "y"_a.noconvert(), "weight"_a.none().noconvert(),
-          "spec"_a, "F"_a.noconvert());
 }

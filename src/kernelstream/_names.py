@@ -3,7 +3,6 @@
 # Public names by module. They are imported at first use; all estimators are names of `kernelstream` too.
 ESTIMATORS = {
     ".binning.models": ("BinningClassifier", "BinningRegressor"),
-    ".binning.online": ("OnlineBinningClassifier", "OnlineBinningRegressor"),
     ".budget.models": ("BudgetClassifier", "BudgetRegressor"),
     ".budget.one_class": ("BudgetOneClass",),
     ".cells.models": ("CellsClassifier", "CellsRegressor"),

@@ -93,8 +93,6 @@ LEARNERS: dict[str, Any] = {
     "NewtonClassifier": ks.NewtonClassifier(FOURIER),
     "NystroemClassifier": ks.NystroemClassifier(budget=40),
     "NystroemRegressor": ks.NystroemRegressor(budget=40),
-    "OnlineBinningClassifier": ks.OnlineBinningClassifier(n_components=16, n_columns=4096),
-    "OnlineBinningRegressor": ks.OnlineBinningRegressor(n_components=16, n_columns=4096),
     "OnlineRidge": ks.OnlineRidge(WIDTH),
     "OnlineRidge, experts": ks.OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
     "OnlineRidgeClassifier": ks.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),

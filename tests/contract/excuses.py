@@ -6,7 +6,6 @@ from sklearn.utils import get_tags
 ORDER = "the model depends on the order of the rows: a weight of 2 is not two copies among the others"
 BATCHES = "rows are drawn in batches: a weight of 2 is not two copies that may fall into different batches"
 HELD_OUT = "bandwidth and penalty come from a random cut of the rows, which weights and copies do not survive"
-ALONE = "AdaGrad's steps do not depend on the size of gradients: a cell with rows of one class learns it at any weight"
 LINK = "scores do not depend on the order of the rows, probabilities are learned from the forecasts before each of them"
 DRAWN = "centres and held-out rows are drawn among the rows"
 GAP = "it stops at a duality gap that is lost in the rounding of the objective: half of the digits of a score"
@@ -48,7 +47,6 @@ SCIKIT_LEARN: dict[str, dict[str, str]] = {
     for name in (*LEARNERS, *WRAPPERS)
     if name not in EXACT | AS_THEY_COME
 }
-SCIKIT_LEARN["OnlineBinningClassifier"]["check_class_weight_classifiers"] = ALONE
 SCIKIT_LEARN["WindowRegressor"]["check_regressors_train"] = NEIGHBOURS
 
 # ---------------------------------------------------------------- the streaming kit

@@ -309,7 +309,7 @@ def test_members_leave_the_scaling_to_the_whole():
 
 
 def test_recipes_of_papers_take_rows_as_they_come():
-    ours = {"auto", "column_cells", "window"}
+    ours = {"auto", "column_cells", "random_binning_online", "window"}
     for name in zoo.names():
         recipe = zoo.get(name)
         made = zoo.make(name, recipe.tasks[0])
@@ -328,7 +328,7 @@ BINARY = 2.0 ** np.array([-20, -10, 0, 10, 20])  # units that change no digit
 
 @pytest.mark.parametrize(
     "est",
-    [ks.OnlineBinningRegressor(random_state=0), ks.BinningRegressor(n_components=16, random_state=0),
+    [ks.BinningRegressor(n_components=16, random_state=0),
      ks.FalkonRegressor(n_centers=20, random_state=0), ks.CellsRegressor(8, random_state=0),
      ks.KernelRegressor(size="small", random_state=0)],
     ids=lambda est: type(est).__name__,
@@ -341,7 +341,7 @@ def test_families_that_scale_columns_themselves(est):
 @pytest.mark.parametrize(
     "est",
     [baselines.KernelAWV(), baselines.ProsNKons(), baselines.KernelSDCARegressor(tol=0.1),
-     baselines.FixedFeatureRegressor(FEW), ks.OnlineBinningRegressor(gamma="median"),
+     baselines.FixedFeatureRegressor(FEW),
      ks.BinningRegressor(gamma="median", n_components=8), ks.FalkonRegressor(gamma="median", n_centers=20),
      ks.DoublyStochasticGP(variance_features=8, noise=0.1, **QUICK)],
     ids=lambda est: type(est).__name__,

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 
 from kernelstream import (
     BudgetClassifier,
+    CellsClassifier,
     DoublyStochasticClassifier,
     FeatureClassifier,
     FeatureRegressor,
     MultiKernelClassifier,
-    OnlineBinningClassifier,
     OnlineRidge,
     RRFClassifier,
     evaluate,
@@ -37,7 +37,7 @@ FAMILIES = [
     OnlineRidge(small, random_state=0),
     RRFClassifier(10, gamma=0.5, random_state=0),
     MultiKernelClassifier([BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
-    OnlineBinningClassifier(gamma=0.5, n_components=4, random_state=0),
+    CellsClassifier(4, "hashed", random_state=0),
     DoublyStochasticClassifier(
         gamma=0.5, lam=0.01, step=DoublyStep(eta=1.0), schedule=DoublySchedule(16, 8), random_state=0
     ),

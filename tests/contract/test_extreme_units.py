@@ -137,8 +137,6 @@ def small(name, task, **more):
     if name.startswith("doubly"):
         own |= {"batch_size": 8, "block_size": 4}
         own |= {"variance_features": 4, "max_blocks": 2} if name == "doubly_gp" else {}
-    if name == "random_binning_online":
-        own["n_columns"] = 1024
     return zoo.make(name, task=task, random_state=0, **own, **more)
 
 

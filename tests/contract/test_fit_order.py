@@ -17,6 +17,7 @@ from kernelstream import (
     BinningClassifier,
     BudgetClassifier,
     BudgetOneClass,
+    CellsClassifier,
     DoublyStochasticClassifier,
     DoublyStochasticOneClass,
     FeatureClassifier,
@@ -24,7 +25,6 @@ from kernelstream import (
     MultiKernelClassifier,
     NewtonClassifier,
     NystroemClassifier,
-    OnlineBinningClassifier,
     OnlineRidge,
     OnlineRidgeClassifier,
     RRFClassifier,
@@ -52,7 +52,7 @@ STREAMING = [
     MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=40)) for g in (0.5, 2.0)]),
     AROWClassifier(small, diagonal=True, random_state=0),
     NewtonClassifier(small, random_state=0),
-    OnlineBinningClassifier(n_components=32, random_state=0),
+    CellsClassifier(32, "hashed", random_state=0),
 ]
 
 

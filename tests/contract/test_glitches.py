@@ -8,13 +8,13 @@ import pytest
 
 from kernelstream import (
     BudgetRegressor,
+    CellsRegressor,
     DoublyStochasticRegressor,
     FeatureClassifier,
     FeatureRegressor,
     KernelRegressor,
     MultiKernelRegressor,
     NystroemRegressor,
-    OnlineBinningRegressor,
     OnlineRidge,
     RRFRegressor,
     engine,
@@ -148,7 +148,7 @@ REGRESSORS = [
     BudgetRegressor(budget=30, random_state=0),
     OnlineRidge(RandomFourier(n_components=20), random_state=0),
     OnlineRidge("raw", lam="auto", forecaster="awv", standardize=True),
-    OnlineBinningRegressor(n_components=16, random_state=0),
+    CellsRegressor(16, "hashed", random_state=0),
     MultiKernelRegressor(random_state=0),
     DoublyStochasticRegressor(
         gamma=1.0, step="auto", schedule=DoublySchedule(batch_size=8, block_size=16), random_state=0
@@ -325,7 +325,6 @@ def test_a_far_cell_costs_nothing(at):
         RRFRegressor(random_state=0),
         OnlineRidge("raw", standardize=True),
         OnlineRidge(standardize=True, random_state=0),
-        OnlineBinningRegressor(n_components=32, random_state=0),
         MultiKernelRegressor(standardize=True, random_state=0),
     ]
     for est in learners:

@@ -91,7 +91,6 @@ DOUBLY = {"gamma": 0.7, "step": DoublyStep(3.0, 7.0, precondition=0.0), "schedul
 THREE_BLOCKS = DOUBLY | {"schedule": DoublySchedule(8, 6, max_blocks=3)}
 NOVELTY = DOUBLY | {"step": DoublyStep(0.5, 7.0)}
 AUTO = DoublySchedule(batch_size=8, block_size=4)
-BINNING = {"n_components": 12, "n_columns": 600}
 REFRESHED = {"budget": 12, "rank": 5}
 STRATEGIES = [
     budgets.RemoveRandom(), budgets.BOGD(2.0), budgets.Forgetron(), budgets.RemoveSmallest(), budgets.Replace(),
@@ -127,11 +126,9 @@ VARIANTS = [
     ("four", ks.NystroemClassifier(refresh=8, **REFRESHED)),
     ("number", ks.NystroemRegressor(gamma=1.0, refresh=25, **REFRESHED)),
     # ---- cells
-    ("two", ks.OnlineBinningClassifier(update="passive_aggressive", **BINNING)),
-    ("four", ks.OnlineBinningClassifier(loss="softmax", **BINNING)),
-    ("late", ks.OnlineBinningClassifier(update="ogd", gamma="scale", class_weight="balanced", **BINNING)),
-    ("sparse", ks.OnlineBinningClassifier(**BINNING)),
-    ("number", ks.OnlineBinningRegressor(loss="quantile", **BINNING)),
+    ("two", ks.CellsClassifier(12, "hashed", forgetting=0.99)),
+    ("late", ks.CellsClassifier(12, "hashed", class_weight="balanced")),
+    ("sparse", ks.CellsClassifier(12, "hashed")),
     # ---- second order
     ("four", ks.AROWClassifier(TaylorFeatures()), {"rtol": 1e-7}),
     ("four", ks.NewtonClassifier(TaylorFeatures(gamma=0.2), "squared_hinge", diagonal=True), {"rtol": 1e-7}),

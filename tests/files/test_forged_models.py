@@ -13,7 +13,7 @@ import pytest
 from archives import entries_of, rewritten
 
 import kernelstream
-from kernelstream import OnlineBinningClassifier, budgets, features, kernels, model_io, second_order
+from kernelstream import budgets, features, kernels, model_io, second_order
 from kernelstream.baselines import KernelAWV
 from kernelstream.estimators import (
     BinningClassifier,
@@ -226,12 +226,9 @@ def test_sizes_are_compared_before_anything_is_made(monkeypatch):
 
     ensemble = MultiKernelClassifier([fourier], random_state=0).fit(X, y)
     doubly = DoublyStochasticClassifier(gamma=1.0, schedule=DoublySchedule(block_size=4), random_state=0).fit(X, y)
-    online = OnlineBinningClassifier(n_components=3, gamma=1.0, n_columns=30, random_state=0).fit(X, y)
     learned = RRFClassifier(4, 1.0, random_state=0).fit(X, y)
     transfer = budgeted(budgets.Transfer(n_components=4))
-    files = [
-        forged(est, lambda header, put: None) for est in (fourier, ensemble, doubly, online, learned, transfer, binned)
-    ]
+    files = [forged(est, lambda header, put: None) for est in (fourier, ensemble, doubly, learned, transfer, binned)]
     monkeypatch.setattr(sampling, "frequencies", drawn)
     monkeypatch.setattr(spectra, "frequencies", drawn)
     monkeypatch.setattr(kernelstream.core.grids, "draw", drawn)
@@ -256,7 +253,6 @@ def test_sizes_are_compared_before_anything_is_made(monkeypatch):
         (fourier, larger("features", "n_components")),
         (NystroemClassifier(budget=4, gamma=1.0).fit(X, y), larger(None, "budget")),
         (binned, larger(None, "n_components")),
-        (online, larger(None, "n_columns")),
         (doubly, larger("schedule", "block_size")),
         (learned, larger(None, "n_components")),
         (transfer, larger("strategy", "n_components")),

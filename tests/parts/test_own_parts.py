@@ -87,7 +87,6 @@ FAMILIES = {
     "arow, map": (ks.AROWClassifier, {"features": "gaussian_sketch"}),
     "awv, kernel": (ks.baselines.KernelAWV, {"kernel": "sech"}),
     "PROS-N-KONS, kernel": (ks.baselines.ProsNKonsClassifier, {"kernel": "sech"}),
-    "binning": (ks.OnlineBinningClassifier, {"update": "normalised", "loss": "soft", "n_components": 20}),
     "doubly": (
         ks.DoublyStochasticClassifier,
         {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "schedule": DoublySchedule(16, 16)},

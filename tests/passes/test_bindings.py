@@ -86,7 +86,7 @@ CALLS = {
     "linear_pass": lambda: FeatureClassifier("taylor", random_state=0).learn(X, LABELS),
     "fourier_pass": lambda: FeatureClassifier(FOURIER, random_state=0).learn(X, LABELS),
     "nystroem_pass": lambda: FeatureClassifier(NYSTROEM, random_state=0).learn(X, LABELS),
-    "cells_pass_rows": lambda: CellsClassifier(n_grids=2, random_state=0).learn(
+    "cells_pass": lambda: CellsClassifier(n_grids=2, random_state=0).learn(
         np.tile(X, (12, 1)), np.tile(LABELS, 12)
     ),
     "standardize": lambda: FeatureClassifier(FOURIER, standardize=True, random_state=0).learn(X, LABELS),
@@ -95,7 +95,6 @@ CALLS = {
     "gaussian_csr": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
     "csr_to_slots": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
     "rrf_pass": lambda: RRFClassifier(4, gamma=1.0, step=RRFStep(batch_size=3), random_state=0).learn(X, LABELS),
-    "cell_pass": lambda: zoo.make("random_binning_online", gamma=1.0, random_state=0).learn(X, LABELS),
     "hedge_pass": lambda: ensemble().learn(X, LABELS),
     "second_order_learn": lambda: AROWClassifier(FOURIER, diagonal=False, random_state=0).learn(X, LABELS),
     "second_order_run": lambda: OnlineRidge(FOURIER, random_state=0).learn(X, Y),
@@ -108,7 +107,7 @@ CALLS = {
 # arguments that may have any number of rows, or are copied if need be
 FREE = {
     "standardize": [(1,)],
-    "cells_pass_rows": [(0, "tables")],
+    "cells_pass": [(0, "tables")],
     "calibrate": [(1,), (2,), (5,)],
     "track": [(1,), (2,), (3,)],
 }

@@ -22,8 +22,6 @@ from kernelstream import (
     NewtonClassifier,
     NystroemClassifier,
     NystroemRegressor,
-    OnlineBinningClassifier,
-    OnlineBinningRegressor,
     RRFClassifier,
     RRFRegressor,
     budgets,
@@ -109,15 +107,10 @@ def of_kind(kind, classifier, regressor):
     return regressor if kind == "regression" else classifier
 
 
-# ---------------------------------------------------------------- the linear pass, and the one on cells
+# ---------------------------------------------------------------- the linear pass
 def features(loss, update):
     cls = of_kind(KINDS[loss], FeatureClassifier, FeatureRegressor)
     return lambda s: cls(RandomFourier(gamma=s.gamma, n_components=12), loss, update, random_state=0)
-
-
-def cells(loss, update):
-    cls = of_kind(KINDS[loss], OnlineBinningClassifier, OnlineBinningRegressor)
-    return lambda s: cls(gamma=s.gamma, n_components=6, loss=loss, update=update, n_columns=200, random_state=0)
 
 
 def landmarks(loss, update):
@@ -125,7 +118,7 @@ def landmarks(loss, update):
     return lambda s: cls(gamma=s.gamma, budget=s.budget, loss=loss, update=update, random_state=0)
 
 
-@pytest.mark.parametrize("family", [features, cells, landmarks], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("family", [features, landmarks], ids=lambda f: f.__name__)
 def test_parity_of_losses_and_updates(family):
     served = {
         (loss, update)

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.batch import BatchBinningShell
+from ..estimators.binning.base import BinningShell
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS
 from ..random import Stream, generator
@@ -115,7 +115,7 @@ class CellRows:
         return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
 
 
-def block(pieces: list[Piece], est: BatchBinningShell, wanted: Targets) -> CellRows:
+def block(pieces: list[Piece], est: BinningShell, wanted: Targets) -> CellRows:
     """The rows of some partitions in their cells."""
     rows, ys = [], []
     for piece in pieces:
@@ -173,7 +173,7 @@ class Pinned:
     n : int
     """
 
-    est: BatchBinningShell
+    est: BinningShell
     kept: Kept
     keys: np.ndarray
     starts: np.ndarray
@@ -181,7 +181,7 @@ class Pinned:
     n: int
 
 
-def pin(est: BatchBinningShell, data: Data, client: Any, classes: Any) -> Pinned:
+def pin(est: BinningShell, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
@@ -203,7 +203,7 @@ def pin(est: BatchBinningShell, data: Data, client: Any, classes: Any) -> Pinned
     return Pinned(start, kept, keys, starts, offset, found.n)
 
 
-def _settle(est: BatchBinningShell, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
+def _settle(est: BinningShell, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._learner.free:
@@ -218,7 +218,7 @@ def _settle(est: BatchBinningShell, data: Data, client: Any, found: Summary, wan
         state |= compute(client, work(est, X, y, wanted))
 
 
-def _searched(est: BatchBinningShell, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
+def _searched(est: BinningShell, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
     state, learner = dict(est._state), est._learner
     Y, weight = wanted(y)
     if learner.free:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.binning.batch import BatchBinning
+from ..estimators.binning.base import Binning
 from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
@@ -104,7 +104,7 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
         return fit_ridge
     if isinstance(est._learner, Falkon):
         return fit_falkon
-    if isinstance(est._learner, BatchBinning):
+    if isinstance(est._learner, Binning):
         return fit_binning
     if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
         return fit_doubly

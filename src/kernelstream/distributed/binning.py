@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators.binning.batch import BatchBinningShell
+from ..estimators.binning.base import BinningShell
 from ..solvers import Problem
 from ..solvers.cg import descend
 from ._cells import CellRows, Pinned, pin
 from ._data import Data
 
 
-def fit_binning(est: BatchBinningShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_binning(est: BinningShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
 
     Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in

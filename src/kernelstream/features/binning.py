@@ -99,7 +99,7 @@ class RandomBinning(KernelMap):
     def build(self, entries: Entries, d: int, dtype: Any) -> Mapping:
         raise ValueError(
             "RandomBinning makes sparse features, which learners on dense features cannot use; "
-            "use BinningClassifier or BinningRegressor, for streams OnlineBinningClassifier or …Regressor"
+            "use BinningClassifier or BinningRegressor, for streams CellsClassifier or …Regressor with grids='hashed'"
         )
 
     def fit(self, X: Any, y: Any = None) -> RandomBinning:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators import BinningClassifier, BinningRegressor, OnlineBinningClassifier, OnlineBinningRegressor
+from ..estimators import BinningClassifier, BinningRegressor, CellsClassifier, CellsRegressor
 from ..solvers import CoordinateDescent, NewtonCG
-from ..updates import OGD
 from ._registry import LABELS, TASKS, enter, pair
 
 KDD = "Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016"
@@ -17,11 +16,6 @@ def _svm(task: str, C: float | None, **options: Any) -> Any:
     if C is not None and not C > 0:
         raise ValueError(f"C must be > 0, got {C!r}")
     return BinningClassifier(lam=None if C is None else 1.0 / C, solver=NewtonCG(), **options)
-
-
-def _online(task: str, eta: float | None, **options: Any) -> Any:
-    kind: Any = OnlineBinningRegressor if task == "regression" else OnlineBinningClassifier
-    return kind(update="auto" if eta is None else OGD(eta), **options)
 
 
 enter(
@@ -44,7 +38,7 @@ enter(
 )  # fmt: skip
 enter(
     "random_binning_online", f"{KDD}, on hashed cells, row by row", TASKS,
-    "Online gradient descent on random binning features whose cells are hashed into ``n_columns`` columns.\n\n"
-    "Without ``eta`` the steps are AdaGrad's and need no tuning.",
-    OPTIONS | {"eta": None, "n_columns": 2**20}, _online,
+    "Steps of AdaGrad's kind on random binning features whose cells are hashed into one table.",
+    {"n_grids": 128, "eta": "auto", "forgetting": 1.0},
+    pair(CellsClassifier, CellsRegressor, lambda: {"grids": "hashed"}), ours=True,
 )  # fmt: skip

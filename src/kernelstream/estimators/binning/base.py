@@ -1,37 +1,65 @@
-"""What all learners on random binning features share: the grids, their bandwidth, and scores from cells."""
+"""Random binning features solved on all rows at once."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from ..._checks import whole
+from ..._checks import positive, whole
+from ..._progress import SolverBar
 from ...core import grids as _grids
-from ...core.cell_matrix import CellMatrix
+from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...core.threads import cuts
 from ...features.binning import most_threads
+from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
-from ...rows import Rows
-from ...state.schema import POSITIVE, Array, Schema
+from ...random import Stream, generator
+from ...rows import Rows, column_ranges, divided
+from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
+from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
+from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
-from .._contract.learner import Learner
+from .._contract.batch import CALLER, Solved
+from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
+from .search import Search
 
 _SCORED = 32_768  # rows scored at once
 
+Error = Callable[[np.ndarray, np.ndarray, Any], float]  # of scores F and targets Y (n, C), with weights (n,) or None
 
-class Binning(Learner):
-    """Everything but the way in which weights are found.
+
+class Binning(Solved):
+    """Weights of the cells of all rows, which a solver finds.
 
     Parameters
     ----------
-    est : StreamEstimator
-    kernel, gamma, n_components : see :class:`~kernelstream.BinningClassifier`
+    est : BinningClassifier or BinningRegressor
+    kernel, gamma, n_components, lam, solver, warm_start : see there
+    error : callable (F, Y, weight) -> float
+        What the search makes small.
     """
 
-    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, n_components: int):
+    solved_by = tuple(cls.name for cls in (ConjugateGradient, NewtonCG, CoordinateDescent))
+
+    def __init__(
+        self,
+        est: StreamEstimator,
+        kernel: Any,
+        gamma: Any,
+        n_components: int,
+        lam: float | None,
+        solver: Any,
+        warm_start: bool,
+        error: Error,
+    ):
         super().__init__(est)
         self.given, self.n_components = KernelParameters(kernel, gamma), n_components
+        self.lam, self.given_solver, self.warm_start, self.error = lam, solver, warm_start, error
 
     @property
     def free(self) -> bool:
@@ -45,7 +73,10 @@ class Binning(Learner):
 
     def kernel(self, state: State) -> Any:
         """The kernel with its bandwidth."""
-        return self.given.resolved({"gamma": state.get("gamma")})
+        return self._kernel_of(state.get("gamma"))
+
+    def _kernel_of(self, gamma: float | None) -> Any:
+        return self.given.resolved({"gamma": gamma})
 
     def grids(self, state: State) -> _grids.Grids:
         """The grids, made again from the seed."""
@@ -64,32 +95,121 @@ class Binning(Learner):
         kernel = self.given.kernel_object
         if not hasattr(kernel, "pitches"):
             _grids.draw(kernel, 0, 1, 1, np.float64)  # raises for kernels that have no grids
+        self.check_solver()
+        if self.lam is not None:
+            positive("lam", self.lam)
 
     # ---------------------------------------------------------------- scores
-    def weights(self, state: State) -> tuple[np.ndarray, Any]:
-        """Weights (columns, outputs) and the constant score."""
-        raise NotImplementedError
-
-    def cell_matrix(self, state: State, X: Rows) -> CellMatrix:
-        """Rows in their cells."""
-        raise NotImplementedError
-
     def score(self, state: State, X: Rows) -> np.ndarray:
-        W, offset = self.weights(state)
-        return np.concatenate([self.cell_matrix(state, X[rows]).dot(W) for rows in cuts(X.shape[0], _SCORED)]) + offset
+        parts = [self._cell_matrix(state, X[rows]).dot(state["w"]) for rows in cuts(X.shape[0], _SCORED)]
+        return np.concatenate(parts) + state["offset"]
 
-    def grid_schema(self, state: State, trained: bool) -> Schema:
-        """What decides the grids besides the seed."""
-        if not (trained and self.given.kernel_needs_data):
+    def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
+        """Rows in their cells."""
+        ops, grids, threads = self.ops.binning, self.grids(state), self.threads
+        table = self.est._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
+        return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        """Cells that have a weight: those of grid r have the columns starts[r], …, starts[r + 1] - 1."""
+        if not trained:
             return {}
-        width: Schema = {"width": Array((state["n_features"],), low=POSITIVE)} if self.free else {}
-        return width | self.given.kernel_schema()
+        D, outputs = length(state, "cells"), state["n_outputs"]
+        schema: Schema = {"starts": Array((self.n_components + 1,), "int64", low=0, high=D, rising=True)}
+        check({"starts": state.get("starts")}, schema)
+        starts = state["starts"]
+        if starts[0] != 0 or starts[-1] != D or (np.diff(starts) > MOST_CELLS).any():
+            raise ValueError(f"state_['starts'] must lead from 0 to {D} by at most {MOST_CELLS} at a time")
+        history = (length(state, "history"),)
+        grids: Schema = self.given.kernel_schema() if self.given.kernel_needs_data else {}
+        if self.free:
+            grids = grids | {"width": Array((state["n_features"],), low=POSITIVE)}
+        return (
+            schema
+            | grids
+            | {"cells": Array((D,), "uint64"), "w": Array((D, outputs), state["dtype"]), "offset": Array((outputs,))}
+            | {"n_columns": Count(), "n_iter": Count(), "history": Array(history, free=True)}
+            | {"lam": Number(0.0), "searched_lam": Number(0.0, optional=True)}
+        )
+
+    # ---------------------------------------------------------------- fit
+    def begin(self, state: State) -> None:
+        old = self.est.__dict__.get("_state")
+        if self.warm_start and old is not None and "cells" in old and old["n_features"] == state["n_features"]:
+            state |= {name: old[name] for name in ("seed", "gamma", "width", "searched_lam") if name in old}
+            self.est._cache["old"] = old
+
+    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
+        found: dict[str, Any] = {"lam": state["lam"] * share}
+        return found | ({"gamma": float(state["gamma"])} if "gamma" in state else {}), state.get("width")
+
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        solver, loss, ops = self.solver, self.est._loss_for(2), self.ops
+        old = self.est._cache.pop("old", None)
+        outputs = Y.shape[1]
+        offset = state["offset"] = best_constant(Y, weight, loss)
+        if "gamma" not in state:
+            self.choose_bandwidth(state, X, Y, weight)
+        lam = self.lam if self.lam is not None else state.get("searched_lam")
+        relative = solver.name == "cd" and self.lam is None
+        if lam is None:
+            search = self.search(state, X, Y, weight)
+            lam = state["searched_lam"] = search.penalty(state.get("gamma"), self.kernel(state), relative)
+        features = make_features(X, self.grids(state), ops, self.threads)
+        if relative:
+            lam = max(lam * largest_penalty(features, Y, weight, loss, offset), 1e-12)
+        start = None
+        if old is not None and old["w"].shape[1] == outputs:
+            start = carry_over(old, features.keys, features.Z.starts).astype(state["dtype"])
+        label = f"{type(self.est).__name__}, {features.Z.shape[1]:,} columns"
+        with SolverBar(label) as report:
+            found = solve(
+                features, Y, weight, loss, float(lam), solver, offset, start, state["dtype"], ops, state["seed"], report
+            )
+        if not found.converged:
+            warnings.warn(
+                f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
+                f"raise max_iter, tol or lam",
+                ConvergenceWarning,
+                stacklevel=CALLER,
+            )
+        keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
+        state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}
+        if solver.name == "cd":
+            keys, starts, W = without_zeros(keys, starts, W)
+        state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
+
+    def search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
+        fixed = (self.est._loss_for(2), self.solver, self.error, np.dtype(state["dtype"]), state["seed"], self.ops)
+        return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self.threads)
+
+    def choose_bandwidth(
+        self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
+    ) -> None:
+        """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
+        if self.free:
+            state["width"] = column_ranges(X) if width is None else width
+            some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
+            median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
+            state["gamma"] = self.search(state, X, Y, weight).bandwidth(median)
+        elif self.given.kernel_needs_data:
+            state |= self.given.kernel_entries(X)
 
 
 class BinningShell(StreamEstimator):
-    """For type checkers: estimators on random binning features are like this."""
+    """For type checkers: BinningClassifier and BinningRegressor are like this."""
 
+    n_components: int
+    lam: float | None
+    gamma: Any
     _learner: Binning
+
+
+@in_turn
+def coef(est: BinningShell) -> Any:
+    """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
+    W = est.state_["w"].T
+    return sp.csr_matrix(W) if est._learner.solver.name == "cd" else W
 
 
 def gamma(est: BinningShell) -> float:

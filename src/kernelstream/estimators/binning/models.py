@@ -14,8 +14,7 @@ from .._contract.batch import BatchEstimator, history, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import gamma
-from .batch import BatchBinning, coef
+from .base import Binning, coef, gamma
 
 
 def mistakes(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
@@ -80,7 +79,7 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
     See Also
     --------
     BinningRegressor : The same for numbers.
-    OnlineBinningClassifier : The same features, learned row by row.
+    CellsClassifier : Cells of grids, learned row by row.
 
     Notes
     -----
@@ -102,7 +101,7 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
     True
     """
 
-    _learner: ClassVar[BatchBinning]
+    _learner: ClassVar[Binning]
     coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
     n_iter_, history_ = property(n_iter), property(history)
 
@@ -118,9 +117,9 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> BatchBinning:
+    def _new_learner(self) -> Binning:
         grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
-        return BatchBinning(self, *grids, *solution, mistakes)
+        return Binning(self, *grids, *solution, mistakes)
 
     def _loss_for(self, n_classes: int) -> Loss:
         default = "squared" if self._learner.solver.name == "cg" else "squared_hinge"
@@ -153,7 +152,7 @@ class BinningRegressor(BatchEstimator, StreamRegressor):
     See Also
     --------
     BinningClassifier : The same for labels.
-    OnlineBinningRegressor : The same features, learned row by row.
+    CellsRegressor : Cells of grids, learned row by row.
 
     Examples
     --------
@@ -166,7 +165,7 @@ class BinningRegressor(BatchEstimator, StreamRegressor):
     True
     """
 
-    _learner: ClassVar[BatchBinning]
+    _learner: ClassVar[Binning]
     coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
     n_iter_, history_ = property(n_iter), property(history)
 
@@ -181,9 +180,9 @@ class BinningRegressor(BatchEstimator, StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> BatchBinning:
+    def _new_learner(self) -> Binning:
         grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
-        return BatchBinning(self, *grids, *solution, squares)
+        return Binning(self, *grids, *solution, squares)
 
     def _loss_for(self, n_classes: int) -> Loss:
         return losses.get("squared" if self.loss == "auto" else self.loss, task="regression")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import _core
@@ -16,11 +14,7 @@ from ...core.cells_native import find_cells as find_cells
 from ...core.cells_native import number_cells as number_cells
 from ...core.cells_native import order_of_cells as order_of_cells
 from ...losses import Loss
-from ..spec import Spec
 from . import python as _binning_python
-
-State = dict[str, Any]
-
 
 SWEPT = ("squared", "squared_hinge", "logistic")  # losses whose coordinate descent is compiled
 
@@ -97,14 +91,3 @@ def sweep_columns(
         return _binning_python.sweep_columns(Z, squares, order, y, weight, loss, lam, f, w, threads)
     spec = loss.name, float(lam), False
     return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, spec, threads)
-
-
-def cell_pass(
-    cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec
-) -> np.ndarray:
-    """Online learning on random binning features, rows in order; returns the scores before each update, (m, C)."""
-    if spec.core is None:
-        return _binning_python.cell_pass(cells, width, y, weight, state, spec.parts)
-    scores = np.empty((cells.shape[1], state["w"].shape[1]))
-    _core.cell_pass(state, cells, width, y, weight, spec.core, scores)
-    return scores

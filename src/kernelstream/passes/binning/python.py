@@ -18,12 +18,7 @@ from ...core.cells_python import cells_transposed_times as cells_transposed_time
 from ...core.cells_python import find_cells as find_cells
 from ...core.cells_python import number_cells as number_cells
 from ...core.cells_python import order_of_cells as order_of_cells
-from ...core.center import follow, offset_of
-from ...core.overflow import quiet, require_finite
 from ...losses import Loss
-from ...updates import TINY
-
-State = dict[str, Any]
 
 
 # ---------------------------------------------------------------- conjugate gradients, arrays (D, C)
@@ -177,51 +172,3 @@ def sweep_columns(
             f += d * Z[j]
             moved = max(moved, abs(d) * np.sqrt(H))
     return violation, moved
-
-
-# ---------------------------------------------------------------- online
-@quiet
-def cell_pass(
-    cells: np.ndarray, width: int, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any
-) -> np.ndarray:
-    r"""Online learning on random binning features, rows in order; returns the scores before each update, (m, C).
-
-    The recursion of ``linear_pass``, where row i has the entry ``1/sqrt(R)`` in column ``r width + cells[r, i]`` of
-    each of the R grids. ``state`` holds ``w`` (R width, C), ``scale`` (C,), ``memory``, ``t``; ``G`` like w for
-    diagonal updates; ``center`` (2,) when the target is centred. Updated in place.
-    """
-    loss, update, _ = spec
-    w, scale, memory = state["w"], state["scale"], state["memory"]
-    center = state.get("center")
-    many = loss.kind == "multiclass"
-    z = 1.0 / np.sqrt(len(cells))
-    scores = np.empty((cells.shape[1], w.shape[1]))
-    first = width * np.arange(len(cells))
-    for i, cell in enumerate(cells.T):
-        at = first + cell
-        f = np.cumsum(w[at], axis=0, dtype=np.float64)[-1] * (z * scale)  # in order: every bit matters to a perceptron
-        offset = offset_of(center)
-        scores[i] = f + offset
-        importance = 1.0 if weight is None else float(weight[i])
-        if importance == 0.0:
-            continue
-        state["t"] += 1
-        target: Any = int(y[i]) if many else float(y[i]) - offset
-        decay, tau = update.step(loss, target, f if many else float(f[0]), 1.0, state["t"], memory)
-        step = np.atleast_1d(tau) * (importance * z)
-        if update.diagonal:
-            moves = step != 0.0
-            g = step[moves].astype(w.dtype)
-            G = w.dtype.type(update.fade) * state["G"][np.ix_(at, moves)] + g * g
-            state["G"][np.ix_(at, moves)] = G
-            w[np.ix_(at, moves)] -= w.dtype.type(decay) * g / np.sqrt(G + w.dtype.type(TINY))
-        else:
-            scale *= decay
-            for c in np.flatnonzero((scale <= 1e-6) | (scale >= 1e6)):
-                w[:, c] *= w.dtype.type(scale[c])
-                scale[c] = 1.0
-            w[at] += (step / scale).astype(w.dtype)
-        follow(center, float(y[i]), importance)
-        require_finite(w[at], state["G"][at] if update.diagonal else None)
-    require_finite(memory, scores)
-    return scores
