@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from archives import entries_of, rewritten
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.datasets import make_blobs, make_moons
 
@@ -238,19 +239,6 @@ def test_any_damage_is_noticed():
             kernelstream.load(io.BytesIO(bytes(damaged)))
 
 
-def rewritten(content, change):
-    """The file with its header and arrays passed through ``change``, and a valid checksum."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = {info.filename: archive.read(info) for info in archive.infolist()}
-    header = json.loads(entries.pop("kernelstream.json"))
-    arrays = [np.load(io.BytesIO(entry)) for entry in entries.values()]
-    header = change(header, arrays) or header
-    header["arrays"] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
-    entries = {"kernelstream.json": json.dumps(header).encode()}
-    entries |= {f"arrays/{i}.npy": model_io._npy(a) for i, a in enumerate(arrays)}
-    return io.BytesIO(model_io._pack(entries))
-
-
 def test_newer_format():
     def change(header, arrays):
         header["version"] = 99
@@ -318,8 +306,7 @@ def test_objects_in_arrays_are_refused():
     def change(header, arrays):
         arrays[0] = np.array([1])
 
-    with zipfile.ZipFile(rewritten(content, change)) as archive:
-        entries = {info.filename: archive.read(info) for info in archive.infolist()}
+    entries = entries_of(rewritten(content, change).getvalue())
     entries["arrays/0.npy"] = evil.getvalue()
     with pytest.raises(ModelFileError, match="holds object"):
         kernelstream.load(io.BytesIO(model_io._pack(entries)))

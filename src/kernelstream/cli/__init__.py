@@ -34,18 +34,7 @@ __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what com
 OK, FAILED, USAGE = 0, 1, 2
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
-for _name in (
-    "train",
-    "predict",
-    "evaluate",
-    "bench",
-    "info",
-    "lists",
-    "serve",
-    "consume",
-    "store",
-    "reproduce",
-):  # the order in which --help shows them
+for _name in ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store", "reproduce"):
     importlib.import_module(f"{__name__}.{_name}")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 Run = Callable[[argparse.Namespace], Any]
@@ -55,6 +57,13 @@ def positive(text: str) -> int:
     return value
 
 
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as a CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
 def print_json(content: Any, file: Any = None) -> None:
     """JSON on standard output, or elsewhere; numbers that JSON lacks become null."""
     print(json.dumps(_jsonable(content), indent=1), file=file)
@@ -97,15 +106,6 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 def wants_bar(args: argparse.Namespace) -> bool | None:
     """Whether a progress bar is wanted: by default where standard error is a terminal."""
     return False if args.quiet else None
-
-
-def size_text(n: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n < 1000 or unit == "GB":
-            break
-        n /= 1000
-    return f"{n:.0f} {unit}" if n >= 100 or unit == "B" else f"{n:.1f} {unit}"
 
 
 def answers_a_file(est: Any) -> None:

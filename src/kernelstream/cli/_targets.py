@@ -11,7 +11,7 @@ from ._base import Around
 
 MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
-NEW = 0.5  # labels of which a larger share is different are none
+MAX_LABEL_SHARE = 0.5  # labels of which a larger share is different are none
 
 
 class Peeked(Around):
@@ -47,7 +47,7 @@ def find_task(y: np.ndarray) -> str:
         return "regression"
     if y.dtype.kind in "iuf" and different > MAX_LABELS:
         return "regression"
-    if different > max(MAX_LABELS, NEW * len(y)):
+    if different > max(MAX_LABELS, MAX_LABEL_SHARE * len(y)):
         raise ValueError(
             f"nearly every target is a label of its own ({different:,} in the first {len(y):,} rows, such as "
             f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): say how numbers are written (--decimal, --thousands), or "

@@ -12,11 +12,11 @@ from ._journal import Journal, NeedsCopy
 from ._store import InputColumn, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
-from .kinds import LARGEST_NUMBER, WHOLE, is_code, is_missing, number
+from .kinds import LARGEST_CODE, LARGEST_NUMBER, is_code, is_missing, number
 from .numbers import numbers
 from .sources import Cells
 
-VALUES = 64  # a column of integers with at most this many different values may hold codes
+MAX_INTEGER_CODES = 64  # a column of integers with at most this many different values may hold codes
 
 
 @dataclass(slots=True)
@@ -152,14 +152,14 @@ def _dates(part: Any) -> tuple[np.ndarray, list[int]]:
 def _integers(source: InputColumn, x: np.ndarray, enter: Any, learn: bool) -> tuple[Any, bool]:
     """Codes of whole numbers, up to the row where the column proves not to hold codes; and whether it does so."""
     table: Any = source.table
-    odd = np.flatnonzero((np.abs(x) > WHOLE) | (np.floor(x) != x) & ~np.isnan(x))
+    odd = np.flatnonzero((np.abs(x) > LARGEST_CODE) | (np.floor(x) != x) & ~np.isnan(x))
     names = ["" if v != v else v for v in x.tolist()]
     if not learn:
         codes = np.array(table.look_up(names, _same, enter, None)[0], np.int32)
         codes[odd] = -1
         return codes, False
     end = int(odd[0]) if len(odd) else len(names)
-    codes, at = table.look_up(names[:end], _same, enter, VALUES)
+    codes, at = table.look_up(names[:end], _same, enter, MAX_INTEGER_CODES)
     return codes, at is not None or end < len(names)
 
 
@@ -248,7 +248,7 @@ def _closer(
         if x == x and not is_code(x):
             found.codes[0, source.coded] = -1
             return not learn
-        name, room = "" if x != x else x, VALUES if learn else None
+        name, room = "" if x != x else x, MAX_INTEGER_CODES if learn else None
     if name is None:
         return False
     table: Any = source.table

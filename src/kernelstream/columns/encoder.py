@@ -17,6 +17,7 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
+from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._known import Known
@@ -323,8 +324,7 @@ class Columns(Known, TransformerMixin, WithParameters):
                 parts.append(self._pass(store, cells.part(rows), some, weight[start:stop], journal))
             else:
                 parts.append(self._encode_only(store, cells.part(rows)))
-        width = store.width
-        return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
+        return np.concatenate([padded(part, store.width) for part in parts])
 
     def _pass(
         self,

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..named import named
 from ..registry.parameters import WithParameters
+from ..rows import padded
 from ..state.nested import flatten, nest
 from ..state.schema import Inside, check
 from ..state.turns import OwnTurns, in_turn
@@ -123,7 +124,7 @@ class StreamPipeline(WithParameters):
             X = columns._learn(rows, y, sample_weight, self._task(model))
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
-        model.fit(self._padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
+        model.fit(padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
         self.columns_, self.model_ = columns, model
         return self
 
@@ -136,11 +137,11 @@ class StreamPipeline(WithParameters):
             X = columns._learn(rows, y, sample_weight, self._task(model))
             width = getattr(model, "n_features_in_", None)
             if width is None:
-                X = self._padded(X, self._first_width(X))
+                X = padded(X, self._first_width(X))
             elif X.shape[1] > width:
                 self._widen(model, X.shape[1])
             else:
-                X = self._padded(X, width)
+                X = padded(X, width)
             if y is not None and np.ndim(y) == 0:
                 y = np.array([y])
             answer = getattr(model, method)(X, *([] if y is None else [y]), **options, **asked)
@@ -184,14 +185,10 @@ class StreamPipeline(WithParameters):
                 f"the rows have new columns: {error}. make_stream(..., room={max(100, width)}) keeps some free"
             ) from None
 
-    @staticmethod
-    def _padded(X: np.ndarray, width: int) -> np.ndarray:
-        return X if X.shape[1] == width else np.pad(X, ((0, 0), (0, width - X.shape[1])))
-
     # ---------------------------------------------------------------- answers
     def _encoded(self, rows: Any) -> np.ndarray:
         columns, model = self._learned()
-        return self._padded(columns._encode(rows), model.n_features_in_)
+        return padded(columns._encode(rows), model.n_features_in_)
 
     def _learned(self) -> tuple[Columns, Any]:
         if "model_" not in self.__dict__:

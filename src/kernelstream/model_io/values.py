@@ -32,10 +32,10 @@ from sklearn.base import BaseEstimator
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
-DEPTH = 60  # most levels of nesting in a parameter
-LEVEL = 6  # levels that a component inside another counts for,
+MAX_DEPTH = 60  # most levels of nesting in a parameter
+COMPONENT_DEPTH = 6  # levels that a component inside another counts for,
 CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # except these: chains of a dozen kernels are usual
-PARTS = 500  # components inside one, in all
+MAX_PARTS = 500  # components inside one, in all
 REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules to which users may add components
 
 
@@ -73,7 +73,7 @@ def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
 
 def decode(value: Any, arrays: list[np.ndarray], depth: int = 0) -> Any:
     """Inverse of :func:`encode`; ValueError for anything it does not write."""
-    if depth > DEPTH:
+    if depth > MAX_DEPTH:
         raise ValueError("values are nested too deeply")
     if isinstance(value, list):
         return [decode(item, arrays, depth + 1) for item in value]
@@ -225,9 +225,9 @@ def _csr(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
 
 def _component(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
     name, params = content
-    if _count_parts(params) >= PARTS:
+    if _count_parts(params) >= MAX_PARTS:
         raise ValueError(f"{name!r} is made of too many parts")
-    inside = depth if name in CHAINS else depth + LEVEL
+    inside = depth if name in CHAINS else depth + COMPONENT_DEPTH
     return build(component_class(name), {key: decode(value, arrays, inside) for key, value in params.items()})
 
 
