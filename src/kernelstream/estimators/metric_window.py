@@ -40,22 +40,12 @@ def window_rows(d: int, times: int = 1) -> int:
 
 
 class MetricWindow(Learner):
-    """The last rows, and kernel functions that were solved on them when their number was a power of two.
-
-    Parameters
-    ----------
-    est : MetricWindowClassifier or MetricWindowRegressor
-    rows : see there
-    labels : bool
-        Whether targets are labels.
-    """
+    """The last rows, and kernel functions that were solved on them when their number was a power of two."""
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
     _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"})
 
-    def __init__(self, est: StreamEstimator, rows: Any, labels: bool):
-        super().__init__(est)
-        self.rows, self.labels = rows, labels
+    rows: Any
 
     def check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
@@ -78,10 +68,10 @@ class MetricWindow(Learner):
         d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
         if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
-        held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if self.labels else Array((room,))
+        codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
         return {
             "kept_rows": Array((room, d)),
-            "kept_value": held,
+            "kept_value": Array((room,), **codes),
             "kept_weight": Array((room,), low=0.0),
             "middle": Array((d,)),
             "unit": Array((d,), low=POSITIVE),
@@ -105,7 +95,8 @@ class MetricWindow(Learner):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         # a lone class is put on the side of its sign, as one of two classes is
-        value = (y > 0).astype(np.float64) if self.labels and state["n_outputs"] == 1 else np.ascontiguousarray(y)
+        signs = not self.regression and state["n_outputs"] == 1
+        value = (y > 0).astype(np.float64) if signs else np.ascontiguousarray(y)
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
             t = state["t"]
@@ -137,11 +128,11 @@ class MetricWindow(Learner):
         n = min(t, room)
         order = (t - n + np.arange(n)) % room  # the oldest first
         X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
-        if self.labels and state["n_outputs"] == 1:
+        if not self.regression and state["n_outputs"] == 1:
             value = 2 * value - 1
         Y = targets(state, value)
         offset = np.average(Y, axis=0, weights=weight)
-        unit = np.ones(Y.shape[1]) if self.labels else deviations(Y, offset, weight)
+        unit = deviations(Y, offset, weight) if self.regression else np.ones(Y.shape[1])
         Y = (Y - offset) / unit
         state |= units_of(X, weight)
         rows = standard_rows(state, X, self.ops, np.float64)
@@ -182,7 +173,7 @@ class MetricWindow(Learner):
         near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
         A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
         middle, unit, offset = state["middle"], state["unit"], state["offset"]
-        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, self.labels)
+        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, not self.regression)
 
     def row_learner(self, state: State) -> Any:
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
@@ -291,8 +282,7 @@ class MetricWindowClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> MetricWindow:
-        return MetricWindow(self, self.rows, labels=True)
+    _learns = MetricWindow
 
 
 @described(like=MetricWindowClassifier)
@@ -330,5 +320,4 @@ class MetricWindowRegressor(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> MetricWindow:
-        return MetricWindow(self, self.rows, labels=False)
+    _learns = MetricWindow

@@ -12,7 +12,7 @@ from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
 from ..state.change import Change
 from ..state.schema import Array, Schema, length
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -22,19 +22,10 @@ ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × co
 
 
 class Window(Learner):
-    """The last rows, and what is near among them.
+    """The last rows, and what is near among them."""
 
-    Parameters
-    ----------
-    est : WindowClassifier or WindowRegressor
-    rows, neighbours : see there
-    labels : bool
-        Whether targets are labels.
-    """
-
-    def __init__(self, est: StreamEstimator, rows: Any, neighbours: int, labels: bool):
-        super().__init__(est)
-        self.rows, self.neighbours, self.labels = rows, neighbours, labels
+    rows: Any
+    neighbours: int
 
     def check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
@@ -51,7 +42,7 @@ class Window(Learner):
         state |= {"window_value": np.zeros(room), "window_weight": np.zeros(room)}
 
     def _kind(self, state: State) -> int:
-        return NUMBERS if not self.labels else TWO if state["n_outputs"] == 1 else MANY
+        return NUMBERS if self.regression else TWO if state["n_outputs"] == 1 else MANY
 
     def _values(self, state: State, y: np.ndarray) -> np.ndarray:
         # a lone class is put on the side of its sign, as one of two classes is
@@ -156,8 +147,7 @@ class WindowClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Window:
-        return Window(self, self.rows, self.neighbours, labels=True)
+    _learns = Window
 
 
 @described(like=WindowClassifier)
@@ -193,5 +183,4 @@ class WindowRegressor(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Window:
-        return Window(self, self.rows, self.neighbours, labels=False)
+    _learns = Window

@@ -1,6 +1,6 @@
 """The contract every streaming estimator keeps: validation, weights, learn and predict.
 
-What learns is a :class:`.learner.Learner`, a few functions of parameters and a state, which ``_new_learner`` makes.
+What learns is a :class:`.learner.Learner`, a few functions of parameters and a state, of the class ``_learns``.
 :mod:`.warm_up` estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
 """
 
@@ -630,15 +630,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._state |= {"warm_rows": 0, "warm_count": 0}
 
     # ---------------------------------------------------------------- the learner
-    def _new_learner(self) -> Learner:
-        """What learns, with the parameters as they are."""
-        raise NotImplementedError
+    _learns: type[Learner]  # what learns: a class of learners
 
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         if found is None:
-            found = self._new_learner()
+            found = self._learns(self)
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found

@@ -51,22 +51,15 @@ FEW = 32  # outputs up to which there are no columns in reserve
 
 
 class Cells(Learner):
-    """Tables of cells.
-
-    Parameters
-    ----------
-    est : CellsClassifier or CellsRegressor
-    n_grids, grids, eta, forgetting : see there
-    regression : bool
-    """
+    """Tables of cells."""
 
     _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights", "places"})
     _by_row = frozenset({"tables", "sample_rows", "sample_down"})
 
-    def __init__(self, est: StreamEstimator, n_grids: int, grids: str, eta: Any, forgetting: float, regression: bool):
-        super().__init__(est)
-        self.n_grids, self.grids, self.eta, self.forgetting = n_grids, grids, eta, forgetting
-        self.regression = regression
+    n_grids: int
+    grids: str
+    eta: Any
+    forgetting: float
 
     # ---------------------------------------------------------------- parameters
     def _rate(self) -> float:
@@ -440,8 +433,7 @@ class CellsClassifier(StreamClassifier):
 
     relevance_ = property(relevance)
 
-    def _new_learner(self) -> Cells:
-        return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=False)
+    _learns = Cells
 
     n_grids: int = 128
     grids: str = "columns"
@@ -487,8 +479,7 @@ class CellsRegressor(StreamRegressor):
     loss = "squared"
     relevance_ = property(relevance)
 
-    def _new_learner(self) -> Cells:
-        return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=True)
+    _learns = Cells
 
     n_grids: int = 128
     grids: str = "columns"

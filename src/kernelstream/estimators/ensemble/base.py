@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core import threads
+from ...features import RandomFourier
+from ...kernels import Gaussian
 from ...passes.ensemble.python import HISTORY, Hedge
 from ...registry.parameters import named_part
 from ...rows import Rows
@@ -18,6 +20,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema
 from .._contract.composite import Composite, CompositeShell
 from .._contract.deviations import STANDARD, UNIT, deviation
 from .._contract.warm_up import WARM_UP, rows_until
+from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
 from . import choice as _hedge
 from . import members as _members
@@ -36,6 +39,14 @@ PERIOD = 1000  # rows after which capacity may move
 FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
 
 
+WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
+
+
+def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
+    """Fourier features of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
+    return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
+
+
 class EnsembleShell(CompositeShell):
     """For type checkers: MultiKernelClassifier and MultiKernelRegressor are like this."""
 
@@ -47,27 +58,18 @@ class EnsembleShell(CompositeShell):
 
 
 class Ensemble(Composite):
-    """Members with weights of Hedge.
-
-    Parameters
-    ----------
-    est : MultiKernelClassifier or MultiKernelRegressor
-    pool : list of estimators
-        The members where none are given.
-    discount : float
-        Factor of a mistake where none is given.
-    vote : {"sign", "score"}
-        Whether votes are added, or the scores themselves.
-    regression : bool
-    """
+    """Members with weights of Hedge."""
 
     est: EnsembleShell
-
-    def __init__(self, est: EnsembleShell, pool: list[Any], discount: float, vote: str, regression: bool):
-        super().__init__(est)
-        self.pool, self.discount, self.vote, self.regression = pool, discount, vote, regression
+    vote: str = "score"  # whether votes are added ("sign"), or the scores themselves
 
     # ---------------------------------------------------------------- components
+    @property
+    def pool(self) -> list[Any]:
+        """The members where none are given."""
+        kind: Any = FeatureRegressor if self.regression else FeatureClassifier
+        return [kind(features) for features in gaussian_maps()]
+
     def hedge(self) -> Hedge:
         """How weights follow losses."""
         return Hedge(*self._rate_and_share(), self.vote == "sign", self.regression)
@@ -81,8 +83,8 @@ class Ensemble(Composite):
         weights = self._follows()
         if weights is None:
             return 0.0, 0.0
-        discount = self.discount if isinstance(weights.discount, str) else weights.discount
-        return -math.log(discount), weights.share
+        usual = 0.61 if self.regression else 0.99
+        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), weights.share
 
     @property
     def _draws_learners(self) -> StochasticUpdates | None:

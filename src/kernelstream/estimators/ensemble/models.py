@@ -5,21 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from ...features import RandomFourier
-from ...kernels import Gaussian
 from .._contract.classifier import StreamClassifier
 from .._contract.composite import learners, weights, weights_history
 from .._contract.regressor import StreamRegressor
-from ..feature import FeatureClassifier, FeatureRegressor
 from .base import Ensemble
 from .parts import NAMED_PARTS, HedgeWeights, StochasticUpdates
-
-WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
-
-
-def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
-    """Fourier features of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
-    return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
 
 
 @dataclass(eq=False, repr=False)
@@ -121,9 +111,7 @@ class MultiKernelClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Ensemble:
-        pool = [FeatureClassifier(features) for features in gaussian_maps()]
-        return Ensemble(self, pool, 0.99, self.vote, False)
+    _learns = Ensemble
 
 
 @dataclass(eq=False, repr=False)
@@ -209,5 +197,4 @@ class MultiKernelRegressor(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Ensemble:
-        return Ensemble(self, [FeatureRegressor(features) for features in gaussian_maps()], 0.61, "score", True)
+    _learns = Ensemble

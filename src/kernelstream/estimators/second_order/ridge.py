@@ -37,21 +37,10 @@ class RidgeShell(StreamEstimator):
 
 
 class Ridge(SecondOrder):
-    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several.
-
-    Parameters
-    ----------
-    est : OnlineRidge or OnlineRidgeClassifier
-    features, lam, forecaster, forgetting, intercept : see there
-    """
+    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several."""
 
     rule = LeastSquares()
-
-    def __init__(
-        self, est: StreamEstimator, features: Any, lam: Any, forecaster: str, forgetting: float, intercept: bool
-    ):
-        super().__init__(est, features, lam, forgetting, intercept)
-        self.forecaster = forecaster
+    forecaster: str
 
     def ridges(self) -> np.ndarray:
         if isinstance(self.lam, str):
@@ -302,8 +291,7 @@ class OnlineRidge(StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Ridge:
-        return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)
+    _learns = Ridge
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -416,5 +404,4 @@ class OnlineRidgeClassifier(StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Ridge:
-        return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)
+    _learns = Ridge

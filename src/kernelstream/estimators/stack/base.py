@@ -25,7 +25,7 @@ from .._contract.mixed import check_columns
 from ..ensemble import members as _members
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
-from .members import LASTING, SIZES
+from .members import LASTING, SIZES, classifiers, regressors
 from .shell import StackShell
 
 ROWS = 1024  # rows whose forecasts of all members are held at once
@@ -40,27 +40,16 @@ FOLLOWERS: dict[str, Any] = {"intervals": intervals, "reasons": reasons, "watch"
 
 
 class Stack(Composite):
-    """Members and their combination.
-
-    Parameters
-    ----------
-    est : KernelClassifier or KernelRegressor
-    choose : callable (size, width) -> list of (name, estimator)
-        The members where none are given.
-    """
+    """Members and their combination."""
 
     est: StackShell
-
-    def __init__(self, est: StackShell, choose: Callable[[str, int], list[tuple[str, Any]]]):
-        super().__init__(est)
-        self.choose = choose
-        self.regression: bool = est._regression
 
     # ---------------------------------------------------------------- members
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
         if isinstance(self.est.members, str):
-            found = self.choose(self.est.size, self._width())
+            choose = regressors if self.regression else classifiers
+            found = choose(self.est.size, self._width())
             return [(name, member) for name, member in found if name in LASTING] if self._lasting() else found
         return [(type(member).__name__, member) for member in self.est.members]
 

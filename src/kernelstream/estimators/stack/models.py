@@ -19,7 +19,6 @@ from .about import members
 from .base import Stack
 from .fit import fit
 from .intervals import collected, half_width, quantiles, tracker
-from .members import classifiers, regressors
 from .reasons import explain, relevance
 from .watch import changes
 
@@ -127,8 +126,7 @@ class KernelClassifier(StreamClassifier):
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
 
-    def _new_learner(self) -> Stack:
-        return Stack(self, classifiers)
+    _learns = Stack
 
     members: list[Any] | str = "auto"
     size: str = "medium"
@@ -293,8 +291,7 @@ class KernelRegressor(StreamRegressor):
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
 
-    def _new_learner(self) -> Stack:
-        return Stack(self, regressors)
+    _learns = Stack
 
     members: list[Any] | str = "auto"
     size: str = "medium"
