@@ -17,6 +17,7 @@ from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
+from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from .base import PARTS, Doubly, fit, kernel, without_scores
@@ -276,5 +277,5 @@ class DoublyStochasticGP(StreamRegressor):
         if not return_std:
             return mean
         state = self.state_
-        X = self._check_X(X, reset=False)
+        X = checked_rows(self, X, reset=False)
         return mean, np.sqrt(state["amplitude"] * self._learner.variance(state, X))

@@ -18,6 +18,7 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
+from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
@@ -315,7 +316,7 @@ class OnlineRidge(StreamRegressor):
 
     def _deviation(self, X: Any) -> np.ndarray:
         state = self._state
-        X = self._check_X(X, reset=False)
+        X = checked_rows(self, X, reset=False)
         if scales_columns(state):
             X = scaled_rows(X, state)
         std = np.zeros((X.shape[0], state["n_outputs"]))

@@ -28,7 +28,7 @@ from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
-from .._contract import mixed
+from .._contract import mixed, warm_up
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
@@ -168,7 +168,7 @@ def _first_pass(
         context.call_on_fit_task_begin(estimator=est, X=X, y=y)
     for parts in order:
         learn_in_parts(est, context, parts, rows, target, weight)
-        est._end_warm_up()
+        warm_up.end(est)
     if context is not None:
         context.call_on_fit_task_end(estimator=est, X=X, y=y)
 
