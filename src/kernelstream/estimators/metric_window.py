@@ -25,7 +25,7 @@ from ._described import described
 from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
 
-ROWS, WORK = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
+USUAL_ROWS, MOST_CELLS = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
 SEARCHED = 512  # rows that the metric is learned from, at most
 SEARCHES = 128  # rows from which it is learned;
@@ -36,7 +36,7 @@ AT_ONCE = 4096  # rows that are scored in one call
 
 def window_rows(d: int, times: int = 1) -> int:
     """Rows of a window of automatic size for d columns, or of one that may take so many times the work."""
-    return int(np.clip(times * WORK // d, LEAST_ROWS, times * ROWS))
+    return int(np.clip(times * MOST_CELLS // d, LEAST_ROWS, times * USUAL_ROWS))
 
 
 class MetricWindow(Learner):
@@ -66,7 +66,7 @@ class MetricWindow(Learner):
         if not trained:
             return {}
         d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
-        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+        if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
         codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
         return {

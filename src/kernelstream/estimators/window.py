@@ -18,7 +18,7 @@ from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
-ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
+USUAL_ROWS, MOST_CELLS = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
 
 
 class Window(Learner):
@@ -37,7 +37,7 @@ class Window(Learner):
 
     def reset(self, state: State) -> None:
         d = state["n_features"]
-        room = min(ROWS, max(100, WORK // d)) if isinstance(self.rows, str) else int(self.rows)
+        room = min(USUAL_ROWS, max(100, MOST_CELLS // d)) if isinstance(self.rows, str) else int(self.rows)
         state |= {"window_rows": np.zeros((d, room)), "window_numbers": np.zeros(3)}
         state |= {"window_value": np.zeros(room), "window_weight": np.zeros(room)}
 
@@ -82,7 +82,7 @@ class Window(Learner):
         if not trained:
             return {}
         room = length(state, "window_value")
-        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+        if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
         held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if "classes" in state else Array((room,))
         return {

@@ -29,7 +29,7 @@ from .._contract.warm_up import WARM_UP
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
-FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
+FIRST_ROOM = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
 MATRICES = ("budget_gram", "budget_basis", "budget_factor", "budget_z")
 COPIED = 1 << 20  # bytes up to which such a matrix is copied before a call; a larger one is recomputed after an undo
@@ -146,7 +146,7 @@ class KernelExpansion(WithKernel):
 
     def reset(self, state: State) -> None:
         strategy, outputs = self.strategy, state["n_outputs"]
-        capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
+        capacity = SMALLEST if self.budget is None else min(self.budget, FIRST_ROOM)
         dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
         state |= {
             "support": np.zeros((capacity, state["n_features"]), dtype),

@@ -39,15 +39,13 @@ GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
-FIRST, PERIOD = (
-    64,
-    16384,
-)  # rows before the first grids; reviews when the rows double, later every PERIOD
-AHEAD = 1024  # random numbers that are made at once
+FIRST_REVIEW = 64  # rows before the first grids; then reviews when the rows double,
+REVIEW_PERIOD = 16384  # and later after so many
+UNIFORMS_AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 CLOSED = -1e300  # score of a column in reserve: softmax gives it the probability 0
-FEW = 32  # outputs up to which there are no columns in reserve
+FEW_OUTPUTS = 32  # outputs up to which there are no columns in reserve
 
 
 class Cells(Learner):
@@ -106,7 +104,7 @@ class Cells(Learner):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         y = self._in_units(state, y, weight)
-        if state["n_outputs"] > FEW:
+        if state["n_outputs"] > FEW_OUTPUTS:
             y = state["places"][y.astype(np.intp)].astype(np.float64)
         spec = (self.regression, self._rate(), float(self.forgetting))
         if self.grids == "hashed":
@@ -129,7 +127,7 @@ class Cells(Learner):
     @staticmethod
     def _of_outputs(state: State, scores: np.ndarray) -> np.ndarray:
         """Scores (n, outputs) in the units of the target, from those of the tables' columns."""
-        if state["n_outputs"] > FEW:
+        if state["n_outputs"] > FEW_OUTPUTS:
             return scores[:, state["places"]]
         return np.ldexp(scores, state["unit"]) if state["unit"] else scores
 
@@ -169,7 +167,8 @@ class Cells(Learner):
         if not len(state["columns"]):
             return NotImplemented
         drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
-        return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
+        reviews = (FIRST_REVIEW, REVIEW_PERIOD)
+        return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, reviews)
 
     def _maps(self, state: State) -> np.ndarray:
         names = ("columns", "edges", "n_edges", "levels", "n_levels")
@@ -218,11 +217,11 @@ class Cells(Learner):
 
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
         """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
-        if n > AHEAD // 4:
+        if n > UNIFORMS_AHEAD // 4:
             return uniforms(seed, start, n, Stream.CELLS_PLACES)
         first, made = self.est._cache.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
-            first, made = start, uniforms(seed, start, AHEAD, Stream.CELLS_PLACES)
+            first, made = start, uniforms(seed, start, UNIFORMS_AHEAD, Stream.CELLS_PLACES)
             self.est._cache["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
@@ -270,7 +269,7 @@ class Cells(Learner):
         """
         bias, C, before = state["bias"], len(change), change.before
         places = np.arange(C, dtype=np.int32)
-        if C <= FEW:
+        if C <= FEW_OUTPUTS:
             state["bias"] = np.stack([change.rows(bias[0]), np.where(change.fresh, 0.0, bias[1][change.source])])
             tables = state["tables"].take(change.source, axis=2)
             tables[:, 0] *= change.factor.astype(np.float32)
@@ -306,7 +305,7 @@ class Cells(Learner):
         schema |= {"bias": Array((2, C)), "target": Array((3,)), "unit": Count(-1100, 1100)}
         if self.grids == "hashed":
             return schema | {"tables": Array((1 << BITS, 2, C), "float32"), "use": Array((R,))}
-        drawn = R if state["t"] >= FIRST else 0
+        drawn = R if state["t"] >= FIRST_REVIEW else 0
         schema |= {"tables": Array((R * CELLS, 2, C), "float32"), "use": Array((drawn,))}
         schema |= {"sample_rows": Array((SAMPLE, d)), "sample_down": Array((SAMPLE, C))}
         schema |= {"levels": Array((d, LEVELS)), "n_levels": Array((d,), "int32", low=0, high=LEVELS)}
@@ -335,15 +334,15 @@ def relevance(est: StreamEstimator) -> np.ndarray:
 
 
 def room(outputs: int) -> int:
-    """Columns of the tables for so many outputs: above ``FEW``, up to a quarter of them are in reserve.
+    """Columns of the tables for so many outputs: above ``FEW_OUTPUTS``, up to a quarter of them are in reserve.
 
     >>> [room(n) for n in (1, 3, 32, 33, 41, 1000)]
     [1, 3, 32, 40, 50, 1103]
     """
-    columns = FEW
+    columns = FEW_OUTPUTS
     while columns < outputs:
         columns += columns // 4
-    return columns if outputs > FEW else outputs
+    return columns if outputs > FEW_OUTPUTS else outputs
 
 
 def opened(bias: np.ndarray, outputs: int) -> np.ndarray:
@@ -356,9 +355,9 @@ def opened(bias: np.ndarray, outputs: int) -> np.ndarray:
 
 def _next_review(t: int) -> int:
     """The next row count above t at which the grids are reviewed."""
-    if t >= PERIOD:
-        return (t // PERIOD + 1) * PERIOD
-    point = FIRST
+    if t >= REVIEW_PERIOD:
+        return (t // REVIEW_PERIOD + 1) * REVIEW_PERIOD
+    point = FIRST_REVIEW
     while point <= t:
         point *= 2
     return point
@@ -366,9 +365,9 @@ def _next_review(t: int) -> int:
 
 def _review_before(t: int) -> int:
     """The last row count of a review up to t, or -1."""
-    if t < FIRST:
+    if t < FIRST_REVIEW:
         return -1
-    return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)
+    return t // REVIEW_PERIOD * REVIEW_PERIOD if t >= REVIEW_PERIOD else 1 << (t.bit_length() - 1)
 
 
 @described()

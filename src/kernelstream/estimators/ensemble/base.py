@@ -32,11 +32,11 @@ from .pool import find as find_expansions
 
 VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
-ROWS = 1024  # rows whose scores of all learners are held at once
+ROWS_AT_ONCE = 1024  # rows whose scores of all learners are held at once
 SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
-AHEAD = 64  # rows for which the random choices are made together
-PERIOD = 1000  # rows after which capacity may move
-FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
+DRAWN_AHEAD = 64  # rows for which the random choices are made together
+CAPACITY_PERIOD = 1000  # rows after which capacity may move
+FIRST_ROOM = 16  # support vectors for which a learner has room at first, where the budget is shared
 
 
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
@@ -135,7 +135,7 @@ class Ensemble(Composite):
             sizes = [_capacity.size(member) for member in self.examples()]
             if self.est.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
-                sizes = [FIRST] * len(sizes)
+                sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
         for member in self.members:
             member._state["t"] = 0
@@ -152,7 +152,7 @@ class Ensemble(Composite):
             return self._learn_rows(state, X, y, weight)
         parts, start = [], 0
         while start < n:
-            stop = rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
+            stop = rows_until(weight, start, n, CAPACITY_PERIOD - state["t"] % CAPACITY_PERIOD)
             rows, before = slice(start, stop), state["t"]
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
             if state["t"] > before:
@@ -250,14 +250,14 @@ class Ensemble(Composite):
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
         family = self._family()
-        cuts = threads.cuts(X.shape[0], ROWS if self.est._ops.BLOCK > 1 else 1)
+        cuts = threads.cuts(X.shape[0], ROWS_AT_ONCE if self.est._ops.BLOCK > 1 else 1)
         if family is None:
             return ((rows, None) for rows in cuts)
         if len(cuts) == 1:
             return iter([(cuts[0], family.project(X, "family"))])
         # one buffer is consumed, the others are filled
         return threads.prefetch(
-            lambda rows: family.project(X[rows], f"family{rows.start // ROWS % threads.BUFFERS}"),
+            lambda rows: family.project(X[rows], f"family{rows.start // ROWS_AT_ONCE % threads.BUFFERS}"),
             cuts,
             self.est._ops.THREADED,
         )
@@ -337,7 +337,7 @@ class Ensemble(Composite):
 
     def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
         """Learners drawn to learn, (n, m), for the next n rows: those for which the choice is certain."""
-        n = min(rows.stop - rows.start, AHEAD if self.est._ops.BLOCK > 1 else 1)
+        n = min(rows.stop - rows.start, DRAWN_AHEAD if self.est._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
         u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self.states))
         assert self._draws_learners is not None
@@ -385,8 +385,8 @@ class Ensemble(Composite):
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
-        """Every PERIOD rows, give the learners features or support vectors in proportion to their weights."""
-        if state["t"] == 0 or state["t"] % PERIOD:
+        """Every CAPACITY_PERIOD rows, give the learners features or support vectors in proportion to their weights."""
+        if state["t"] == 0 or state["t"] % CAPACITY_PERIOD:
             return
         now, members = state["capacity"], self.members
         total = sum(_capacity.size(member) for member in self.examples())

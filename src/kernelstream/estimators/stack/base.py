@@ -28,7 +28,7 @@ from . import rows as few_rows
 from .members import LASTING, SIZES, classifiers, regressors
 from .shell import StackShell
 
-ROWS = 1024  # rows whose forecasts of all members are held at once
+ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
 COMBINED = 512  # rows that are combined at once; on several threads, members learn the next ones meanwhile
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
@@ -214,7 +214,7 @@ class Stack(Composite):
         X = self.est._ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
-        step = COMBINED if self.est._ops.THREADED and threads.second() else ROWS
+        step = COMBINED if self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             F = self.forecasts(state, X[rows], y[rows], own, left)
@@ -374,7 +374,7 @@ class Stack(Composite):
         """Scores of the members' combination for rows as they see them; with ``recent``, each is the next one."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self.examples())
-        for rows in threads.cuts(X.shape[0], ROWS):
+        for rows in threads.cuts(X.shape[0], ROWS_AT_ONCE):
             F = self.forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):
