@@ -24,6 +24,7 @@ from ._contract.regressor import StreamRegressor
 from ._described import described
 from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
+from .window import codes_after
 
 USUAL_ROWS, MOST_CELLS = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
@@ -181,9 +182,7 @@ class MetricWindow(Learner):
     # ---------------------------------------------------------------- changes
     def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
         if trained:
-            value = state["kept_value"]
-            value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
-            state["kept_value"] = value + (value >= place)
+            state["kept_value"] = codes_after(state, state["kept_value"], place)
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""

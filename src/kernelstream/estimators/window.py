@@ -68,9 +68,7 @@ class Window(Learner):
 
     def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
         if trained:
-            value = state["window_value"]
-            value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
-            state["window_value"] = value + (value >= place)
+            state["window_value"] = codes_after(state, state["window_value"], place)
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """There are no weights of outputs."""
@@ -91,6 +89,12 @@ class Window(Learner):
             "window_weight": Array((room,), low=0.0),
             "window_numbers": Array((3,)),
         }
+
+
+def codes_after(state: State, codes: np.ndarray, place: int) -> np.ndarray:
+    """Codes of labels that are kept, (rows,), after one has appeared at a place among them."""
+    codes = np.zeros_like(codes) if len(state["classes"]) == 2 else codes
+    return codes + (codes >= place)
 
 
 @described()
