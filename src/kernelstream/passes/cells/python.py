@@ -61,9 +61,9 @@ def gradient(regression: bool, f: np.ndarray, y: float, target: np.ndarray) -> n
 
 
 def sketched(v: np.ndarray) -> np.ndarray:
-    """A vector (C,) of more than ``KEPT`` numbers as ``KEPT`` sums of them with signs, which keep its length on average.
+    """A vector (C,) of more than ``KEPT`` numbers as so many sums of them with signs, which keep its length on average.
 
-    Number c joins sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``; fewer numbers stand for themselves.
+    Number c joins sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``; fewer stand for themselves.
     """
     if len(v) <= KEPT:
         return v
@@ -83,8 +83,8 @@ def cells_pass(
     y : (n,) float64
     weight : (n,) or None
     state : dict
-        ``tables`` (cells, 2, at least C) float32, weights and sums of squares; ``bias`` (2, C); ``target`` (3,); ``use`` (R,),
-        how much each grid has lowered the loss, to first order. Changed in place.
+        ``tables`` (cells, 2, at least C) float32, weights and sums of squares; ``bias`` (2, C); ``target`` (3,);
+        ``use`` (R,), how much each grid has lowered the loss, to first order. Changed in place.
     spec : (regression, eta, fade)
     """
     regression, eta, fade = spec
