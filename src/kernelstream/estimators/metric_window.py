@@ -188,7 +188,7 @@ class MetricWindow(Learner):
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
 
     # ---------------------------------------------------------------- changes
-    def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool) -> None:
         if trained:
             value = state["kept_value"]
             value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()

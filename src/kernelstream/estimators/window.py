@@ -75,7 +75,7 @@ class Window(Learner):
     def row_learner(self, state: State) -> Any:
         return self.est._ops.row_learner("window", self.est, state, self._kind(state), self.neighbours)
 
-    def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool) -> None:
         if trained:
             value = state["window_value"]
             value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
