@@ -141,6 +141,8 @@ def passes_over(
     rows, target, weight = est._admit(X, y, classes, sample_weight, fresh=True)
     est._check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+    if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
+        est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     _first_pass(est, X, y, rows, target, weight, held, shuffle)
