@@ -26,9 +26,10 @@ from sklearn.base import is_classifier
 
 from . import model_io
 from .columns.kinds import is_missing
-from .keyed import NOTHING, KeyedLearner, loaded, taken
+from .keyed import NOTHING, KeyedLearner, loaded
 from .live import DurableLearner
 from .live.rows import encoder_of
+from .rows import taken
 
 try:
     import pandas as pd
@@ -136,7 +137,8 @@ def learn_by(
         With ``messages``, the type of labels; otherwise it is that of the target.
     ttl : float, optional
         Seconds after which the learner of a key without rows is forgotten. Spark then looks at the clock in batches
-        without rows, so that a query with ``trigger(availableNow=True)`` does not end by itself.
+        without rows: a query with ``trigger(availableNow=True)`` ends only if the session has the setting
+        ``spark.sql.streaming.noDataMicroBatches.enabled=false``.
 
     Returns
     -------
