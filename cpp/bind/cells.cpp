@@ -11,47 +11,33 @@ using namespace ks;
 namespace {
 
 using Index = Matrix<const std::int32_t>;
-constexpr const char* outside = "a cell lies outside the table";
-
-cells::Model model_of(nb::handle state, std::size_t R, bool writes, std::size_t& size) {
-    const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
-    const std::size_t C = tables.shape(2);
-    size = tables.shape(0);
-    require(tables.shape(1) == 2 && C > 0, "tables do not fit the outputs");
-    return {R, C, numbers_of<float>(state, "tables", size * 2 * C, writes), numbers_of<double>(state, "bias", 2 * C, writes),
-            numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
-}
 
 cells::Model model_of(nb::handle state, const Index& index, bool writes) {
-    std::size_t size;
-    const cells::Model m = model_of(state, index.shape(1), writes, size);
-    require(cells::inside(index.size(), index.data(), size), outside);
-    return m;
-}
-
-// Learn n rows: pass(model, rule) goes over them.
-template <class Pass>
-void learn(cells::Model m, std::size_t n, const Vector<const double>& y, const Maybe<Vector<const double>>& weight, const nb::tuple& spec,
-           const Matrix<double>& scores, const Matrix<double>& downhill, Pass pass) {
-    const cells::Rule rule{nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])};
-    require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
-    for (const Matrix<double>* a : {&scores, &downhill}) require(a->shape(0) == n && a->shape(1) == m.C, "scores must be (rows, outputs)");
-    for (std::size_t i = 0; i < n && m.C > 1; ++i) require(y.data()[i] >= 0 && y.data()[i] < double(m.C), "class code out of range");
-    {
-        nb::gil_scoped_release release;
-        pass(m, rule);
-    }
-    require_finite(scores.size(), scores.data());
-    require_finite(2 * m.C, m.bias);
-    require_finite(3, m.target);
+    const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
+    const std::size_t R = index.shape(1), width = tables.shape(2), C = entry<Matrix<const double>>(state, "bias").shape(1),
+                      size = tables.shape(0);
+    require(tables.shape(1) == 2 && C > 0 && (C == 1 ? width == 1 : width >= C), "tables do not fit the outputs");
+    require(cells::inside(index.size(), index.data(), size), "a cell lies outside the table");
+    return {R, C, width, numbers_of<float>(state, "tables", size * 2 * width, writes), numbers_of<double>(state, "bias", 2 * C, writes),
+            numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }
 
 void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
                 Matrix<double> scores, Matrix<double> downhill) {
     const std::size_t n = index.shape(0);
-    learn(model_of(state, index, true), n, y, weight, spec, scores, downhill, [&](cells::Model& m, const cells::Rule& rule) {
+    cells::Model m = model_of(state, index, true);
+    const cells::Rule rule{nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])};
+    require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
+    require(scores.shape(0) == n && scores.shape(1) == m.C, "scores must be (rows, outputs)");
+    require(downhill.shape(0) == n && downhill.shape(1) == std::min(m.C, cells::kept), "what goes downhill does not fit the outputs");
+    for (std::size_t i = 0; i < n && m.C > 1; ++i) require(y.data()[i] >= 0 && y.data()[i] < double(m.C), "class code out of range");
+    {
+        nb::gil_scoped_release release;
         cells::pass(n, index.data(), y.data(), data_or_null(weight), rule, m, scores.data(), downhill.data());
-    });
+    }
+    require_finite(scores.size(), scores.data());
+    require_finite(2 * m.C, m.bias);
+    require_finite(3, m.target);
 }
 
 // Grids over few columns: levels (d, L) and how many (d), columns (R, K), maps (R, K, L + 1), cells of a grid.
@@ -82,29 +68,12 @@ cells::ByHashing grids_of(const Hashes& grids, std::size_t, std::size_t d) {
 
 // Cells of rows, (n, R).
 template <class Grids>
-void bound_find(Matrix<const double> X, Grids arrays, bool shared, Matrix<std::int32_t> out) {
+void bound_find(Matrix<const double> X, Grids arrays, int threads, Matrix<std::int32_t> out) {
     const std::size_t n = X.shape(0), d = X.shape(1);
     const auto grids = grids_of(arrays, n, d);
     require(out.shape(0) == n && out.shape(1) == grids.grids(), "cells do not fit the rows");
     nb::gil_scoped_release release;
-    cells::find_rows(n, X.data(), grids, shared, out.data());
-}
-
-// Rows whose cells are found on the way: X (n, d), the grids, and whether a second thread finds some of them.
-template <class Grids> using Rows = std::tuple<Matrix<const double>, Grids, bool>;
-
-template <class Grids>
-void bound_pass_rows(nb::dict state, Rows<Grids> rows, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
-                     Matrix<double> scores, Matrix<double> downhill) {
-    const auto& [X, arrays, shared] = rows;
-    const std::size_t n = X.shape(0);
-    const auto grids = grids_of(arrays, n, X.shape(1));
-    std::size_t size;
-    const double* x = X.data();
-    const bool both = shared;
-    learn(model_of(state, grids.grids(), true, size), n, y, weight, spec, scores, downhill, [&](cells::Model& m, const cells::Rule& rule) {
-        require(cells::pass_rows(n, x, grids, y.data(), data_or_null(weight), rule, m, size, both, scores.data(), downhill.data()), outside);
-    });
+    cells::find_rows(n, X.data(), grids, threads, out.data());
 }
 
 void bound_score(nb::dict state, Index index, bool regression, Matrix<double> scores) {
@@ -128,7 +97,7 @@ void bound_grid_maps(Index columns, nb::ndarray<const double, nb::ndim<3>, nb::c
     cells::grid_maps(R, K, E, L, columns.data(), edges.data(), n_edges.data(), levels.data(), n_levels.data(), maps.data());
 }
 
-void bound_gains(Index index, Matrix<const double> v, std::size_t cells, bool shared, Vector<double> out) {
+void bound_gains(Index index, Matrix<const double> v, std::size_t cells, int threads, Vector<double> out) {
     const std::size_t n = index.shape(0), R = index.shape(1);
     require(v.shape(0) == n && out.shape(0) == R, "gains need one vector per row");
     for (std::size_t t = 0; t < n; ++t)
@@ -137,7 +106,7 @@ void bound_gains(Index index, Matrix<const double> v, std::size_t cells, bool sh
             require(k >= 0 && k < std::int64_t(cells), "a cell lies outside its grid");
         }
     nb::gil_scoped_release release;
-    cells::gains(n, R, v.shape(1), cells, index.data(), v.data(), shared, out.data());
+    cells::gains(n, R, v.shape(1), cells, index.data(), v.data(), threads, out.data());
 }
 
 }  // namespace
@@ -150,8 +119,6 @@ void bind_cells(nb::module_& m) {
     m.def("cells_score", &bound_score, value, plain, value, plain);
     m.def("cells_find", &bound_find<Levels>, plain, plain, value, plain);
     m.def("cells_find", &bound_find<Hashes>, plain, plain, value, plain);
-    m.def("cells_pass_rows", &bound_pass_rows<Levels>, value, plain, plain, maybe, value, plain, plain);
-    m.def("cells_pass_rows", &bound_pass_rows<Hashes>, value, plain, plain, maybe, value, plain, plain);
     m.def("grid_maps", &bound_grid_maps, plain, plain, plain, plain, plain, plain);
     m.def("cells_gains", &bound_gains, plain, plain, value, value, plain);
 }

@@ -112,19 +112,19 @@ LearnerPtr<T> begin(nb::dict state, nb::list others) {
 template <class T>
 cells::Model tables_of(BoundLearner<T>& made, std::size_t R, std::size_t& size) {
     const auto tables = entry<Cube<const float>>(made.state, "tables");
-    const std::size_t C = tables.shape(2);
+    const std::size_t width = tables.shape(2), C = made.C;
     size = tables.shape(0);
-    require(tables.shape(1) == 2 && (made.C == 1 ? C == 1 : C >= made.C), "tables do not fit the outputs");
-    return {R, C, made.template numbers<float>("tables", size * 2 * C), made.template numbers<double>("bias", 2 * C),
+    require(tables.shape(1) == 2 && (C == 1 ? width == 1 : width >= C), "tables do not fit the outputs");
+    return {R, C, width, made.template numbers<float>("tables", size * 2 * width), made.template numbers<double>("bias", 2 * C),
             made.template numbers<double>("target", 3), made.template numbers<double>("use", R)};
 }
 
 // The columns of the tables that several outputs have; none of a single one.
 template <class T>
-const std::int32_t* places_of(BoundLearner<T>& made, std::size_t columns) {
+const std::int32_t* places_of(BoundLearner<T>& made) {
     const std::int32_t* places = made.template numbers<std::int32_t>("places", made.C, false);
     for (std::size_t c = 0; c < made.C; ++c)
-        require(places[c] >= 0 && std::size_t(places[c]) < columns, "an output has a column that there is not");
+        require(places[c] >= 0 && std::size_t(places[c]) < made.C, "an output has a column that there is not");
     return made.C > 1 ? places : nullptr;
 }
 
@@ -143,8 +143,8 @@ LearnerPtr<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, cons
         require(columns.data()[i] >= -1 && columns.data()[i] < std::int64_t(made->d), "a grid has a column that there is not");
     std::size_t size;
     const cells::Model model = tables_of(*made, R, size);
-    auto learner = std::make_unique<HashedCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]), made->C,
-                                                    places_of(*made, model.C));
+    auto learner = std::make_unique<HashedCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]),
+                                                    places_of(*made));
     made->held.add(state, nb::str("unit"));
     made->held.keep(columns, offset, density, salt);
     learner->d = made->d, learner->K = K, learner->columns = columns.data(), learner->offset = offset.data();
@@ -170,8 +170,8 @@ LearnerPtr<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube
     require(maps.shape(0) == R && maps.shape(1) == K && maps.shape(2) == L + 1, "maps do not fit the grids");
     std::size_t size;
     const cells::Model model = tables_of(*made, R, size);
-    auto learner = std::make_unique<ColumnCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]), made->C,
-                                                    places_of(*made, model.C));
+    auto learner = std::make_unique<ColumnCells<T>>(rule_of(spec), model, size, nb::cast<int>(state["unit"]),
+                                                    places_of(*made));
     made->held.add(state, nb::str("unit"));
     made->held.keep(maps);
     learner->d = d, learner->L = L, learner->K = K, learner->cells_of_grid = cells;
@@ -184,7 +184,7 @@ LearnerPtr<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube
         require(learner->columns[i] >= 0 && std::size_t(learner->columns[i]) < d, "a grid has a column that there is not");
     learner->maps = maps.data();
     learner->sample_rows = made->template numbers<double>("sample_rows", S * d);
-    learner->sample_down = made->template numbers<double>("sample_down", S * model.C);
+    learner->sample_down = made->template numbers<double>("sample_down", S * learner->down.size());
     learner->S = std::int64_t(S), learner->last = last, learner->seed = seed, learner->slot = slot;
     learner->first = first, learner->period = period;
     made->learner = std::move(learner);

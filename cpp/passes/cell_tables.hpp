@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/helper.hpp"
+#include "base/parallel.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks::cells {
@@ -28,7 +28,8 @@ struct Rule {
 
 struct Model {
     std::size_t R, C;  // grids, outputs
-    float* tables;     // (cells, 2, C): weights, sums of squared gradients
+    std::size_t width; // columns of the tables, at least C; 1 of a single output
+    float* tables;     // (cells, 2, width): weights, sums of squared gradients
     double* bias;      // (2, C)
     double* target;    // (3): rows, mean, sum of squared deviations of the target
     double* use;       // (R): how much each grid has lowered the loss, to first order
@@ -64,6 +65,17 @@ KS_INLINE void gradient(const Rule& rule, std::size_t C, const double* f, double
     }
 }
 
+constexpr std::size_t kept = 32;  // numbers in which the derivatives of a row are kept
+
+// -g (C) as at most `kept` sums with signs, which keep its length on average; see `sketched` in the python engine.
+KS_INLINE void sketch(std::size_t C, const double* g, double* out) {
+    const std::size_t few = std::min(C, kept);
+    for (std::size_t c = 0; c < few; ++c) out[c] = -g[c];
+    if (C == few) return;
+    std::fill_n(out, few, 0.0);
+    for (std::size_t c = 0; c < C; ++c) out[c % kept] += std::uint64_t(c) * 0x9E3779B97F4A7C15ull >> 63 ? g[c] : -g[c];
+}
+
 // Whether all cells are within a table of so many.
 KS_CLONES inline bool inside(std::size_t n, const std::int32_t* index, std::size_t size) {
     const std::uint32_t end = std::uint32_t(std::min<std::size_t>(size, std::size_t(1) << 31));
@@ -96,22 +108,22 @@ KS_INLINE void step_one(std::size_t R, double g, double step, double fade, doubl
 
 constexpr std::size_t together = 64;  // outputs whose weights are in the cache at the same time
 
-// The same for outputs `first` ... `first + width - 1` of C; `old` has room for (2, R, width). Grids that share a cell see what it held
-// before the row.
-KS_INLINE void step_many(std::size_t R, std::size_t C, std::size_t first, std::size_t width, const std::int32_t* cell, const double* g,
+// The same for outputs `first` ... `first + width - 1` of tables with `side` columns; `old` has room for (2, R, width). Grids that share
+// a cell see what it held before the row.
+KS_INLINE void step_many(std::size_t R, std::size_t side, std::size_t first, std::size_t width, const std::int32_t* cell, const double* g,
                          double step, double fade, double floor, float* tables, double* old, double* use) {
     double *w = old, *G = old + R * width;
     for (std::size_t r = 0; r < R; ++r) {
-        const float* at = tables + std::size_t(cell[r]) * 2 * C + first;
+        const float* at = tables + std::size_t(cell[r]) * 2 * side + first;
         for (std::size_t c = 0; c < width; ++c) {
             w[r * width + c] = at[c];
-            G[r * width + c] = at[C + c];
+            G[r * width + c] = at[side + c];
         }
     }
     g += first;
     for (std::size_t r = 0; r < R; ++r) {
         const double *wr = w + r * width, *Gr = G + r * width;
-        float* at = tables + std::size_t(cell[r]) * 2 * C + first;
+        float* at = tables + std::size_t(cell[r]) * 2 * side + first;
         if (width < 8) {
             for (std::size_t c = 0; c < width; ++c) use[r] -= g[c] * wr[c];
         } else {
@@ -121,22 +133,23 @@ KS_INLINE void step_many(std::size_t R, std::size_t C, std::size_t first, std::s
         for (std::size_t c = 0; c < width; ++c) {
             const double squares = fade * Gr[c] + g[c] * g[c], moved = wr[c] - step * g[c] / std::sqrt(squares + floor);
             at[c] = float(lesser(larger(moved, -largest), largest));
-            at[C + c] = float(lesser(squares, largest));
+            at[side + c] = float(lesser(squares, largest));
         }
     }
 }
 
-// index (n, R): the cells of each row. Out: scores (n, C) before each row; downhill (n, C), minus the derivatives.
+// index (n, R): the cells of each row. Out: scores (n, C) before each row; downhill (n, at most `kept`), a sketch of
+// minus the derivatives.
 KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const double* y, const double* weight, const Rule& rule,
                            Model& m, double* scores, double* downhill) {
-    const std::size_t R = m.R, C = m.C;
+    const std::size_t R = m.R, C = m.C, few = std::min(C, kept);
     const std::size_t tile = std::min(C, together);
     std::vector<double> work(2 * R * tile + 2 * C);
     std::vector<float> fresh(C == 1 ? 2 * R : 0);
     double *w = work.data(), *G = w + R * tile, *f = G + R * tile, *g = f + C;
     for (std::size_t t = 0; t < n; ++t) {
         const std::int32_t* cell = index + t * R;
-        if (t + 1 < n) fetch(R, cell + R, m.tables, 2 * C);
+        if (t + 1 < n) fetch(R, cell + R, m.tables, 2 * m.width);
         if (C == 1) {
             for (std::size_t r = 0; r < R; ++r) {
                 const float* at = m.tables + std::size_t(cell[r]) * 2;
@@ -147,7 +160,7 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
         } else {
             std::copy_n(m.bias, C, f);
             for (std::size_t r = 0; r < R; ++r) {
-                const float* at = m.tables + std::size_t(cell[r]) * 2 * C;
+                const float* at = m.tables + std::size_t(cell[r]) * 2 * m.width;
                 for (std::size_t c = 0; c < C; ++c) f[c] += at[c];
             }
         }
@@ -155,14 +168,14 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
         for (std::size_t c = 0; c < C; ++c) scores[t * C + c] = f[c] + mean;
         const double importance = weight ? weight[t] : 1.0;
         if (importance == 0.0) {
-            std::fill_n(downhill + t * C, C, 0.0);
+            std::fill_n(downhill + t * few, few, 0.0);
             continue;
         }
         gradient(rule, C, f, y[t] - mean, m.target, g);
+        sketch(C, g, downhill + t * few);
         const double unit = rule.regression ? deviation(m.target) : 1.0;
         const double step = rule.eta * unit / std::sqrt(double(R) + 1.0), floor = unit * unit + tiny, fade = rule.fade;
         for (std::size_t c = 0; c < C; ++c) {
-            downhill[t * C + c] = -g[c];
             g[c] *= importance;
             m.bias[C + c] = fade * m.bias[C + c] + g[c] * g[c];
             m.bias[c] -= step * g[c] / std::sqrt(m.bias[C + c] + floor);
@@ -176,47 +189,20 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
             }
         } else {
             for (std::size_t c = 0; c < C; c += tile)
-                step_many(R, C, c, std::min(tile, C - c), cell, g, step, fade, floor, m.tables, w, m.use);
+                step_many(R, m.width, c, std::min(tile, C - c), cell, g, step, fade, floor, m.tables, w, m.use);
         }
         if (rule.regression) follow(m.target, y[t]);
     }
 }
 
-constexpr std::size_t at_once = 64;  // rows whose cells are found before they are learned
-
-// The same for rows X (n, d), whose cells `grids` finds; when `shared`, a second thread finds those of the next rows meanwhile.
-// False when a cell lies outside the tables of `size` cells: the rows from there on are not learned.
+// Cells (n, R) of rows X (n, d), which `grids` finds.
 template <class Grids>
-bool pass_rows(std::size_t n, const double* X, const Grids& grids, const double* y, const double* weight, const Rule& rule, Model& m,
-               std::size_t size, bool shared, double* scores, double* downhill) {
-    constexpr std::size_t slots = 4;
-    const std::size_t R = m.R, d = grids.columns(), C = m.C;
-    std::vector<std::int32_t> index(slots * at_once * R), codes(slots * d);
-    bool valid = true;
-    in_order(
-        shared, (n + at_once - 1) / at_once, slots,
-        [&](std::size_t i, std::size_t slot) {
-            const std::size_t first = i * at_once, rows = std::min(at_once, n - first);
-            grids.find(rows, X + first * d, codes.data() + slot * d, index.data() + slot * at_once * R);
-        },
-        [&](std::size_t i, std::size_t slot) {
-            const std::size_t first = i * at_once, rows = std::min(at_once, n - first);
-            const std::int32_t* cells = index.data() + slot * at_once * R;
-            valid = valid && inside(rows * R, cells, size);
-            if (valid) pass(rows, cells, y + first, weight ? weight + first : nullptr, rule, m, scores + first * C, downhill + first * C);
-        });
-    return valid;
-}
-
-// Cells (n, R) of rows X (n, d).
-template <class Grids>
-void find_rows(std::size_t n, const double* X, const Grids& grids, bool shared, std::int32_t* out) {
-    const std::size_t blocks = (n + at_once - 1) / at_once, d = grids.columns();
-    std::vector<std::int32_t> codes((shared ? blocks : 1) * d);
-    in_any_order(shared, blocks, [&](std::size_t i) {
-        const std::size_t first = i * at_once;
-        std::int32_t* code = codes.data() + (shared ? i * d : 0);
-        grids.find(std::min(at_once, n - first), X + first * d, code, out + first * grids.grids());
+void find_rows(std::size_t n, const double* X, const Grids& grids, int threads, std::int32_t* out) {
+    const std::size_t d = grids.columns();
+    parallel(threads, [&](int t) {
+        const Share share(n, t, threads);
+        std::vector<std::int32_t> code(d);
+        grids.find(share.end - share.begin, X + share.begin * d, code.data(), out + share.begin * grids.grids());
     });
 }
 
@@ -226,7 +212,7 @@ KS_CLONES inline void score(std::size_t n, const std::int32_t* index, bool regre
         double* f = scores + t * m.C;
         std::copy_n(m.bias, m.C, f);
         for (std::size_t r = 0; r < m.R; ++r) {
-            const float* at = m.tables + std::size_t(index[t * m.R + r]) * 2 * m.C;
+            const float* at = m.tables + std::size_t(index[t * m.R + r]) * 2 * m.width;
             for (std::size_t c = 0; c < m.C; ++c) f[c] += at[c];
         }
         if (regression)
@@ -258,14 +244,15 @@ KS_CLONES inline void gains_of(std::size_t begin, std::size_t end, std::size_t n
     }
 }
 
-inline void gains(std::size_t n, std::size_t R, std::size_t C, std::size_t cells, const std::int32_t* index, const double* v, bool shared,
+inline void gains(std::size_t n, std::size_t R, std::size_t C, std::size_t cells, const std::int32_t* index, const double* v, int threads,
                   double* out) {
     constexpr std::size_t side = 8;  // grids at once: their numbers of a row share a line of the cache
     double mean = 0.0;
     for (std::size_t i = 0; i < n * C; ++i) mean += v[i] * v[i];
     mean /= double(std::max<std::size_t>(n, 1));
-    in_any_order(shared, (R + side - 1) / side, [&](std::size_t i) {
-        gains_of(i * side, std::min((i + 1) * side, R), n, R, C, cells, mean, index, v, out);
+    parallel(threads, [&](int t) {
+        for (std::size_t r = std::size_t(t) * side; r < R; r += std::size_t(threads) * side)
+            gains_of(r, std::min(r + side, R), n, R, C, cells, mean, index, v, out);
     });
 }
 

@@ -61,13 +61,12 @@ struct Cells : Learner<T> {
     cells::Model model;
     std::size_t size;       // cells of all tables
     int unit;               // the target is in units of 2^unit
-    std::size_t outputs;    // of the model; the tables may have columns in reserve
-    const std::int32_t* places;  // (outputs): the columns of several outputs; none of a single one
+    const std::int32_t* places;  // (C): the columns of several outputs; none of a single one
     std::vector<std::int32_t> index;
     std::vector<double> wide, down;
 
-    Cells(const cells::Rule& r, const cells::Model& m, std::size_t cells, int u, std::size_t n, const std::int32_t* at)
-        : rule(r), model(m), size(cells), unit(u), outputs(n), places(at), index(m.R), wide(m.C), down(m.C) {}
+    Cells(const cells::Rule& r, const cells::Model& m, std::size_t cells, int u, const std::int32_t* at)
+        : rule(r), model(m), size(cells), unit(u), places(at), index(m.R), wide(m.C), down(std::min(m.C, cells::kept)) {}
 
     virtual void find(const double* x) = 0;
 
@@ -85,7 +84,7 @@ struct Cells : Learner<T> {
         journal.keep(model.bias, 2 * C);
         journal.keep(model.target, 3);
         journal.keep(model.use, model.R);
-        journal.keep_rows(model.tables, 2 * C, model.R, index.data());
+        journal.keep_rows(model.tables, 2 * model.width, model.R, index.data());
         const double y = rule.regression ? std::ldexp(row.y, -unit) : places ? double(places[std::size_t(row.y)]) : row.y;
         cells::pass(1, index.data(), &y, nullptr, rule, model, wide.data(), down.data());
         const bool fine = all_finite(C, wide.data()) && all_finite(2 * C, model.bias) && all_finite(3, model.target);
@@ -102,10 +101,10 @@ struct Cells : Learner<T> {
         return true;
     }
 
-    // Scores f (outputs) in the units of the target, from those of the tables' columns.
+    // Scores f (C) in the units of the target, from those of the tables' columns.
     void of_outputs(double* f) const {
         if (!places) f[0] = std::ldexp(wide[0], unit);
-        for (std::size_t c = 0; places && c < outputs; ++c) f[c] = wide[std::size_t(places[c])];
+        for (std::size_t c = 0; places && c < model.C; ++c) f[c] = wide[std::size_t(places[c])];
     }
 };
 
@@ -130,7 +129,7 @@ struct ColumnCells : Cells<T> {
     const double* levels;
     const std::int32_t *n_levels, *columns, *maps;
     std::vector<std::int32_t> code;     // (d): room
-    double *sample_rows, *sample_down;  // (S, d), (S, C)
+    double *sample_rows, *sample_down;  // (S, d), (S, sums of the derivatives)
     std::int64_t S, last;               // places of the sample; it is drawn from so many last rows
     std::uint64_t seed, slot;           // of the places drawn
     std::int64_t first, period;         // rows before the grids are looked at: first, doubled again and again, then every `period`
@@ -155,11 +154,11 @@ struct ColumnCells : Cells<T> {
         std::int64_t place = number;
         if (number >= S) place = std::int64_t(uniform(seed, std::uint64_t(number), slot) * double(std::min(number + 1, last)));
         if (place >= S) return true;
-        double *x = sample_rows + place * d, *v = sample_down + place * this->model.C;
+        double *x = sample_rows + place * d, *v = sample_down + place * this->down.size();
         journal.keep(x, d);
-        journal.keep(v, this->model.C);
+        journal.keep(v, this->down.size());
         std::copy_n(row.wide, d, x);
-        std::copy_n(this->down.data(), this->model.C, v);
+        std::copy_n(this->down.data(), this->down.size(), v);
         return true;
     }
 };

@@ -1,20 +1,20 @@
 """Losses of the default learner on streams, with and without the learned metric among its members.
 
-    python papers/studies/metric_streams.py --rows 20000 --jobs 16 --out metric_streams.json
+    python papers/studies/metric_streams.py --rows 20000 --jobs 16
 
 Of every set the first ``--rows`` rows in their own order, or in a random order where theirs means nothing. The measure
 is the mean loss of the forecasts made before each row was learned: the squared error over the variance (numbers), or
-the log-loss (labels). ``--sets`` names some of the ``.npz`` files of the folder ``KERNELSTREAM_DATA``. Results are
-added to those in the file; what is there is not computed again.
+the log-loss (labels). ``--sets`` names some of the ``.npz`` files of the folder ``KERNELSTREAM_DATA``. The table is
+written to results/metric_streams.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from metric import LABELS, NUMBERS  # noqa: E402
 
-from kernelstream import (  # noqa: E402
-    KernelClassifier,
-    KernelRegressor,
-    MetricWindowClassifier,
-    MetricWindowRegressor,
-    settings,
-)
+from kernelstream import KernelClassifier, KernelRegressor, settings  # noqa: E402
 from kernelstream.estimators.stack import members  # noqa: E402
 
+TEXT = """Written by `python papers/studies/metric_streams.py`. Mean losses of the forecasts made before each row was
+learned, with and without the member *metric*: squared error over the variance (numbers), log-loss (labels). Rows are
+float64, in one call, on one thread."""
 IN_ORDER = {
     "adult", "ailerons", "airlines", "airlines2008_excerpt", "california", "covtype", "diamonds", "electricity", "fifa",
     "fried", "kings_county", "nomao",
@@ -55,16 +52,14 @@ def stream(name: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(X, np.float64), y[some].astype(np.float64) if name in NUMBERS else y[some]
 
 
-def run(name: str, rows: int, size: str, window: int, metric: bool) -> dict[str, Any]:
+def run(name: str, rows: int, size: str, metric: bool) -> dict[str, Any]:
     """Loss, loss of the second half and seconds of one set."""
     warnings.simplefilter("ignore")
     settings.change(threads=1)
     X, y = stream(name, rows)
     numbers = name in NUMBERS
     choose = getattr(members, "regressors" if numbers else "classifiers")
-    found = [member for label, member in choose(size, X.shape[1]) if label != "metric"]
-    if metric:
-        found.append((MetricWindowRegressor if numbers else MetricWindowClassifier)(window))
+    found = [member for label, member in choose(size, X.shape[1]) if metric or label != "metric"]
     model = (KernelRegressor if numbers else KernelClassifier)(size=size, members=found, random_state=0)
     begin = time.perf_counter()
     scores = model.learn(X, y) if numbers else model.learn(X, y, classes=np.unique(y))
@@ -84,24 +79,24 @@ def run(name: str, rows: int, size: str, window: int, metric: bool) -> dict[str,
     }
 
 
-def report(found: dict[str, dict[str, Any]], size: str) -> None:
-    """Print a table of all sets that were computed both ways."""
-    print("| set | rows | without | with | ratio | ratio, second half | µs a row without | with |")
-    print("|---|---|---|---|---|---|---|---|")
+def report(found: dict[tuple[str, bool], dict[str, Any]]) -> Iterator[str]:
+    """The lines of a table of all sets."""
+    yield "| set | rows | without | with | ratio | ratio, second half | µs a row without | with |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
     for kind, names in (("numbers", NUMBERS), ("labels", LABELS)):
         ratios = []
         for name in names:
-            a, b = (found.get(f"{name} {size} {metric}") for metric in (False, True))
-            if a is None or b is None:
+            if (name, True) not in found:
                 continue
+            a, b = found[name, False], found[name, True]
             ratios.append((b["loss"] / a["loss"], b["late"] / a["late"]))
             each = [f"{1e6 * part['seconds'] / part['rows']:.0f}" for part in (a, b)]
             numbers = [f"{x:.4f}" for x in (a["loss"], b["loss"])] + [f"{x:.3f}" for x in ratios[-1]]
-            print("|", " | ".join([name, f"{a['rows']:,}", *numbers, *each]), "|")
+            yield " | ".join(["| " + name, f"{a['rows']:,}", *numbers, *each]) + " |"
         if ratios:
             mean, most = np.exp(np.mean(np.log(ratios), axis=0)), np.max(ratios, axis=0)
-            print(f"| **{kind}**, geometric mean | | | | {mean[0]:.3f} | {mean[1]:.3f} | | |")
-            print(f"| **{kind}**, largest | | | | {most[0]:.3f} | {most[1]:.3f} | | |")
+            yield f"| **{kind}**, geometric mean | | | | {mean[0]:.3f} | {mean[1]:.3f} | | |"
+            yield f"| **{kind}**, largest | | | | {most[0]:.3f} | {most[1]:.3f} | | |"
 
 
 def main() -> None:
@@ -109,24 +104,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--sets", default=",".join(NUMBERS + LABELS))
-    parser.add_argument("--size", default="large")
-    parser.add_argument("--window", type=int, default=2048, help="rows that the metric is solved on")
+    parser.add_argument("--sizes", default="medium,large")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("metric_streams.json"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "metric_streams.md")
     args = parser.parse_args()
-    found = json.loads(args.out.read_text()) if args.out.exists() else {}
-    with ProcessPoolExecutor(args.jobs) as pool:
-        jobs = {
-            pool.submit(run, name, args.rows, args.size, args.window, metric): f"{name} {args.size} {metric}"
-            for name in args.sets.split(",")
-            for metric in (False, True)
-            if f"{name} {args.size} {metric}" not in found
-        }
-        for job in as_completed(jobs):
-            found[jobs[job]] = job.result()
-            args.out.write_text(json.dumps(found, indent=1))
-            print(jobs[job], found[jobs[job]], flush=True)
-    report(found, args.size)
+    lines = ["# The learned metric among the members of the default learner", "", TEXT]
+    for size in args.sizes.split(","):
+        with ProcessPoolExecutor(args.jobs) as pool:
+            jobs = {
+                pool.submit(run, name, args.rows, size, metric): (name, metric)
+                for name in args.sets.split(",")
+                for metric in (False, True)
+            }
+            found = {jobs[job]: job.result() for job in as_completed(jobs)}
+        lines += ["", f'## "{size}"', "", *report(found)]
+        args.out.write_text("\n".join(lines) + "\n")
+    print(args.out.read_text())
 
 
 if __name__ == "__main__":

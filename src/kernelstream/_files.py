@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 
-OLD = 24 * 3600  # seconds after which no process is still writing
+ABANDONED_SECONDS = 24 * 3600  # seconds after which no process is still writing
 
 _MACHINE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 _OURS = re.compile(r"\.kernelstream-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp\Z")
@@ -112,7 +112,12 @@ def _replace(path: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    with contextlib.suppress(OSError):  # the rename itself must survive a power cut too, where folders can be synced
+    sync_folder(folder)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Force the names in a folder to the disk, where folders can be synced: a rename must survive a power cut too."""
+    with contextlib.suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(number)
@@ -128,7 +133,7 @@ def _abandoned(entry: os.DirEntry[str]) -> bool:
     if ours[1] == _MACHINE and not _alive(int(ours[2])):
         return True
     try:
-        return time.time() - entry.stat(follow_symlinks=False).st_mtime > OLD
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED_SECONDS
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, for work that takes long enough."""
+"""For people who wait: a progress bar on stderr, for work that takes long enough, and sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ import time
 from types import TracebackType
 from typing import Any, Self
 
-PATIENCE = 1.5  # seconds that work may take before a bar appears
+PATIENCE_SECONDS = 1.5  # seconds that work may take before a bar appears
+
+
+def size_text(n: float) -> str:
+    """Bytes for people.
+
+    >>> size_text(4096)
+    '4.1 kB'
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if n < 1000 or unit == "GB":
+            break
+        n /= 1000
+    return f"{n:.0f} {unit}" if n >= 100 or unit == "B" else f"{n:.1f} {unit}"
 
 
 class Bar:
@@ -29,7 +42,7 @@ class Bar:
         self.label, self.unit = label, unit
         self.draws = sys.stderr.isatty() if wish is None else wish
         self.started = time.perf_counter()
-        self.opens = self.started + (0.0 if wish else PATIENCE if patience is None else patience)
+        self.opens = self.started + (0.0 if wish else PATIENCE_SECONDS if patience is None else patience)
         self.bar: Any = None
         self.task: Any = None
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_outlier_detector
 
 from ._checks import whole
@@ -27,7 +26,7 @@ from ._files import sweep
 from .evaluate._metrics import errors
 from .evaluate._runners import StreamRunner
 from .model_io import ModelFileError, read, save, to_bytes
-from .rows import concat
+from .rows import concat, padded
 
 FILES_KEPT = 3
 ROWS_BETWEEN = 100_000
@@ -273,7 +272,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
     blocks = list(_blocks(stream, run, labels, stop, progress))
     if blocks:
         width = max(X.shape[1] for X, _ in blocks)
-        X, y = concat([_padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
+        X, y = concat([padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
         est.fit(X, y)
         run.value = float(errors("classification" if is_classifier(est) else "regression", y, est.predict(X)).mean())
     run.seconds = time.perf_counter() - started
@@ -298,15 +297,6 @@ def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Ite
         if progress is not None:
             progress(run)
     run.skipped = stream.skipped
-
-
-def _padded(X: Any, width: int) -> Any:
-    """Rows with columns of zeros up to a width."""
-    if X.shape[1] == width:
-        return X
-    if not sp.issparse(X):
-        return np.pad(X, ((0, 0), (0, width - X.shape[1])))
-    return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
 def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
@@ -19,15 +18,15 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from . import datasets, drift, plots, zoo
+from ._progress import size_text
 from .engine import has_native
 from .estimators import KernelClassifier
 from .evaluate import Result, prequential
-from .evaluate._result import show_bytes
 
 __all__ = ["run"]
 
-ROWS, ROWS_IN_PYTHON = 20_000, 2_000  # of a stream, with and without the compiled core
-BLOCK = 50  # rows that scikit-learn's models learn at a time; they lag by as many
+STREAM_ROWS, STREAM_ROWS_IN_PYTHON = 20_000, 2_000  # of a stream, with and without the compiled core
+BLOCK_ROWS = 50  # rows that scikit-learn's models learn at a time; they lag by as many
 
 
 @dataclass(frozen=True)
@@ -64,13 +63,13 @@ def run(
     fast = has_native()
     if not fast:
         console.print("Without the compiled core: less data, to stay under a minute.", highlight=False)
-    n_rows = n_rows or (ROWS if fast else ROWS_IN_PYTHON)
+    n_rows = n_rows or (STREAM_ROWS if fast else STREAM_ROWS_IN_PYTHON)
     started = time.perf_counter()
     figure, axes = plots.figure(columns=2)  # first, so that a missing matplotlib is reported before the work
     results = []
     for stage, ax in zip([_real(n_rows), _drifting(n_rows)], axes, strict=True):
         with threadpool_limits(1):  # products of small blocks: more threads only wait for each other
-            runs = _run_stage(stage, console)
+            runs = _run_stage(stage)
         console.print(_table(stage, runs))
         plots.curves(runs, ax=ax, windows=stage.windows, title=stage.title)
         results += runs
@@ -79,29 +78,13 @@ def run(
     return results
 
 
-def _run_stage(stage: Stage, console: Console) -> list[Result]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeRemainingColumn(),
-    )
+def _run_stage(stage: Stage) -> list[Result]:
     results = []
-    with Progress(*columns, console=console, transient=True) as progress:
-        for label, est in stage.learners.items():
-            task = progress.add_task(label, total=stage.n_rows, state="")
-            begun = time.perf_counter()
-
-            def show(rows: int, _: Any, rate: float, task: Any = task, begun: float = begun) -> None:
-                speed = rows / max(time.perf_counter() - begun, 1e-9)
-                progress.update(task, completed=rows, state=f"{rate:.1%} mistakes, {speed:,.0f} rows/s")
-
-            size = None if hasattr(est, "learn") else BLOCK
-            results.append(
-                prequential(est, stage.blocks(), block_size=size, classes=stage.classes, progress=show, name=label)
-            )
-            progress.update(task, completed=stage.n_rows)
+    for label, est in stage.learners.items():
+        size = None if hasattr(est, "learn") else BLOCK_ROWS
+        results.append(
+            prequential(est, stage.blocks(), block_size=size, classes=stage.classes, n_rows=stage.n_rows, name=label)
+        )
     return results
 
 
@@ -109,7 +92,7 @@ def _table(stage: Stage, results: list[Result]) -> Table:
     table = Table(
         title=f"{stage.title}, {stage.n_rows:,} rows",
         title_justify="left",
-        caption=f"scikit-learn's models learn {BLOCK} rows at a time, the others row by row",
+        caption=f"scikit-learn's models learn {BLOCK_ROWS} rows at a time, the others row by row",
         caption_justify="left",
     )
     table.add_column("learner")
@@ -119,7 +102,7 @@ def _table(stage: Stage, results: list[Result]) -> Table:
     for result in results:
         style = "bold" if result.mistakes == best else None
         rate = f"{result.mistake_rate:.2%}"
-        table.add_row(result.name, rate, f"{result.rows_per_second:,.0f}", show_bytes(result.model_bytes), style=style)
+        table.add_row(result.name, rate, f"{result.rows_per_second:,.0f}", size_text(result.model_bytes), style=style)
     return table
 
 

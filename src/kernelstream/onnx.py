@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from ._extra import needs
 from ._files import write_atomic
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
 from .estimators.feature import map_entries
@@ -48,10 +49,8 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
     >>> [output.name for output in model.graph.output]
     ['label', 'score']
     """
-    try:
+    with needs("onnx"):
         import onnx
-    except ImportError:
-        raise ImportError("to_onnx needs onnx: pip install 'kernelstream[onnx]'") from None
     if getattr(est, "columns_", None) is not None:
         raise ValueError(
             f"this {type(est).__name__} has no ONNX form: it has tables of words and dates in front of its model. "

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ._extra import needs
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,8 +28,19 @@ __all__ = [
     "save",
 ]
 
-# colours that most colour-blind readers can tell apart, also in grey
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#555555", "#e69f00", "#56b4e9")
+# colours that most colour-blind readers can distinguish, also in grey (Okabe and Ito 2008), and one more
+_COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#555555",
+    "#e69f00",
+    "#56b4e9",
+    "#000000",
+    "#f0e442",
+    "#8c564b",
+)
 
 _PICTURE = """path : str or Path, optional
         File to write; its ending decides the format (png, svg, pdf).
@@ -48,10 +61,8 @@ def _documented(draw: Draw) -> Draw:
 
 def figure(columns: int = 1, width: float = 6.4, height: float = 4.4) -> tuple[Figure, list[Axes]]:
     """An empty figure with axes side by side; no window is opened and no backend is chosen."""
-    try:
+    with needs("plots"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('plots need matplotlib: pip install "kernelstream[plots]"') from error
     made = Figure(figsize=(width * columns, height), layout="constrained")
     return made, list(made.subplots(1, columns, squeeze=False)[0])
 
@@ -105,10 +116,9 @@ def curves(
             raise ValueError(f"result {label!r} has no metric {metric!r}; it has {', '.join(result.curves)}")
         curve = result.curves[metric]
         rows, value = (curve.rows, curve.value) if windows is None else curve.windowed(windows)
-        colour = _COLOURS[number % len(_COLOURS)]
         if over == "seconds":
             rows = result.time.total[np.searchsorted(result.time.rows, rows)]
-        ax.plot(rows, value, label=label, color=colour, linewidth=1.6)
+        colour = _line(ax, rows, value, label, number)
         for i, mark in enumerate(result.marks if over == "rows" else ()):  # changes that a monitor has found
             ax.axvline(mark.row, color=colour, linestyle=":", linewidth=1, label=None if i else f"{label}: change")
     _dress(ax, metric.replace("_", " ") + (" so far" if windows is None else " over the last stretch"))
@@ -227,10 +237,7 @@ def relevance_over_time(
     ax = ax or figure()[1][0]
     most = [max(share[j] for share in shares) for j in range(len(shares[0]))]
     for number, j in enumerate(sorted(range(len(most)), key=lambda j: -most[j])[:top]):
-        label = f"x{j}" if names is None else str(names[j])
-        ax.plot(
-            rows, [share[j] for share in shares], label=label, color=_COLOURS[number % len(_COLOURS)], linewidth=1.6
-        )
+        _line(ax, rows, [share[j] for share in shares], f"x{j}" if names is None else str(names[j]), number)
     _dress(ax, "share of the squared gradient")
     return _finished(ax, title, path)
 
@@ -312,14 +319,12 @@ def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None,
     """
     if not hasattr(est, "members_"):
         raise ValueError(f"{type(est).__name__} has no members_: it has learned no row yet, or has no members")
-    from matplotlib import colormaps
-
     rows, weights = est.weights_history_
     names = [member["name"] for member in est.members_]
     ax = ax or figure(width=7.6)[1][0]
     last = [abs(weight) for weight in (weights[-1] if len(weights) else [0.0] * len(names))]
     for place, i in enumerate(sorted(range(len(names)), key=lambda i: -last[i])):
-        ax.plot(rows, weights[:, i], label=names[i], color=colormaps["tab10"](place), linewidth=1.6)
+        _line(ax, rows, weights[:, i], names[i], place)
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
     _over_rows(ax, "weight")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
@@ -411,6 +416,13 @@ def _labelled(results: Any) -> list[tuple[str, Any]]:
     if hasattr(results, "curves"):
         results = [results]
     return [(result.name, result) for result in results]
+
+
+def _line(ax: Any, x: Any, y: Any, label: str, number: int) -> str:
+    """Draw a line in the colour of its number; returns the colour."""
+    colour = _COLOURS[number % len(_COLOURS)]
+    ax.plot(x, y, label=label, color=colour, linewidth=1.6)
+    return colour
 
 
 def _over_rows(ax: Any, values: str) -> None:

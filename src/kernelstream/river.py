@@ -22,20 +22,28 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from ._checks import is_whole
+from ._extra import needs
 from .columns import Columns, make_stream
 from .columns.kinds import is_missing
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.base import has_fixed_width
 
-try:
+with needs("river"):
     from river import base
-except ImportError:
-    raise ImportError("kernelstream.river needs River: pip install 'kernelstream[river]'") from None
 
 Row = dict[Any, Any]
+WIDE_ROWS = 200  # with more features than this, rows that hold few of them are kept sparse
 
 
-WIDE = 200  # with more features than this, rows that hold few of them are kept sparse
+_PARAMETERS = """\
+    seed
+        Random seed of the model; by default the model's own.
+    room
+        Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
+        random binning, learned kernels and Falkon.
+    columns
+        Kinds of columns, such as {"hour": "category"}; {} leaves them to the first value. Only needed for words, dates
+        and gaps that come later than the first row."""
 
 
 class _Adapter:
@@ -46,12 +54,13 @@ class _Adapter:
     :class:`~kernelstream.columns.Columns` instead.
     """
 
-    model: Any
-    seed: int | None
-    room: int
-    columns: dict[str, str] | None
-
-    def _begin(self) -> None:
+    def __init__(
+        self, model: Any = None, seed: int | None = None, room: int = 0, columns: dict[str, str] | None = None
+    ):
+        self.model = model
+        self.seed = seed
+        self.room = room
+        self.columns = columns
         if not is_whole(self.room) or self.room < 0:
             raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
         if not self.room and self.model is not None and has_fixed_width(self.model):
@@ -60,7 +69,7 @@ class _Adapter:
                 f"{name} cannot take features that come later: {type(self).__name__}({name}(...), room=100) keeps "
                 "columns free for as many",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
         self._names: list[Any] = []
         self._columns: dict[Any, int] = {}
@@ -68,6 +77,9 @@ class _Adapter:
         self._take: Any = None
         self._est: Any = None
         self._mixed = False
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
 
     def _default(self) -> Any:
         raise NotImplementedError
@@ -172,7 +184,7 @@ class _Adapter:
             new = [x for x in rows if not x.keys() <= self._columns.keys()]
             if new or not self._names:
                 self._add(new)
-        if len(self._names) > WIDE and self._takes_sparse() and 4 * sum(map(len, rows)) < len(rows) * self._width:
+        if len(self._names) > WIDE_ROWS and self._takes_sparse() and 4 * sum(map(len, rows)) < len(rows) * self._width:
             return self._sparse(rows)
         out = np.zeros((len(rows), max(self._width, 1)))
         for i, x in enumerate(rows):
@@ -275,37 +287,21 @@ class _Adapter:
 class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     """A kernelstream classifier for River.
 
-    Parameters
-    ----------
-    model
-        An estimator of kernelstream, which is copied; by default a `FeatureClassifier` with the logistic loss.
-    seed
-        Random seed of the model; by default the model's own.
-    room
-        Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
-        random binning, learned kernels and Falkon.
-    columns
-        Kinds of columns, such as {"hour": "category"}; {} leaves them to the first value. Only needed for words, dates
-        and gaps that come later than the first row.
+        Parameters
+        ----------
+        model
+            An estimator of kernelstream, which is copied; by default a `FeatureClassifier` with the logistic loss.
+    {parameters}
 
-    Examples
-    --------
-    >>> from kernelstream.river import RiverClassifier
-    >>> model = RiverClassifier(seed=1)
-    >>> for i in range(300):
-    ...     model.learn_one({"a": i % 7, "b": i % 3}, "near" if 2 <= i % 7 <= 4 else "far")
-    >>> model.predict_one({"a": 3, "b": 1})
-    'near'
+        Examples
+        --------
+        >>> from kernelstream.river import RiverClassifier
+        >>> model = RiverClassifier(seed=1)
+        >>> for i in range(300):
+        ...     model.learn_one({"a": i % 7, "b": i % 3}, "near" if 2 <= i % 7 <= 4 else "far")
+        >>> model.predict_one({"a": 3, "b": 1})
+        'near'
     """
-
-    def __init__(
-        self, model: Any = None, seed: int | None = None, room: int = 0, columns: dict[str, str] | None = None
-    ):
-        self.model = model
-        self.seed = seed
-        self.room = room
-        self.columns = columns
-        self._begin()
 
     def _default(self) -> Any:
         return FeatureClassifier(loss="logistic")
@@ -350,37 +346,21 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
 class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     """A kernelstream regressor for River.
 
-    Parameters
-    ----------
-    model
-        An estimator of kernelstream, which is copied; by default a `FeatureRegressor`.
-    seed
-        Random seed of the model; by default the model's own.
-    room
-        Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
-        random binning, learned kernels and Falkon.
-    columns
-        Kinds of columns, such as {"hour": "category"}; {} leaves them to the first value. Only needed for words, dates
-        and gaps that come later than the first row.
+        Parameters
+        ----------
+        model
+            An estimator of kernelstream, which is copied; by default a `FeatureRegressor`.
+    {parameters}
 
-    Examples
-    --------
-    >>> from kernelstream.river import RiverRegressor
-    >>> model = RiverRegressor(seed=1)
-    >>> for i in range(500):
-    ...     model.learn_one({"a": i % 7}, (i % 7) ** 2)
-    >>> abs(model.predict_one({"a": 3}) - 9) < 1
-    True
+        Examples
+        --------
+        >>> from kernelstream.river import RiverRegressor
+        >>> model = RiverRegressor(seed=1)
+        >>> for i in range(500):
+        ...     model.learn_one({"a": i % 7}, (i % 7) ** 2)
+        >>> abs(model.predict_one({"a": 3}) - 9) < 1
+        True
     """
-
-    def __init__(
-        self, model: Any = None, seed: int | None = None, room: int = 0, columns: dict[str, str] | None = None
-    ):
-        self.model = model
-        self.seed = seed
-        self.room = room
-        self.columns = columns
-        self._begin()
 
     def _default(self) -> Any:
         return FeatureRegressor()

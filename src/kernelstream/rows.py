@@ -167,6 +167,15 @@ def concat(parts: list[Rows]) -> Rows:
     return np.concatenate([part.toarray() if sp.issparse(part) else np.asarray(part) for part in parts])
 
 
+def padded(X: Rows, width: int) -> Rows:
+    """Rows with columns of zeros up to a width."""
+    if X.shape[1] == width:
+        return X
+    if not sp.issparse(X):
+        return np.pad(X, ((0, 0), (0, width - X.shape[1])))
+    return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+
+
 def take(X: Rows, rows: Any) -> Rows:
     """Some rows, by a slice or by indices."""
     if is_tensor(X) and isinstance(rows, np.ndarray):

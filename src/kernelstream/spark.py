@@ -25,20 +25,19 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from . import model_io
+from ._extra import needs
 from .columns.kinds import is_missing
 from .keyed import NOTHING, KeyedLearner, loaded, taken
 from .live import DurableLearner
 from .live.rows import encoder_of
 
-try:
+with needs("spark"):
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.functions import pandas_udf
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import DoubleType, MapType, NumericType, StringType, StructField, StructType
-except ImportError as error:
-    raise ImportError(f"kernelstream.spark needs Spark ({error}): pip install 'kernelstream[spark]'") from None
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -110,7 +110,7 @@ def test_demo(tmp_path, monkeypatch):
 
 def test_demo_without_the_compiled_core_takes_less_data(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "has_native", lambda: False)
-    monkeypatch.setattr(demo, "ROWS_IN_PYTHON", 2000)
+    monkeypatch.setattr(demo, "STREAM_ROWS_IN_PYTHON", 2000)
     monkeypatch.setattr(demo, "_learners", lambda first: {"fogd": zoo.make("fogd", gamma=0.5)})
     text = io.StringIO()
     real, drifting = demo.run(tmp_path / "demo.png", console=Console(file=text))

@@ -100,15 +100,6 @@ def test_where_a_model_goes(home, tmp_path, capsys):
     assert "--model" in capsys.readouterr().err
 
 
-def test_files_that_are_not_what_they_should_be(home, tmp_path, capsys):
-    kernelstream.save(FeatureClassifier(), tmp_path / "checkpoint-000000000100.ks")
-    assert run("train", home / "flats.svm", "--checkpoint", tmp_path, "--resume") == 1
-    assert "is a model and not a checkpoint" in capsys.readouterr().err
-    (tmp_path / "wide.svm").write_text("+1 1:1 2000000000:1\n-1 1:2\n")
-    assert run("train", tmp_path / "wide.svm", "--model", tmp_path / "m.ks") == 1
-    assert "line 1: the index of a feature is larger than 134,217,728" in capsys.readouterr().err
-
-
 def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
     def full(*args, **kwargs):
         raise MemoryError("Unable to allocate 5.82 TiB")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("plain_default", "short_searches")
 
 def test_a_word_about_every_option():
     options = {option for name in zoo.names() for option in options_of(zoo.get(name))}
-    assert options == _algorithms.WORDS.keys()
+    assert options == _algorithms.OPTION_WORDS.keys()
 
 
 @pytest.mark.parametrize("name", [name for name in zoo.names() if name not in zoo.names("novelty")])

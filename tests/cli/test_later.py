@@ -24,7 +24,7 @@ def package(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "ran", [], raising=False)
-    monkeypatch.setattr(_later, "LATER", ("waiting_package", "waiting_package.part"))
+    monkeypatch.setattr(_later, "LATER_MODULES", ("waiting_package", "waiting_package.part"))
     yield home
     for name in ("waiting_package", "waiting_package.part"):
         sys.modules.pop(name, None)

@@ -11,6 +11,7 @@ from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, Wind
 from kernelstream import engine as engines
 from kernelstream.estimators.cells import grids
 from kernelstream.estimators.cells.models import CELLS, FIRST_REVIEW, REVIEW_PERIOD, _next_review, _review_before
+from kernelstream.passes.cells import python as cells_python
 
 ENGINES = ["python", "native"]
 rng = np.random.default_rng(0)
@@ -92,6 +93,52 @@ def test_engines_agree(kind, task):
     assert np.abs(a[finite] - b[finite]).max() < 1e-9
 
 
+def test_labels_that_come_late_are_new_terms_of_the_softmax():
+    """The recursion by dictionaries from cell and label to number; labels come one by one, in no order."""
+    eta, n, outputs = 0.7, 120, 40
+    rows = X[:n] / [1.0, 100.0, 1e-6, 1.0]
+    late = np.random.default_rng(1).permutation(np.delete(np.arange(outputs), [0, 7]))
+    y = np.concatenate([[0, 7], late, np.arange(n - outputs) % outputs])
+    model = CellsClassifier(5, "hashed", eta=eta, standardize=False, random_state=3)
+    got = model.learn(rows, y)
+    found = model._learner._index(model._state, rows)
+    weights, squares, known = {}, {}, [0, 7]  # the constant is the cell -1
+    for t, sign in enumerate([-1, 1]):  # one score of two labels, which becomes -f/2 and f/2
+        g = -sign / (1 + math.exp(sign * sum(weights.get((cell, 7), 0.0) * 2 for cell in [-1, *found[t].tolist()])))
+        for cell in [-1, *found[t].tolist()]:
+            squares[cell, 0] = squares[cell, 7] = squares.get((cell, 7), 0.0) + g * g
+            weights[cell, 7] = (
+                weights.get((cell, 7), 0.0) - eta / math.sqrt(6) * g / math.sqrt(squares[cell, 7] + 1) / 2
+            )
+            weights[cell, 0] = -weights[cell, 7]
+    for t, label in enumerate(y[2:].tolist(), 2):
+        cells = [-1, *found[t].tolist()]
+        f = {c: sum(weights.get((cell, c), 0.0) for cell in cells) for c in known}
+        for c in known:
+            assert got[t, c] == pytest.approx(f[c], abs=1e-5)
+        assert np.isneginf(np.delete(got[t], known)).all()
+        if label not in known:
+            known.append(label)
+        total = sum(math.exp(f.get(c, 0.0)) for c in known)
+        for c in known:
+            g = math.exp(f.get(c, 0.0)) / total - (c == label)
+            for cell in cells:
+                squares[cell, c] = squares.get((cell, c), 0.0) + g * g
+                step = eta / math.sqrt(6) * g / math.sqrt(squares[cell, c] + 1)
+                weights[cell, c] = weights.get((cell, c), 0.0) - step
+
+
+def test_a_sketch_keeps_lengths_on_average(rng):
+    """A matrix with one entry of 1 or -1 in every column; up to 32 numbers stay as they are."""
+    sketched = cells_python.sketched
+    S = np.stack([sketched(row) for row in np.eye(500)], axis=1)
+    assert S.shape == (32, 500) and (np.abs(S).sum(axis=0) == 1).all() and abs(S.sum()) < 3 * math.sqrt(500)
+    V = rng.standard_normal((400, 500))
+    np.testing.assert_allclose([sketched(v) for v in V], V @ S.T, atol=1e-12)
+    assert (np.abs(V @ S.T) ** 2).sum() == pytest.approx((V**2).sum(), rel=0.03)
+    assert (sketched(V[0, :32]) == V[0, :32]).all()
+
+
 @pytest.mark.parametrize("outputs", [3, 9, 150])
 def test_passes_agree_where_grids_share_a_cell(outputs, rng):
     """A cell that two grids of a row have in common is moved once; outputs are taken 64 at a time."""
@@ -100,10 +147,10 @@ def test_passes_agree_where_grids_share_a_cell(outputs, rng):
     y, weight = rng.integers(0, outputs, n).astype(float), rng.uniform(0, 2, n)
     found = []
     for name in ENGINES:
-        state = {"tables": np.zeros((cells, 2, outputs), np.float32), "bias": np.zeros((2, outputs))}
+        state = {"tables": np.zeros((cells, 2, outputs + 2), np.float32), "bias": np.zeros((2, outputs))}
         state |= {"target": np.zeros(3), "use": np.zeros(R)}
-        scores = engines.get(name).cells_pass(index, y, weight, state, (False, 0.7, 0.95))[0]
-        found.append((scores, *state.values()))
+        found.append((*engines.get(name).cells_pass(index, y, weight, state, (False, 0.7, 0.95)), *state.values()))
+        assert not state["tables"][:, :, outputs:].any()  # columns in reserve
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 

@@ -233,7 +233,7 @@ def test_a_member_that_fails_is_held_harmless(monkeypatch):
     monkeypatch.setattr(victim._learner, "learn", fails)
     scores = model.learn(X[300:400], LABELS[300:400])
     assert calls and np.isfinite(scores).all()
-    assert [member["restarts"] for member in model.members_] == [0, 0, 0, 0, 0, 1, 0, 0]
+    assert [member["restarts"] for member in model.members_] == [0, 0, 0, 0, 0, 1, 0, 0, 0]
 
 
 def test_members_of_ones_own():
@@ -251,7 +251,7 @@ def test_members_of_ones_own():
 def test_weights_over_time():
     model = KernelClassifier(random_state=0).partial_fit(X, LABELS)
     rows, weights = model.weights_history_
-    assert rows.tolist() == list(range(64, 700, 64)) and weights.shape == (10, 8)
+    assert rows.tolist() == list(range(64, 700, 64)) and weights.shape == (10, 9)
     more = np.tile(X, (30, 1))
     model.partial_fit(more, np.tile(LABELS, 30))
     rows, weights = model.weights_history_

@@ -167,9 +167,9 @@ def test_rows_one_by_one_are_those_of_a_call(y):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-9 * np.abs(a).max())
 
 
-def test_the_default_learner_has_it_in_large():
+def test_which_sizes_of_the_default_learner_have_it():
     names = {size: [name for name, _ in members.regressors(size, 5)] for size in ("small", "medium", "large")}
-    assert [size for size in names if "metric" in names[size]] == ["large"]
+    assert [size for size in names if "metric" in names[size]] == ["medium", "large"]
 
 
 def test_what_the_stream_has_left_behind_does_not_count():
@@ -198,3 +198,15 @@ def test_a_label_may_come_late():
     before = late.decision_function(X[300:310])
     late.widen(5)
     np.testing.assert_allclose(late.decision_function(np.c_[X[300:310], np.ones(10)]), before, atol=1e-6)
+
+
+def test_the_metric_turns_when_another_direction_counts():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(2048, 2))
+    along, across = rows @ [1.0, 1.0], rows @ [1.0, -1.0]
+    target = np.sin(np.where(np.arange(2048) < 1024, along, across))
+    model = ks.MetricWindowRegressor(512, random_state=0)
+    model.learn(rows[:1024], target[:1024])
+    assert model.metric_[0, 1] > 0.8  # x_0 + x_1
+    model.learn(rows[1024:], target[1024:])
+    assert model.metric_[0, 1] < -0.8  # x_0 - x_1

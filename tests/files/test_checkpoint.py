@@ -218,6 +218,15 @@ def widened():
     return rows
 
 
+def learn_both(grown, wide, labels):
+    """One model learns rows that get wider, the other the same rows at their full width."""
+    for rows, part in growing(labels):
+        if hasattr(grown, "state_"):
+            grown.widen(rows.shape[1])
+        grown.learn(rows, part)
+    wide.learn(widened(), labels)
+
+
 WIDENING = {
     "fourier": lambda kind: kind(RandomFourier(n_components=40), random_state=0),
     "fourier, no warm-up": lambda kind: kind(RandomFourier(n_components=40, gamma=0.3), random_state=0),
@@ -234,11 +243,7 @@ WIDENING = {
 def test_a_widened_model_is_the_model_of_wide_rows(name, engine):
     for kind, labels in ((FeatureClassifier, y), (FeatureRegressor, target)):
         grown, wide = (WIDENING[name](kind).set_params(engine=engine) for _ in range(2))
-        for rows, part in growing(labels):
-            if hasattr(grown, "state_"):
-                grown.widen(rows.shape[1])
-            grown.learn(rows, part)
-        wide.learn(widened(), labels)
+        learn_both(grown, wide, labels)
         assert grown.n_features_in_ == 4
         assert_same_state(grown.state_, wide.state_, 1e-7, name)
         np.testing.assert_allclose(grown.predict(X), wide.predict(X), rtol=1e-6)
@@ -250,11 +255,7 @@ def test_a_widened_model_is_the_model_of_wide_rows(name, engine):
 def test_nystroem_learners_widen(budget, refresh, gamma):
     for kind, labels in ((NystroemClassifier, y), (NystroemRegressor, target)):
         grown, wide = (kind(gamma=gamma, budget=budget, refresh=refresh, random_state=0) for _ in range(2))
-        for rows, part in growing(labels):
-            if hasattr(grown, "state_"):
-                grown.widen(rows.shape[1])
-            grown.learn(rows, part)
-        wide.learn(widened(), labels)
+        learn_both(grown, wide, labels)
         np.testing.assert_allclose(grown.predict(X[:50]), wide.predict(X[:50]), rtol=1e-4, atol=1e-6)
 
 

@@ -168,7 +168,7 @@ def test_leftovers_are_cleared(tmp_path):
     }
     for name in names:
         (tmp_path / name).write_bytes(b"half")
-    old = time.time() - 2 * _files.OLD
+    old = time.time() - 2 * _files.ABANDONED_SECONDS
     os.utime(tmp_path / f".kernelstream-{'0' * 8}-1-0123456789abcdee.tmp", (old, old))
     kernelstream.save(model(), tmp_path / "model.ks")
     left = {path.name for path in tmp_path.iterdir()}

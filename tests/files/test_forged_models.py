@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 import time
-import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from archives import entries_of, rewritten
 
 import kernelstream
 from kernelstream import budgets, features, kernels, model_io, second_order
@@ -71,20 +71,14 @@ def test_a_hundred_thousand_forgeries():
 # ---------------------------------------------------------------------- one by one
 def forged(est, change):
     """The file of a model after ``change(header, put)``, signed; ``put(name, value)`` enters an array."""
-    content = model_io.to_bytes(est)
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = {info.filename: archive.read(info) for info in archive.infolist()}
-    header = json.loads(entries.pop("kernelstream.json"))
-    arrays = [np.load(io.BytesIO(entry)) for entry in entries.values()]
 
-    def put(name, value):
-        arrays[header["state"][name]["$array"]] = np.asarray(value)
+    def changed(header, arrays):
+        def put(name, value):
+            arrays[header["state"][name]["$array"]] = np.asarray(value)
 
-    change(header, put)
-    header["arrays"] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
-    entries = {"kernelstream.json": json.dumps(header).encode()}
-    entries |= {f"arrays/{i}.npy": model_io._npy(a) for i, a in enumerate(arrays)}
-    return io.BytesIO(model_io._pack(entries))
+        change(header, put)
+
+    return rewritten(model_io.to_bytes(est), changed)
 
 
 def refused(est, change, match):
@@ -282,9 +276,7 @@ def test_one_array_is_one_value():
 
 
 def test_arrays_of_nothing():
-    content = model_io.to_bytes(fourier)
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = {info.filename: archive.read(info) for info in archive.infolist()}
+    entries = entries_of(model_io.to_bytes(fourier))
     header = json.loads(entries["kernelstream.json"])
     place = header["state"]["classes"]["$array"]
     shape = 10**12

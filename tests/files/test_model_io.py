@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from archives import entries_of, rewritten
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.datasets import make_blobs, make_moons
 
@@ -17,6 +18,7 @@ import kernelstream
 from kernelstream import (
     FeatureClassifier,
     FeatureRegressor,
+    KernelClassifier,
     NystroemClassifier,
     kernels,
     losses,
@@ -131,6 +133,48 @@ def test_values_that_are_random_or_sparse():
     assert (decode(encode(csr, arrays, "X"), arrays) != csr).nnz == 0
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_zeros_take_a_bit(dtype):
+    """The bytes that stay are those of entries that are not 0; a negative zero is one of them, and so is NaN."""
+    value = np.zeros((70, 3, 101), dtype)
+    value[::7, 1] = np.resize([-0.0, np.nan, 1.5, -1] if dtype[0] == "f" else [5, -1, 2**31 - 1], value[::7, 1].shape)
+    arrays = []
+    text = json.loads(json.dumps(encode(value, arrays, "value")))
+    kept = np.frombuffer(value.tobytes(), f"u{value.itemsize}") != 0
+    assert sum(array.nbytes for array in arrays) == -(-value.size // 8) + kept.sum() * value.itemsize
+    assert decode(text, arrays).tobytes() == value.tobytes()
+
+
+@pytest.mark.parametrize(
+    "shape, bits, entries",
+    [
+        ([8000], np.full(999, 0, np.uint8), np.zeros(0)),
+        ([8000], np.full(1000, 1, np.uint8), np.zeros(1)),
+        ([8000], np.full(1000, 1, np.uint8), np.zeros((1000, 1))),
+        ([8000], np.full(1000, 0, np.int8), np.zeros(0)),
+        ([8000], np.full(1000, 0, np.uint8), np.zeros(0, "U3")),
+        ([-8000, -1], np.full(1000, 0, np.uint8), np.zeros(0)),
+        ([0, 10**30], np.zeros(0, np.uint8), np.zeros(0)),
+        ([10**15], np.zeros(10, np.uint8), np.zeros(0)),
+        (8000, np.zeros(1000, np.uint8), np.zeros(0)),
+        ([8000.0], np.zeros(1000, np.uint8), np.zeros(0)),
+        (["8"], np.zeros(1, np.uint8), np.zeros(0)),
+    ],
+    ids=repr,
+)
+def test_bits_that_do_not_fit(shape, bits, entries):
+    with pytest.raises(ValueError):
+        decode({"$sparse": [shape, {"$array": 0}, {"$array": 1}]}, [bits, entries])
+
+
+def test_a_model_of_many_labels_is_a_small_file(rng):
+    model = KernelClassifier(size="small", random_state=0).partial_fit(rng.random((200, 3)), np.arange(200) % 150)
+    arrays = [value for value in model.state_.values() if isinstance(value, np.ndarray)]
+    held = sum(array.nbytes for array in arrays)
+    needed = sum(np.count_nonzero(array) * array.itemsize for array in arrays)
+    assert len(dumped(model).getvalue()) < 1.2 * (needed + held / 32) < 0.4 * held
+
+
 def test_values_that_cannot_be_kept():
     class Mine(BaseEstimator):
         pass
@@ -238,19 +282,6 @@ def test_any_damage_is_noticed():
             kernelstream.load(io.BytesIO(bytes(damaged)))
 
 
-def rewritten(content, change):
-    """The file with its header and arrays passed through ``change``, and a valid checksum."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        entries = {info.filename: archive.read(info) for info in archive.infolist()}
-    header = json.loads(entries.pop("kernelstream.json"))
-    arrays = [np.load(io.BytesIO(entry)) for entry in entries.values()]
-    header = change(header, arrays) or header
-    header["arrays"] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
-    entries = {"kernelstream.json": json.dumps(header).encode()}
-    entries |= {f"arrays/{i}.npy": model_io._npy(a) for i, a in enumerate(arrays)}
-    return io.BytesIO(model_io._pack(entries))
-
-
 def test_newer_format():
     def change(header, arrays):
         header["version"] = 99
@@ -318,8 +349,7 @@ def test_objects_in_arrays_are_refused():
     def change(header, arrays):
         arrays[0] = np.array([1])
 
-    with zipfile.ZipFile(rewritten(content, change)) as archive:
-        entries = {info.filename: archive.read(info) for info in archive.infolist()}
+    entries = entries_of(rewritten(content, change).getvalue())
     entries["arrays/0.npy"] = evil.getvalue()
     with pytest.raises(ModelFileError, match="holds object"):
         kernelstream.load(io.BytesIO(model_io._pack(entries)))

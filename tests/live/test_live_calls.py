@@ -50,7 +50,7 @@ def test_a_refused_call_leaves_the_model_and_the_replay_alone(tmp_path):
         ([[1.0, 2.0, 3.0]], [float("inf")], "target 0 is inf", "y"),
         ([[1.0, 2.0, 3.0]] * 2, ["a", 1], "mixes words and numbers", "y"),
         ([[1.0, 2.0, 3.0]], None, "needs y", None),
-        ([{"a": 1.0, "b": 2.0, "c": 3.0}], [1], "by place only", None),
+        ([{"a": 1.0, "b": 2.0, "c": 3.0}], [1], "has no names for its 3 columns", None),
     ],
 )
 def test_what_is_wrong_with_a_row(tmp_path, rows, y, message, column):

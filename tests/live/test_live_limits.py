@@ -11,9 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
+pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 import msgspec
 from live_client import Client
@@ -22,7 +20,7 @@ from kernelstream import FeatureRegressor, KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
 from kernelstream.live import desk, requests, serve
 from kernelstream.live.answers import View
-from kernelstream.live.writer import EXTRAS
+from kernelstream.live.writer import EXTRA_METHODS
 
 PREDICT = "/models/m/predict"
 
@@ -118,7 +116,7 @@ def test_rows_are_scored_once(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 3))
     model = KernelClassifier(size="small", random_state=0)
     model.learn(X, (X[:, 0] > 0).astype(int))
-    view = View(model, 1, 400, None, "classification", EXTRAS)
+    view = View(model, 1, 400, None, "classification", EXTRA_METHODS)
     asked, learner = X[:20] + 0.1, SimpleNamespace(next_view=lambda: view)
     labels, chances, sets = (
         np.concatenate([ask(asked[i : i + 1]) for i in range(20)])  # each request has one row
@@ -264,13 +262,6 @@ def test_everything_is_json(slow):
     body = gzip.compress(json.dumps(rows(2)).encode())
     status, answer = client.post(PREDICT, body, Content_Encoding="gzip")
     assert status == 415 and "Content-Encoding" in answer["error"]
-
-
-def test_wrong_tokens_are_told_no_more_than_none(fresh):
-    server, client = fresh({"m": FeatureRegressor(random_state=0)}, token="correct-horse")
-    assert client.get("/health")[1] == {"status": "ok", "problems": {}}
-    for token in ("Bearer wrong-horse", "Basic correct-horse", ""):
-        assert Client(server.port).get("/health", Authorization=token) == (200, {"status": "ok"})
 
 
 # -------------------------------------------------------------------- large bodies

@@ -12,10 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
-pytest.importorskip("prometheus_client")
+pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 from live_cases import logistic, moons
 from live_client import Client
@@ -45,7 +42,9 @@ def test_numbers_of_a_model(fresh):
     with server.store.use("flats") as learner:
         learner.latest()
         size = sum(path.stat().st_size for path in learner.folder.glob("log-*.bin"))
+    assert client.post("/models/flats/predict", {"rows": rows[:3]})[0] == 200
     found = samples(client.get("/metrics")[1])
+    assert client.answer.getheader("content-type").startswith("text/plain; version=0.0.4")
 
     def value(name):
         return found[name, ("model", "flats")]
@@ -59,7 +58,9 @@ def test_numbers_of_a_model(fresh):
     assert found["kernelstream_requests_total", path, ("status", "200")] == 2
     assert found["kernelstream_requests_total", path, ("status", "422")] == 1
     assert found[("kernelstream_learn_seconds_count",)] == 2 and found[("kernelstream_waiting_rows",)] == 0
-    assert found[("process_resident_memory_bytes",)] > 1e6
+    assert found[("process_resident_memory_bytes",)] > 1e6 and value("kernelstream_healthy") == 1
+    counts = [found["kernelstream_predict_seconds_bucket", ("le", bound)] for bound in ("0.001", "0.1", "+Inf")]
+    assert counts == sorted(counts) and counts[-1] == found[("kernelstream_predict_seconds_count",)] == 1
 
 
 def test_everything_that_is_drawn_is_exported(fresh, tmp_path):

@@ -6,9 +6,7 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
+pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 from live_cases import crash, logistic, moons
 from live_client import Client

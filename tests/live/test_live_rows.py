@@ -5,9 +5,7 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
+pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 from kernelstream import FeatureClassifier, FeatureRegressor, OnlineRidge
 from kernelstream.columns import Columns, make_stream
@@ -84,7 +82,7 @@ def test_a_model_of_a_thousand_columns_is_described_at_once(tmp_path, monkeypatc
         learner.predict(rows[:1])
         assert about["relevance"] is None and time.perf_counter() - began < 0.9
         assert len(about["kinds"]) == 1000 and sorted(waits)[2] < 0.02
-        learner._finder.join()
+        learner._relevance.finder.join()
         assert learner.describe()["relevance"] == [1.0] * 1000
 
 

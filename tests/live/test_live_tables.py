@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("msgspec")
+pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa

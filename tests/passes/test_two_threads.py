@@ -63,14 +63,13 @@ def test_nor_do_the_answers(name):
     assert np.array_equal(*found)
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_cell_outside_the_table_is_refused(count):
+def test_a_cell_outside_the_table_is_refused():
     X, y = rows(1000)
     model = CellsClassifier(random_state=0).fit(X, y)
     state = model.state_ | {"tables": model.state_["tables"][:100].copy()}
-    learn, grids = engine.get("native").cells_pass_rows, model._learner._grids_of(model._state)
-    with settings.using(threads=count), pytest.raises(ValueError, match="outside the table"):
-        learn(X, False, grids, 2 * y - 1, None, state, (False, 0.7, 1.0))
+    index = model._learner._index(model._state, X)
+    with pytest.raises(ValueError, match="outside the table"):
+        engine.get("native").cells_pass(index, 2 * y - 1, None, state, (False, 0.7, 1.0))
 
 
 def test_callers_on_many_threads_learn_what_one_does():

@@ -7,6 +7,7 @@ import datetime
 import io
 import math
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -205,7 +206,6 @@ def test_rows_of_weight_zero_are_encoded_and_otherwise_absent():
 
 def frames(rows):
     import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
     names = ["town", "size", "hour", "open"]
@@ -216,7 +216,10 @@ def frames(rows):
     yield "pandas", frame
     yield "nullable", frame.convert_dtypes()
     yield "categorical", frame.assign(town=frame["town"].astype("category"))
-    yield "polars", pl.DataFrame(clean)
+    if find_spec("polars"):
+        import polars as pl
+
+        yield "polars", pl.DataFrame(clean)
     yield "pyarrow", pa.table(clean)
     yield "batch", pa.table(clean).to_batches()[0]
     yield (

@@ -99,7 +99,7 @@ def test_blocks_of_anything():
 
 
 def test_both_readers_of_dictionaries():
-    """The compiled reader and the readable one: same numbers and same state, whatever the cells are."""
+    """The compiled reader of single dictionaries and the road of blocks: same numbers and state, whatever the cells."""
     rng = np.random.default_rng(3)
     rows = [odd_row(rng) for _ in range(400)]
     one, other = (Columns(max_categories=60, max_columns=25, engine=engine) for engine in ("native", "python"))

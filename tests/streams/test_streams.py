@@ -102,7 +102,7 @@ def test_truncated_packed_files(tmp_path, pack):
 
 
 def test_small_reads_change_nothing(folder, monkeypatch):
-    monkeypatch.setattr(_bytes, "CHUNK", 13)
+    monkeypatch.setattr(_bytes, "CHUNK_BYTES", 13)
     for kind, name in ((LibSVM, "a.libsvm"), (lambda text, **kw: CSV(text, "y", **kw), "a.csv.gz")):
         text = _bytes.Text(folder / name, chunk=13)
         X, y, _ = whole(kind(text, block=37))

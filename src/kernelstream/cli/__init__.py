@@ -34,18 +34,7 @@ __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what com
 OK, FAILED, USAGE = 0, 1, 2
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
-for _name in (
-    "train",
-    "predict",
-    "evaluate",
-    "bench",
-    "info",
-    "lists",
-    "serve",
-    "consume",
-    "store",
-    "reproduce",
-):  # the order in which --help shows them
+for _name in ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store", "reproduce"):
     importlib.import_module(f"{__name__}.{_name}")
 
 
@@ -127,11 +116,14 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     named = next((word for word in argv if not word.startswith("-")), None)
     if named is not None and named not in COMMANDS:
         parser.error(f"there is no command {named!r}: {did_you_mean(named, COMMANDS)}there are {', '.join(COMMANDS)}")
-    for name, (help, setup) in COMMANDS.items():
-        sub = subparsers.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+    for name, about in COMMANDS.items():
+        sub = subparsers.add_parser(
+            name, help=about.help, description=about.help[0].upper() + about.help[1:] + ".", usage=about.usage,
+            epilog=about.examples, formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
         if name == named:
             sub.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
-            sub.set_defaults(run=setup(sub, argv), parser=sub)
+            sub.set_defaults(run=about.setup(sub, argv), parser=sub)
     return parser
 
 

@@ -13,7 +13,7 @@ from ._values import pair, parameter
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
 # What every option does, whichever recipe has it.
-WORDS = {
+OPTION_WORDS = {
     "C": "bound of a step, or of a coefficient: larger learns more of a row",
     "G": "bound of the derivative of the loss: the larger, the fewer rows join",
     "alpha": "loss from which on a row joins in any case, or the ridge of a projection",
@@ -112,7 +112,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     for option, default in options_of(recipe).items():
         flag = f"--{option.replace('_', '-')}"
         shown = f"({SEED if option == 'random_state' else default})"
-        shown = f"{WORDS[option]} {shown}".replace("%", "%%") if option in WORDS else shown
+        shown = f"{OPTION_WORDS[option]} {shown}".replace("%", "%%") if option in OPTION_WORDS else shown
         try:
             if isinstance(default, bool) or option == "standardize":
                 group.add_argument(flag, action=argparse.BooleanOptionalAction, dest=f"param_{option}", help=shown)

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import math
 import signal
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 Run = Callable[[argparse.Namespace], Any]
 Setup = Callable[[argparse.ArgumentParser, Sequence[str]], Run]
 
-COMMANDS: dict[str, tuple[str, Setup]] = {}
+
+class Command(NamedTuple):
+    """A subcommand: what its help says, and the function that adds its arguments."""
+
+    help: str
+    setup: Setup
+    usage: str | None = None
+    examples: str | None = None
+
+
+COMMANDS: dict[str, Command] = {}
 
 
 class UsageError(ValueError):
@@ -27,11 +39,11 @@ class Interrupted(Exception):
         self.number = number
 
 
-def command(name: str, help: str) -> Callable[[Setup], Setup]:
+def command(name: str, help: str, usage: str | None = None, examples: str | None = None) -> Callable[[Setup], Setup]:
     """Decorator: enter a subcommand."""
 
     def enter(setup: Setup) -> Setup:
-        COMMANDS[name] = (help, setup)
+        COMMANDS[name] = Command(help, setup, usage and f"kernelstream {name} {usage}", examples)
         return setup
 
     return enter
@@ -43,6 +55,13 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
     return value
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as a CSV."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
 
 
 def print_json(content: Any, file: Any = None) -> None:
@@ -89,17 +108,25 @@ def wants_bar(args: argparse.Namespace) -> bool | None:
     return False if args.quiet else None
 
 
-def size_text(n: float) -> str:
-    """Bytes for people."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n < 1000 or unit == "GB":
-            break
-        n /= 1000
-    return f"{n:.0f} {unit}" if n >= 100 or unit == "B" else f"{n:.1f} {unit}"
-
-
 def answers_a_file(est: Any) -> None:
     """Rows of a file are not the next rows of the stream: the rows learned last say nothing about them."""
     model = getattr(est, "model_", est)
     if hasattr(model, "recent"):
         model.recent = False
+
+
+class Around:
+    """A stream around another one, from which it has whatever it does not change."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def read(self) -> Any:
+        return self.stream.read()
+
+    def __iter__(self) -> Iterator[Any]:
+        while (block := self.read()) is not None:
+            yield block

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import math
 import statistics
 from collections.abc import Sequence
@@ -13,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ._base import print_json, print_table, size_text
+from .._progress import size_text
+from ._base import csv_text, print_json, print_table
 
 
 def show(args: argparse.Namespace, task: str, baselines: list[dict[str, Any]], lines: list[Any]) -> None:
@@ -29,7 +28,7 @@ def show(args: argparse.Namespace, task: str, baselines: list[dict[str, Any]], l
         print_json({"task": task, "rows": rows, "results": found})
     elif args.table == "csv":
         names = list(dict.fromkeys(name for one in found for name in one))
-        _print_csv([names, *([_plain(one.get(name)) for name in names] for one in found)])
+        print(csv_text([names, *([_plain(one.get(name)) for name in names] for one in found)]), end="")
     else:
         _print(args.table, task, rows, metric, found)
 
@@ -122,17 +121,6 @@ def _latex(cells: Sequence[str]) -> str:
 
 def _plain(value: Any) -> Any:
     return "" if value is None else " ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else value
-
-
-def _print_csv(rows: list[list[Any]]) -> None:
-    print(csv_text(rows), end="")
-
-
-def csv_text(rows: list[list[Any]]) -> str:
-    """Rows as a CSV."""
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
-    return out.getvalue()
 
 
 # ---------------------------------------------------------------- curves

@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-LATER = (
+LATER_MODULES = (
     "narwhals",
     "narwhals.stable",
     "narwhals.stable.v2",
@@ -59,7 +59,7 @@ class _Loader:
 
 class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
-        if name not in LATER:
+        if name not in LATER_MODULES:
             return None
         spec: Any = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -84,7 +84,7 @@ def _execute(module: types.ModuleType) -> None:
 
 @contextlib.contextmanager
 def imports_later() -> Iterator[None]:
-    """While inside, modules of :data:`LATER` are imported by name only, and pandas is not found."""
+    """While inside, modules of :data:`LATER_MODULES` are imported by name only, and pandas is not found."""
     finder, pandas = _Finder(), "pandas" in sys.modules
     sys.meta_path.insert(0, finder)
     if not pandas:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._base import Around
 from ._reading import inner
 
 
@@ -37,14 +38,12 @@ class Held:
         return InOrder(self, numbers)
 
 
-class InOrder:
+class InOrder(Around):
     """Blocks of held rows; all else is as in the stream that they came from."""
 
     def __init__(self, held: Held, numbers: np.ndarray):
+        super().__init__(held.stream)
         self.held, self.numbers, self.n_rows = held, numbers, len(numbers)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.held.stream, name)
 
     def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
         for start in range(0, self.n_rows, self.block):
@@ -55,21 +54,10 @@ class InOrder:
 def joined(parts: list[Any]) -> Any:
     """Blocks of rows as one: dense, sparse (as wide as the widest) or cells."""
     if hasattr(parts[0], "part"):
-        from ..columns.sources import Cells
+        from ..columns import sources
 
-        names = dict.fromkeys(name for cells in parts for name in cells.first_names())
-        columns = {name: [cell for cells in parts for cell in _column(cells, name)] for name in names}
-        return Cells(columns, sum(cells.n for cells in parts), parts[0].hints)
-    if not hasattr(parts[0], "indptr"):
-        return np.concatenate(parts)
-    import scipy.sparse as sp
+        return sources.joined(parts)
+    from ..rows import concat, padded
 
     width = max(part.shape[1] for part in parts)
-    for part in parts:
-        part.resize(part.shape[0], width)
-    return sp.vstack(parts, format="csr")
-
-
-def _column(cells: Any, name: str) -> Any:
-    found = cells.get(name)
-    return [None] * cells.n if found is None else found
+    return concat([padded(part, width) for part in parts])

@@ -7,7 +7,7 @@ import hashlib
 import os
 from typing import Any
 
-from ._base import UsageError, positive
+from ._base import Around, UsageError, positive
 from ._mixed import CELL_OPTIONS, open_cells
 from ._values import kinds, listed, mark
 
@@ -159,14 +159,12 @@ def _dataset(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     return stream
 
 
-class _Limited:
+class _Limited(Around):
     """The first rows of a stream."""
 
     def __init__(self, stream: Any, limit: int):
-        self.stream, self.limit = stream, limit
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
+        super().__init__(stream)
+        self.limit = limit
 
     def read(self) -> Any:
         left = self.limit - self.stream.rows
@@ -178,10 +176,6 @@ class _Limited:
                 self.stream.rows += block[0].shape[0]
             return block
         return self.stream.read()
-
-    def __iter__(self) -> Any:
-        while (block := self.read()) is not None:
-            yield block
 
     @property
     def fraction(self) -> float:

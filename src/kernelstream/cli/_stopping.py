@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from ._base import Around
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_TO_BLOCK_END = 0.75  # seconds for which a signal waits for the end of a block
 
@@ -99,14 +101,12 @@ class Stopping:
         os._exit(code_of(number))
 
 
-class Awake:
+class Awake(Around):
     """A stream whose wait for rows ends when the run is asked to stop; then it gives None."""
 
     def __init__(self, stream: Any, stopping: Stopping):
-        self.stream, self.stopping = stream, stopping
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
+        super().__init__(stream)
+        self.stopping = stopping
 
     def read(self) -> Any:
         try:

@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from ._base import Around
+
 MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
-NEW = 0.5  # labels of which a larger share is different are none
+MAX_LABEL_SHARE = 0.5  # labels of which a larger share is different are none
 
 
-class Peeked:
+class Peeked(Around):
     """A stream whose first block has been read ahead."""
 
     def __init__(self, stream: Any):
-        self.stream = stream
+        super().__init__(stream)
         self.start = stream.position if hasattr(stream, "position") else None
         self.first = stream.read()
         self.held = self.first
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
 
     def read(self) -> Any:
         block, self.held = self.held, None
@@ -36,10 +35,6 @@ class Peeked:
         self.held = None
         self.stream.seek(position)
 
-    def __iter__(self) -> Any:
-        while (block := self.read()) is not None:
-            yield block
-
 
 def find_task(y: np.ndarray) -> str:
     """The task that the first targets suggest.
@@ -52,7 +47,7 @@ def find_task(y: np.ndarray) -> str:
         return "regression"
     if y.dtype.kind in "iuf" and different > MAX_LABELS:
         return "regression"
-    if different > max(MAX_LABELS, NEW * len(y)):
+    if different > max(MAX_LABELS, MAX_LABEL_SHARE * len(y)):
         raise ValueError(
             f"nearly every target is a label of its own ({different:,} in the first {len(y):,} rows, such as "
             f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): say how numbers are written (--decimal, --thousands), or "

@@ -23,10 +23,10 @@ from ._targets import Peeked, find_task, targets_for
 from ._values import listed, pair, parameter
 from .evaluate import blocks_for
 
-HANDFUL = ("auto", "fogd", "ridge", "column_cells", "window", "bsgd_merge")  # one of each sort
+ALGORITHMS = ("auto", "fogd", "ridge", "column_cells", "window", "bsgd_merge")  # one of each sort
 BASELINES = {"regression": ("mean so far", "last value")}
 LABEL_BASELINES = ("majority so far", "last label")
-TUNING = 1000  # the order on which parameters are chosen; those of the table count from 0
+TUNING_ORDER = 1000  # the order on which parameters are chosen; those of the table count from 0
 
 EXAMPLES = """examples:
   kernelstream bench flights.csv --target delayed             a handful of learners, beside two that know nothing
@@ -36,14 +36,14 @@ EXAMPLES = """examples:
 """
 
 
-@command("bench", "compare algorithms on the same rows: error, speed, size")
+@command(
+    "bench", "compare algorithms on the same rows: error, speed, size",
+    "[DATA ...] [--test FILE] [--repeat N] [--algorithms A,B,C] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream bench [DATA ...] [--test FILE] [--repeat N] [--algorithms A,B,C] [options]"
     add = parser.add_argument
     add("--algorithms", type=listed, metavar="A,B,C",
-        help=f"which: names, or 'all' that serve the task ({','.join(HANDFUL)}, as far as they do)")  # fmt: skip
+        help=f"which: names, or 'all' that serve the task ({','.join(ALGORITHMS)}, as far as they do)")  # fmt: skip
     add("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
         help="what is learned (default: by the first rows)")  # fmt: skip
     add("--test", metavar="FILE", help="rows to answer after learning: the table has the error on them too")
@@ -116,7 +116,7 @@ def _run(args: argparse.Namespace) -> None:
         raise ValueError(f"{' '.join(args.data)} has no rows")
     task = find_task(peeked.first[1]) if args.task == "auto" else args.task
     every = args.algorithms == ["all"]
-    asked = zoo.names(task) if every else args.algorithms or [name for name in HANDFUL if name in zoo.names(task)]
+    asked = zoo.names(task) if every else args.algorithms or [name for name in ALGORITHMS if name in zoo.names(task)]
     recipes = {name: zoo.get(name) for name in asked}
     given = {name: parameter(text) for name, text in args.assignments}
     grid = {name: [parameter(word) for word in listed(text)] for name, text in args.tune}
@@ -157,11 +157,11 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _open(args: argparse.Namespace) -> Any:
-    from .. import drift
+    from .. import drift, streams
 
     if args.data:
         return open_data(args, reading(args))
-    return _Plain(drift.generate(args.rows, block=1000, random_state=0), args.rows)
+    return streams.Blocks(drift.generate(args.rows, block=1000, random_state=0), n_rows=args.rows)
 
 
 def _check_parameters(recipes: dict[str, Any], task: str, given: dict[str, Any], grid: dict[str, Any]) -> None:
@@ -235,20 +235,20 @@ def _learned(data: _Data, est: Any, stream: Any, name: str, deadline: float = fl
 def _chosen(data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, list[Any]]) -> dict[str, Any]:
     """The best of a grid: by the error on the way through one order, or by that of folds; a setting may fail."""
     assert data.held is not None
-    order, folds = data.held.order(TUNING), data.args.folds
+    order, folds = data.held.order(TUNING_ORDER), data.args.folds
     errors: dict[int, float] = {}
     candidates = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     for number, candidate in enumerate(candidates):
         try:
             if folds is None:
-                est = _made(recipe, data.task, given | candidate, TUNING)
+                est = _made(recipe, data.task, given | candidate, TUNING_ORDER)
                 _, result = _learned(data, est, data.held.rows(order), recipe.name)
                 errors[number] = next(iter(result.metrics.values()))
                 continue
             wrong = 0.0
             for fold in range(folds):
                 out = np.arange(len(order)) % folds == fold
-                est = _made(recipe, data.task, given | candidate, TUNING)
+                est = _made(recipe, data.task, given | candidate, TUNING_ORDER)
                 est, _ = _learned(data, est, data.held.rows(order[~out]), recipe.name)
                 wrong += _error(data, est, data.held.rows(order[out])) * np.count_nonzero(out)
             errors[number] = wrong / len(order)
@@ -311,18 +311,3 @@ def _baselines(data: _Data) -> list[dict[str, Any]]:
     return [
         {"algorithm": name, "errors": list(x), "rows": n} for name, x in zip(names, np.transpose(errors), strict=True)
     ]
-
-
-class _Plain:
-    """Generated blocks as a stream."""
-
-    skipped, block = 0, 1024
-
-    def __init__(self, blocks: Any, n_rows: int):
-        self.blocks, self.n_rows, self.name = iter(blocks), n_rows, "drifting stream"
-
-    def read(self) -> Any:
-        return next(self.blocks, None)
-
-    def __iter__(self) -> Any:
-        return self.blocks

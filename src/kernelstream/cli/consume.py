@@ -20,10 +20,8 @@ EXAMPLES = """examples:
 """
 
 
-@command("consume", "learn from a topic of Kafka or a stream of Redis, each message exactly once")
+@command("consume", "learn from a topic of Kafka or a stream of Redis, each message exactly once", examples=EXAMPLES)
 def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
     parser.add_argument("source", metavar="URL", help="kafka://HOST:PORT/TOPIC or redis://HOST:PORT/STREAM")
     parser.add_argument("--model", "-m", metavar="FILE", required=True, help="model to start with")
     parser.add_argument("--store", metavar="DIR", help="where log, snapshots and positions go (MODEL.live)")

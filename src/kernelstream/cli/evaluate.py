@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import size_text
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Run, UsageError, answers_a_file, command, print_json, size_text, wants_bar
+from ._base import Run, UsageError, answers_a_file, command, csv_text, print_json, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._targets import Peeked, as_labels, find_task, targets_for
@@ -23,11 +24,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("evaluate", "measure a model on held-out data, or an algorithm prequentially")
+@command(
+    "evaluate", "measure a model on held-out data, or an algorithm prequentially",
+    "DATA [DATA ...] [--model FILE | --algorithm NAME] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream evaluate DATA [DATA ...] [--model FILE | --algorithm NAME] [options]"
     parser.add_argument(
         "--model", "-m", metavar="FILE", help="evaluate this model as it is; without it, an algorithm as it learns"
     )
@@ -190,10 +191,7 @@ def _write_curve(path: str, result: Any) -> None:
         return
     name, curve = next(iter(result.curves.items()))
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"rows,{name}\n")
-        file.writelines(
-            f"{rows},{value!r}\n" for rows, value in zip(curve.rows.tolist(), curve.value.tolist(), strict=True)
-        )
+        file.write(csv_text([("rows", name), *zip(curve.rows.tolist(), curve.value.tolist(), strict=True)]))
 
 
 def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -> None:

@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ._base import Run, command, print_json, size_text
+from .._progress import size_text
+from ._base import Run, command, print_json
 
 MAX_COLUMNS_SHOWN = 8  # columns whose relevance is shown
 

@@ -102,7 +102,9 @@ def _sources(as_json: bool) -> None:
     if as_json:
         print_json({name: {"here": name in here, **one._asdict()} for name, one in datasets.SOURCES.items()})
         return
-    rows = [(name, "yes" if name in here else "", *one) for name, one in datasets.SOURCES.items()]
+    rows = [
+        (name, "yes" if name in here else "", one.home, one.copy, one.note) for name, one in datasets.SOURCES.items()
+    ]
     print_table("where the benchmark sets come from", ("name", "here", "home", "copy that was read", ""), rows)
     print("Files are not downloaded: their terms are those of their homes. To use a set, save its arrays X and y")
     print("as NAME.npz in a folder and set KERNELSTREAM_DATA to it. A name of this list must be the very file that the")

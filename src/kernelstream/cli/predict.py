@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import io
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ._base import Run, UsageError, answers_a_file, command
+from ._base import Run, UsageError, answers_a_file, command, csv_text
 from ._reading import DATASET, add_reading, inner, open_data, reading
 
 EXAMPLES = """examples:
@@ -23,11 +21,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("predict", "write a model's predictions, one line per row")
+@command(
+    "predict", "write a model's predictions, one line per row",
+    "[--model] FILE DATA [DATA ...] [--out FILE] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream predict [--model] FILE DATA [DATA ...] [--out FILE] [options]"
     parser.add_argument(
         "--model", "-m", metavar="FILE", help="file that 'kernelstream train' wrote (the first argument)"
     )
@@ -140,10 +138,10 @@ class CSVAnswers:
         self.names = names
 
     def header(self) -> str:
-        return self._text([self.names])
+        return csv_text([self.names])
 
     def none(self) -> str:
-        return self._text([[""] * len(self.names)])
+        return csv_text([[""] * len(self.names)])
 
     def rows(self, X: Any, ids: Any) -> str:
         answer = self.est.decision_function(X) if self.score else self.est.predict(X)
@@ -151,13 +149,7 @@ class CSVAnswers:
         columns += [answer.tolist() if answer.ndim == 1 else ["|".join(map(repr, row)) for row in answer.tolist()]]
         if self.proba and not self.score:
             columns += self.est.predict_proba(X).T.tolist()
-        return self._text(zip(*columns, strict=True))
-
-    @staticmethod
-    def _text(rows: Any) -> str:
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\n").writerows(rows)
-        return file.getvalue()
+        return csv_text(zip(*columns, strict=True))
 
 
 def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_target: bool, est: Any = None) -> Any:

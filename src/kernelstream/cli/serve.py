@@ -18,10 +18,8 @@ EXAMPLES = """examples:
 """
 
 
-@command("serve", "serve models over HTTP: they predict, learn, and lose no acknowledged row")
+@command("serve", "serve models over HTTP: they predict, learn, and lose no acknowledged row", examples=EXAMPLES)
 def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
     parser.add_argument("models", nargs="*", metavar="MODEL", help="model files; a name is that of the file")
     parser.add_argument("--store", metavar="DIR", help="where logs and snapshots go (MODEL.live beside the first file)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")

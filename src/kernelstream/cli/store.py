@@ -18,10 +18,8 @@ EXAMPLES = """examples:
 WHAT = ("list", "check", "backup", "restore", "repair")
 
 
-@command("store", "list, check, back up, restore or repair the models of a server")
+@command("store", "list, check, back up, restore or repair the models of a server", examples=EXAMPLES)
 def _store(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
     parser.add_argument("what", choices=WHAT, help="list, check and backup may be used while a server runs")
     parser.add_argument("folder", metavar="DIR", help="the store (MODEL.live, or what --store named)")
     parser.add_argument("backup", nargs="?", metavar="BACKUP", help="new folder for a backup, or the one to restore")

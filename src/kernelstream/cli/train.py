@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._files import descriptor, is_special
-from .._progress import RowsBar
+from .._progress import RowsBar, size_text
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Interrupted, Run, UsageError, command, positive, print_json, size_text, wants_bar
+from ._base import Interrupted, Run, UsageError, command, positive, print_json, wants_bar
 from ._mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._stopping import Awake, Stopping, name_of
@@ -30,11 +30,11 @@ EXAMPLES = """examples:
 """
 
 
-@command("train", "learn a model from files or standard input, in one pass")
+@command(
+    "train", "learn a model from files or standard input, in one pass",
+    "DATA [DATA ...] --model FILE [--algorithm NAME] [options]", examples=EXAMPLES,
+)  # fmt: skip
 def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
-    parser.usage = "kernelstream train DATA [DATA ...] --model FILE [--algorithm NAME] [options]"
     parser.add_argument("--model", "-m", metavar="FILE", help="where the model goes")
     parser.add_argument(
         "--from", dest="start", metavar="MODEL", help="go on with this model instead of starting a new one"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +12,11 @@ from ._journal import Journal, NeedsCopy
 from ._store import InputColumn, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
-from .kinds import LARGEST_NUMBER, WHOLE, is_code, is_missing, number
+from .kinds import LARGEST_CODE, LARGEST_NUMBER, is_code, is_missing, number
 from .numbers import numbers
 from .sources import Cells
 
-VALUES = 64  # a column of integers with at most this many different values may hold codes
-_ABSENT = object()
-_PLAIN = {float, int, np.float64, np.int64}
+MAX_INTEGER_CODES = 64  # a column of integers with at most this many different values may hold codes
 
 
 @dataclass(slots=True)
@@ -155,14 +152,14 @@ def _dates(part: Any) -> tuple[np.ndarray, list[int]]:
 def _integers(source: InputColumn, x: np.ndarray, enter: Any, learn: bool) -> tuple[Any, bool]:
     """Codes of whole numbers, up to the row where the column proves not to hold codes; and whether it does so."""
     table: Any = source.table
-    odd = np.flatnonzero((np.abs(x) > WHOLE) | (np.floor(x) != x) & ~np.isnan(x))
+    odd = np.flatnonzero((np.abs(x) > LARGEST_CODE) | (np.floor(x) != x) & ~np.isnan(x))
     names = ["" if v != v else v for v in x.tolist()]
     if not learn:
         codes = np.array(table.look_up(names, _same, enter, None)[0], np.int32)
         codes[odd] = -1
         return codes, False
     end = int(odd[0]) if len(odd) else len(names)
-    codes, at = table.look_up(names[:end], _same, enter, VALUES)
+    codes, at = table.look_up(names[:end], _same, enter, MAX_INTEGER_CODES)
     return codes, at is not None or end < len(names)
 
 
@@ -183,8 +180,7 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
     return ["" if name is None else name for name in found], wrong, word
 
 
-_CATEGORY, _NUMBER, _INTEGER, _DATE, _TEXT = range(5)
-_NUMBERS = {"category": _CATEGORY, "number": _NUMBER, "integer": _INTEGER, "date": _DATE, "text": _TEXT}
+_NUMBERS = {"category": 0, "number": 1, "integer": 2, "date": 3, "text": 4}  # of the kinds, in cpp/bind/columns.cpp
 Plan = list[tuple[str, int, dict[Any, int] | None, int, int]]
 Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, list[int]]]
 
@@ -198,50 +194,6 @@ def _plan(store: Store) -> Plan:
     return plan
 
 
-def read_row(plan: Plan, row: dict[Any, Any], numbers: np.ndarray, codes: np.ndarray) -> tuple[int, list[int]]:
-    """Cells of one dictionary, except those that are new or unusual.
-
-    The readable twin of ``columns_row`` in cpp/bind/columns.cpp.
-
-    Parameters
-    ----------
-    numbers, codes : (1, M) float64, (1, K) int32
-        Filled in place.
-
-    Returns
-    -------
-    int, list of int
-        How many keys of the row are columns, and the places in the plan of the cells that need more work.
-    """
-    hits, odd = 0, []
-    for i, (name, kind, table, at, coded) in enumerate(plan):
-        value = row.get(name, _ABSENT)
-        if value is _ABSENT:
-            value = None
-        else:
-            hits += 1
-        if kind == _TEXT:
-            continue
-        key = "" if value is None else value
-        if kind == _CATEGORY:
-            known = type(key) is str
-        else:
-            known = kind != _DATE and (value is None or type(value) in _PLAIN)
-            if known:
-                x = math.nan if value is None else value
-                known = x != x or -LARGEST_NUMBER <= x <= LARGEST_NUMBER
-                key = "" if x != x else x
-            if known:
-                numbers[0, at] = x
-        if known and coded >= 0:
-            code = -1 if table is None else table.get(key)
-            known = code is not None
-            codes[0, coded] = -1 if code is None else code
-        if not known:
-            odd.append(i)
-    return hits, odd
-
-
 def parse_row(
     store: Store, row: dict[Any, Any], reader: Reader, most: int | None, strangers: bool, journal: Journal
 ) -> Parsed | None:
@@ -249,6 +201,9 @@ def parse_row(
 
     Parameters
     ----------
+    reader : callable
+        ``columns_row`` of the core: it fills numbers and codes, and returns how many keys are columns and the places
+        in the plan of the cells that are new or unusual.
     most : int, or None
         As for :func:`parse`.
     strangers : bool
@@ -293,7 +248,7 @@ def _closer(
         if x == x and not is_code(x):
             found.codes[0, source.coded] = -1
             return not learn
-        name, room = "" if x != x else x, VALUES if learn else None
+        name, room = "" if x != x else x, MAX_INTEGER_CODES if learn else None
     if name is None:
         return False
     table: Any = source.table

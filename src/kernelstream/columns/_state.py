@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
-from ._store import CLASSES, CYCLE, GAP, MEAN, NUMERIC, SLOT, TABLED, VALUE, InputColumn, Store
+from ._store import CLASSES, CYCLE, NUMERIC, SLOT, TABLED, InputColumn, Store, parts_of
 from .dates import CYCLES
 from .kinds import KINDS, is_code
 
@@ -132,31 +132,18 @@ def _sources(store: Store, names: list[str], state: State) -> None:
 def _columns(store: Store, means: int) -> None:
     """Where every part of every source is, by the layout, which must have each of them once."""
     at = {part: column for column, part in enumerate(store.layout)}
-    wanted = set()
+    wanted: set[tuple[int, int, int]] = set()
     store.number_at = np.full((3, store.moments.shape[1]), -1, np.int32)
     store.mean_at = np.full((sum(s.kind in TABLED for s in store.sources), means), -1, np.int32)
     for i, source in enumerate(store.sources):
-        parts = [(VALUE, 0)] if source.kind in NUMERIC else []
-        parts += [(GAP, 0)] if source.kind != "text" else []
-        parts += [(MEAN, t) for t in range(means)] if source.kind in TABLED else []
-        parts += [(SLOT, s) for s in range(store.one_hot)] if source.kind == "category" else []
-        parts += [(CYCLE, c) for c in range(len(CYCLES))] if source.kind == "date" else []
-        keys = [(i, *part) for part in parts]
-        wanted.update(keys)
-        if any(key not in at for key in keys):
+        mine = {part: at.get((i, *part), -1) for part in parts_of(source.kind, means, store.one_hot)}
+        wanted.update((i, *part) for part in mine)
+        if -1 in mine.values():
             raise ValueError(f"state_['layout'] lacks a part of column {source.name!r}")
-        if source.kind in NUMERIC:
-            year = at.get((i, CYCLE, CYCLES.index("year:sin")), -1)
-            store.number_at[:, source.number] = at[i, VALUE, 0], at[i, GAP, 0], year
-        if source.kind in TABLED:
-            store.mean_at[source.coded] = [at[i, MEAN, t] for t in range(means)]
-        if source.kind == "category":
-            source.gap = at[i, GAP, 0]
-        rest = [at[key] for key in keys if key[1] in (SLOT, CYCLE)]
-        if rest:
-            source.slots = rest[0]
-            if rest != list(range(rest[0], rest[0] + len(rest))):
-                raise ValueError(f"state_['layout'] scatters the columns of {source.name!r}")
+        rest = [column for (part, _), column in mine.items() if part in (SLOT, CYCLE)]
+        if rest and rest != list(range(rest[0], rest[0] + len(rest))):
+            raise ValueError(f"state_['layout'] scatters the columns of {source.name!r}")
+        store.place_parts(source, mine)
     if len(at) != len(store.layout) or wanted != set(at):
         raise ValueError("state_['layout'] has columns of nothing")
 

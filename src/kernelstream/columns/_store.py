@@ -14,6 +14,16 @@ VALUE, GAP, MEAN, SLOT, CYCLE = range(5)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
+YEAR_SINE = CYCLES.index("year:sin")
+
+
+def parts_of(kind: str, means: int, one_hot: int) -> list[tuple[int, int]]:
+    """The columns of the result that a column of a kind has, in their order: which part, and which of several."""
+    parts = [(VALUE, 0)] if kind in NUMERIC else []
+    parts += [(GAP, 0)] if kind != "text" else []
+    parts += [(MEAN, t) for t in range(means)] if kind in TABLED else []
+    parts += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
+    return parts + ([(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else [])
 
 
 class InputColumn:
@@ -93,32 +103,28 @@ class Store:
         self.plan = None
         self.sources.append(source)
         self.by_name[name] = source
-        parts: list[tuple[int, int]] = []
         if kind in NUMERIC:
             source.number = self.moments.shape[1]
-            year = self.width + 2 + CYCLES.index("year:sin") if kind == "date" else -1
-            at_columns = np.array([[self.width], [self.width + 1], [year]], np.int32)
-            self.number_at = np.append(self.number_at, at_columns, axis=1)
+            self.number_at = np.append(self.number_at, np.zeros((3, 1), np.int32), axis=1)
             self.moments = np.append(self.moments, np.zeros((7, 1)), axis=1)
             self.from_start = np.zeros(self.moments.shape[1], np.int64)
-            parts += [(VALUE, 0), (GAP, 0)]
-        elif kind == "category":
-            source.gap = self.width
-            parts += [(GAP, 0)]
         if kind in TABLED:
             source.coded = len(self.mean_at)
-            first = self.width + len(parts)
-            means = np.arange(first, first + self.means, dtype=np.int32)
-            self.mean_at = np.append(self.mean_at, means[None], axis=0)
-            parts += [(MEAN, t) for t in range(self.means)]
-        if kind == "category":
-            source.slots = self.width + len(parts)
-            parts += [(SLOT, s) for s in range(self.one_hot)]
-        if kind == "date":
-            source.slots = self.width + len(parts)
-            parts += [(CYCLE, c) for c in range(len(CYCLES))]
+            self.mean_at = np.append(self.mean_at, np.zeros((1, self.means), np.int32), axis=0)
+        parts = parts_of(kind, self.means, self.one_hot)
+        self.place_parts(source, {part: self.width + i for i, part in enumerate(parts)})
         self.layout += [(at, part, index) for part, index in parts]
         return source
+
+    def place_parts(self, source: InputColumn, at: dict[tuple[int, int], int]) -> None:
+        """Note in which column of the result each part of a source is."""
+        if source.kind in NUMERIC:
+            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), -1)
+        if source.kind in TABLED:
+            self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
+        if source.kind == "category":
+            source.gap = at[GAP, 0]
+        source.slots = at.get((SLOT, 0), at.get((CYCLE, 0), -1))
 
     def begin_target(self, task: str) -> None:
         """Start to learn numbers or labels: there is one mean from the start."""

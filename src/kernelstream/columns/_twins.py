@@ -1,4 +1,4 @@
-"""The pass over the rows and the reader of dictionaries, by engine."""
+"""The pass over the rows by engine, and the compiled reader of single dictionaries."""
 
 from __future__ import annotations
 
@@ -6,27 +6,24 @@ import functools
 from typing import Any
 
 from .. import engine as engines
-from ._parse import read_row
 from ._pass import columns_pass
 
 
 @functools.cache
 def passes() -> dict[str, Any]:
     """The pass over the rows, by engine."""
-    return _by_engine("columns_pass", columns_pass)
+    if not engines.has_native():
+        return dict.fromkeys(("auto", "native", "python"), columns_pass)
+    from .. import _core
+
+    return {"auto": _core.columns_pass, "native": _core.columns_pass, "python": columns_pass}
 
 
 @functools.cache
-def readers() -> dict[str, Any]:
-    """The reader of dictionaries, by engine."""
-    return _by_engine("columns_row", read_row)
+def row_reader(engine: str) -> Any:
+    """The reader of one dictionary, or None: then a dictionary is a block of one row."""
+    if engine == "python" or not engines.has_native():
+        return None
+    from .. import _core
 
-
-def _by_engine(name: str, specification: Any) -> dict[str, Any]:
-    """A function and its compiled twin ``name``."""
-    native = specification
-    if engines.has_native():
-        from .. import _core
-
-        native = getattr(_core, name)
-    return {"auto": native, "native": native, "python": specification}
+    return _core.columns_row

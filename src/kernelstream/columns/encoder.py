@@ -17,6 +17,7 @@ from sklearn.utils._set_output import _wrap_data_with_container
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
+from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ._journal import Journal, NeedsCopy
 from ._known import Known
@@ -25,7 +26,7 @@ from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
-from ._twins import passes, readers
+from ._twins import passes, row_reader
 from .kinds import KINDS, LARGEST_NUMBER, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
@@ -323,8 +324,7 @@ class Columns(Known, TransformerMixin, WithParameters):
                 parts.append(self._pass(store, cells.part(rows), some, weight[start:stop], journal))
             else:
                 parts.append(self._encode_only(store, cells.part(rows)))
-        width = store.width
-        return np.concatenate([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts])
+        return np.concatenate([padded(part, store.width) for part in parts])
 
     def _pass(
         self,
@@ -431,7 +431,8 @@ class Columns(Known, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- one dictionary at a time
     def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
-        if (y is None) == bool(store.task):
+        reader = row_reader(self.engine)
+        if reader is None or (y is None) == bool(store.task):
             return None
         Y = None
         if y is not None:
@@ -440,7 +441,7 @@ class Columns(Known, TransformerMixin, WithParameters):
                 return None
         journal = self._journal
         assert journal is not None
-        found = parse_row(store, row, readers()[self.engine], int(self.max_categories), False, journal)
+        found = parse_row(store, row, reader, int(self.max_categories), False, journal)
         if found is None:
             return None
         journal.save(found.codes)
@@ -476,9 +477,10 @@ class Columns(Known, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
-        if type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
+        reader = row_reader(self.engine)
+        if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
             journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
-            found = parse_row(store, rows, readers()[self.engine], None, warned, journal)
+            found = parse_row(store, rows, reader, None, warned, journal)
             if found is not None:
                 X = np.zeros((1, store.width))
                 self._run(store, found, X, None, None, learn=False)

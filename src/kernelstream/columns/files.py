@@ -22,9 +22,7 @@ from ..streams.csv import CSV, is_number
 from ..streams.tables import Arrow
 from .kinds import is_missing, number
 from .marks import Marks, find_marks
-from .sources import Cells, Records, cells_of
-
-MIXED = True  # what these streams give are cells, not numbers
+from .sources import Cells, Records, cells_of, joined
 
 
 class CellsCSV(CSV):
@@ -45,8 +43,9 @@ class CellsCSV(CSV):
         given as Python writes them. See :meth:`look_for_marks`.
     thousands : str, optional
         The mark between thousands; only one that parts digits into groups of three counts.
-    header, delimiter, features, drop, labels, on_error
-        As for :class:`kernelstream.streams.CSV`.
+    **options
+        ``header``, ``delimiter``, ``features``, ``drop``, ``labels``, ``on_error`` as for
+        :class:`kernelstream.streams.CSV`.
 
     Attributes
     ----------
@@ -54,7 +53,7 @@ class CellsCSV(CSV):
         Line of each row of the last block.
     """
 
-    mixed = MIXED
+    mixed = True  # it gives cells, not numbers
 
     def __init__(
         self,
@@ -62,21 +61,13 @@ class CellsCSV(CSV):
         target: Any = None,
         block: int = BLOCK_ROWS,
         *,
-        header: bool | None = None,
-        delimiter: str | None = None,
-        features: Sequence[Any] | None = None,
-        drop: Sequence[Any] = (),
         ignore: Sequence[str] = (),
-        labels: bool | None = None,
-        on_error: str = "raise",
         eager: bool = False,
         marks: dict[str, str] | None = None,
         thousands: str | None = None,
+        **options: Any,
     ):
-        super().__init__(
-            source, target, block, header=header, delimiter=delimiter, features=features, drop=drop, labels=labels,
-            on_error=on_error,
-        )  # fmt: skip
+        super().__init__(source, target, block, **options)
         self.used = [j for j in self.columns.features if self.columns.names[j] not in ignore]
         self.feature_names = [self.columns.names[j] for j in self.used]
         self.n_features = len(self.used)
@@ -219,7 +210,7 @@ class JSONLines(TextStream):
         What to do about a line that is not a JSON object, or has no target.
     """
 
-    mixed = MIXED
+    mixed = True  # it gives cells, not numbers
 
     def __init__(
         self,
@@ -311,7 +302,7 @@ class JSONLines(TextStream):
 class CellsArrow(Arrow):
     """Rows of a Parquet, Feather or Arrow file, as they are; see :class:`kernelstream.streams.Arrow`."""
 
-    mixed = MIXED
+    mixed = True  # it gives cells, not numbers
 
     def __init__(
         self,
@@ -320,11 +311,10 @@ class CellsArrow(Arrow):
         block: int = BLOCK_ROWS,
         *,
         ignore: Sequence[str] = (),
-        on_error: str = "raise",
         eager: bool = False,
         **options: Any,
     ):
-        super().__init__(source, target, block, on_error=on_error, **options)
+        super().__init__(source, target, block, **options)
         self.used = [self.columns.names[j] for j in self.columns.features if self.columns.names[j] not in ignore]
         self.feature_names, self.n_features = self.used, len(self.used)
         self.lines: list[int] = []
@@ -348,9 +338,8 @@ class CellsArrow(Arrow):
         return (cells, y), cells.n
 
     def _joined(self, parts: list[Any]) -> Block:
-        merged = {name: [v for cells, _ in parts for v in _listed(cells.get(name))] for name in self.used}
         y = None if self.columns.target is None else np.concatenate([y for _, y in parts])
-        return Cells(merged, sum(cells.n for cells, _ in parts), parts[0][0].hints), y
+        return joined([cells for cells, _ in parts]), y
 
     def sample(self, size: int = 1 << 16) -> Cells:
         """The first rows, without reading them."""
@@ -406,7 +395,3 @@ def open_rows(source: Any, target: Any = None, format: str | None = None, **opti
     if format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     return FORMATS[format](source, target, **options)
-
-
-def _listed(values: Any) -> list[Any]:
-    return values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind != "M" else list(values)

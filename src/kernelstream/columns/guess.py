@@ -9,7 +9,7 @@ import numpy as np
 
 from .dates import seconds
 from .kinds import MAX_CATEGORY_CHARACTERS, is_code, is_missing, kind_of, number
-from .sources import Cells
+from .sources import Cells, listed
 
 
 def guess(sample: Cells, names: list[str]) -> dict[str, str]:
@@ -20,7 +20,7 @@ def guess(sample: Cells, names: list[str]) -> dict[str, str]:
     """
     found = {}
     for name in names:
-        values = [value for value in _cells(sample.get(name)) if not is_missing(value)]
+        values = [value for value in listed(sample.get(name)) if not is_missing(value)]
         if values:
             found[name] = sample.hints.get(name) or _kind(values)
     return found
@@ -33,17 +33,7 @@ def all_numbers(sample: Cells, names: list[str]) -> bool:
         x = None if isinstance(value, (bool, np.bool_)) else number(value)
         return x is not None and not math.isnan(x)
 
-    return all(all(map(plain, _cells(sample.get(name)))) for name in names)
-
-
-def _cells(values: Any) -> list[Any]:
-    return (
-        []
-        if values is None
-        else values.tolist()
-        if isinstance(values, np.ndarray) and values.dtype.kind != "M"
-        else values
-    )
+    return all(all(map(plain, listed(sample.get(name)))) for name in names)
 
 
 def _kind(values: list[Any]) -> str:

@@ -15,7 +15,7 @@ from .dates import seconds
 
 KINDS = ("number", "integer", "category", "date", "text")
 LARGEST_NUMBER = 1e100  # larger numbers are not measurements, and their squares would overflow
-WHOLE = 10**6  # whole numbers up to here may be codes of something
+LARGEST_CODE = 10**6  # whole numbers up to here may be codes of something
 MAX_CATEGORY_CHARACTERS = 100  # characters: a longer text is not a category
 
 NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
@@ -74,7 +74,7 @@ def kind_of(value: Any) -> str:
 
 def is_code(x: float) -> bool:
     """Whether a number may be the code of something: whole, and of moderate size."""
-    return x.is_integer() and -WHOLE <= x <= WHOLE
+    return x.is_integer() and -LARGEST_CODE <= x <= LARGEST_CODE
 
 
 def number(value: Any) -> float | None:

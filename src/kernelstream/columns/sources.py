@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._extra import needs
 from ..rows import check_names, is_pandas, unmasked
 
 Values = Any  # of a column: a list, or an array of numbers, truth values or dates
@@ -65,6 +66,20 @@ class Cells:
         made = type(self)(taken, len(rows), self.hints)
         made.by_name = self.by_name
         return made
+
+
+def joined(parts: Sequence[Cells]) -> Cells:
+    """The rows of several parts; a column that one of them lacks is missing there."""
+    names = dict.fromkeys(name for cells in parts for name in cells.first_names())
+    columns = {name: [cell for cells in parts for cell in listed(cells.get(name), cells.n)] for name in names}
+    return Cells(columns, sum(cells.n for cells in parts), parts[0].hints)
+
+
+def listed(values: Values | None, n: int = 0) -> Any:
+    """The cells of a column one by one, dates as they are; n gaps where there is none."""
+    if values is None:
+        return [None] * n
+    return values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind != "M" else values
 
 
 class Records(Cells):
@@ -159,10 +174,8 @@ def _of_frame(frame: Any) -> Cells:
         import pyarrow
 
         frame = pyarrow.Table.from_batches([frame])
-    try:
+    with needs("frames"):
         import narwhals
-    except ImportError:
-        raise ImportError("pip install 'kernelstream[frames]' to read data frames") from None
     try:
         table = narwhals.from_native(frame, eager_only=True)
     except TypeError:

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from ..named import named
 from ..registry.parameters import WithParameters
+from ..rows import padded
 from ..state.nested import flatten, nest
 from ..state.schema import Inside, check
 from ..state.turns import OwnTurns, in_turn
@@ -26,6 +27,16 @@ def _model_has(name: str) -> Any:
         return True
 
     return available_if(check)
+
+
+def _answer(name: str, summary: str) -> Any:
+    """A method that encodes its rows and asks the model's method of the same name."""
+
+    def answer(self: StreamPipeline, rows: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self._learned()[1], name)(self._encoded(rows), *args, **options)
+
+    answer.__name__, answer.__doc__ = name, summary
+    return _model_has(name)(in_turn(answer))
 
 
 class StreamPipeline(WithParameters):
@@ -113,7 +124,7 @@ class StreamPipeline(WithParameters):
             X = columns._learn(rows, y, sample_weight, self._task(model))
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
-        model.fit(self._padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
+        model.fit(padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
         self.columns_, self.model_ = columns, model
         return self
 
@@ -126,11 +137,11 @@ class StreamPipeline(WithParameters):
             X = columns._learn(rows, y, sample_weight, self._task(model))
             width = getattr(model, "n_features_in_", None)
             if width is None:
-                X = self._padded(X, self._first_width(X))
+                X = padded(X, self._first_width(X))
             elif X.shape[1] > width:
                 self._widen(model, X.shape[1])
             else:
-                X = self._padded(X, width)
+                X = padded(X, width)
             if y is not None and np.ndim(y) == 0:
                 y = np.array([y])
             answer = getattr(model, method)(X, *([] if y is None else [y]), **options, **asked)
@@ -174,14 +185,10 @@ class StreamPipeline(WithParameters):
                 f"the rows have new columns: {error}. make_stream(..., room={max(100, width)}) keeps some free"
             ) from None
 
-    @staticmethod
-    def _padded(X: np.ndarray, width: int) -> np.ndarray:
-        return X if X.shape[1] == width else np.pad(X, ((0, 0), (0, width - X.shape[1])))
-
     # ---------------------------------------------------------------- answers
     def _encoded(self, rows: Any) -> np.ndarray:
         columns, model = self._learned()
-        return self._padded(columns._encode(rows), model.n_features_in_)
+        return padded(columns._encode(rows), model.n_features_in_)
 
     def _learned(self) -> tuple[Columns, Any]:
         if "model_" not in self.__dict__:
@@ -190,49 +197,27 @@ class StreamPipeline(WithParameters):
             )
         return self.columns_, self.model_
 
-    @_model_has("predict")
-    @in_turn
-    def predict(self, rows: Any) -> np.ndarray:
-        """Predicted labels or numbers, (n,)."""
-        return self._learned()[1].predict(self._encoded(rows))
-
-    @_model_has("predict_proba")
-    @in_turn
-    def predict_proba(self, rows: Any) -> np.ndarray:
-        """Class probabilities, (n, n_classes)."""
-        return self._learned()[1].predict_proba(self._encoded(rows))
+    predict = _answer("predict", "Predicted labels or numbers, (n,).")
+    predict_proba = _answer("predict_proba", "Class probabilities, (n, n_classes).")
+    predict_interval = _answer("predict_interval", "Bounds of the targets; see the model's ``predict_interval``.")
+    predict_quantiles = _answer("predict_quantiles", "Quantiles of the targets; see the model's ``predict_quantiles``.")
+    predict_set = _answer("predict_set", "Sets of labels; see the model's ``predict_set``.")
+    decision_function = _answer("decision_function", "Scores of the model.")
+    score = _answer("score", "Accuracy of a classifier, share of variance explained (R²) of a regressor.")
 
     def _labels_and_proba(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """What ``predict`` and ``predict_proba`` answer; the rows are encoded once."""
-        with self._turns:
-            X, model = self._encoded(rows), self._learned()[1]
-            both = getattr(model, "_labels_and_proba", None)
-            return (model.predict(X), model.predict_proba(X)) if both is None else both(X, alone=alone)
-
-    @_model_has("predict_interval")
-    @in_turn
-    def predict_interval(self, rows: Any, *args: Any, **options: Any) -> Any:
-        """Bounds of the targets; see the model's ``predict_interval``."""
-        return self._learned()[1].predict_interval(self._encoded(rows), *args, **options)
-
-    @_model_has("predict_quantiles")
-    @in_turn
-    def predict_quantiles(self, rows: Any, *args: Any, **options: Any) -> np.ndarray:
-        """Quantiles of the targets; see the model's ``predict_quantiles``."""
-        return self._learned()[1].predict_quantiles(self._encoded(rows), *args, **options)
+        return self._both("_labels_and_proba", "predict_proba", rows, alone)
 
     def _predict_with_interval(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, Any]:
         """What ``predict`` and ``predict_interval`` answer; the rows are encoded once."""
+        return self._both("_predict_with_interval", "predict_interval", rows, alone)
+
+    def _both(self, together: str, second: str, rows: Any, alone: bool) -> Any:
         with self._turns:
             X, model = self._encoded(rows), self._learned()[1]
-            both = getattr(model, "_predict_with_interval", None)
-            return (model.predict(X), model.predict_interval(X)) if both is None else both(X, alone=alone)
-
-    @_model_has("predict_set")
-    @in_turn
-    def predict_set(self, rows: Any, *args: Any, **options: Any) -> Any:
-        """Sets of labels; see the model's ``predict_set``."""
-        return self._learned()[1].predict_set(self._encoded(rows), *args, **options)
+            both = getattr(model, together, None)
+            return (model.predict(X), getattr(model, second)(X)) if both is None else both(X, alone=alone)
 
     @property
     def relevance_(self) -> np.ndarray:
@@ -244,17 +229,6 @@ class StreamPipeline(WithParameters):
         own = np.asarray(model.relevance_, float)
         sources = columns._sources_of_width()
         return named(np.bincount(sources, own[: len(sources)], columns.n_features_in_), columns)
-
-    @_model_has("decision_function")
-    @in_turn
-    def decision_function(self, rows: Any) -> np.ndarray:
-        """Scores of the model."""
-        return self._learned()[1].decision_function(self._encoded(rows))
-
-    @in_turn
-    def score(self, rows: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, share of variance explained (R²) of a regressor."""
-        return self._learned()[1].score(self._encoded(rows), y, sample_weight=sample_weight)
 
     @property
     def classes_(self) -> np.ndarray:

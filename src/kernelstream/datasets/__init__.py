@@ -33,44 +33,6 @@ _SCALES = ("minmax", "minmax-sym", "standard")
 _HERE = Path(__file__).parent / "files"  # sets that come with the library
 _SHIPPED = ("breast_cancer", "diabetes", "digits", "iris", "wine")  # with scikit-learn
 
-# md5 of the benchmark files; a file under one of these names must be that file, or results mean something else
-_MD5 = {
-    "a9a": "515933b4e89d50e395438ea96dff68e3",
-    "abalone": "b0f9071db2fd178e2aa9829b0c4c288e",
-    "adult": "02e68b0817723788aee9ac8a7b4b436f",
-    "ailerons": "9b59e25ac8f4fbb5fe63aa28bc4c3fbd",
-    "airlines": "072dc839ef3f1aacf3cfdb8162c6e126",
-    "airlines2008_excerpt": "0bb72e9723698db99af72b418eb728c6",
-    "cadata": "4d683e639240a5b4f549ef3eb78ec5df",
-    "california": "edb8845ce366eec215e06686043f1847",
-    "casp": "1e2bf501a30daefcae9644caf585ede5",
-    "cod-rna": "e61465711c508be9766910f6191f3cc5",
-    "covtype": "5e29772fc75940fc5f8addc89f87b6e8",
-    "diamonds": "8fe16adf3f71d9f511a61225a78bd480",
-    "dna": "80e36a241b85d65777fdfbaf8f384ade",
-    "elec2": "1a3f379cc26149c6d59838cd744dad7f",
-    "electricity": "b7389fe42e247a8ef0f2b865b31c2324",
-    "fifa": "d7938fa3fb7008b895ab80d57cffb8a3",
-    "fried": "456b42a639dc5b17412cdad989f2b7e2",
-    "german": "0850f1531c6df183c973d4502eb35756",
-    "housing": "02bb23cf15504a821308d7d84809531a",
-    "ijcnn1": "3b7525d9e323045bb9f277050b150d04",
-    "kings_county": "8401148053641e3cd93dc61cd5b239e2",
-    "letter": "f02243f57c0f91daa149f3b10ecf214b",
-    "madelon": "9a99176e41d87fcca81bf6fcaa243e69",
-    "mg": "6648b33d14c828c564953254ba01a69e",
-    "mnist": "f27f61694437788ee710221a2b4196e9",
-    "nomao": "e87a077d2c29944817dd64fa880f675f",
-    "parkinsons": "26da60a3104bd27e0eb2c22ed24c0913",
-    "poker": "df6afd867f4158361c6c3cd1a2fc98d3",
-    "satimage": "5e8e5dcc5a2898842ac54aa0af579a81",
-    "spambase": "746b5cc2093e4b89e65daf94b0cc344b",
-    "susy_11k": "2e4245c6531a9b84faa04e6af63e04a8",
-    "svmguide3": "72c09e3e7e9b90dc655c2a5fcca08203",
-    "usps": "e8737725dcbabb7bd63fc6d04ed128dc",
-    "w7a": "c8b86a1c08a13f4a830dba60f43eae92",
-}
-
 
 def folder() -> Path | None:
     """The folder named by ``KERNELSTREAM_DATA``, or None when the variable is not set."""
@@ -188,7 +150,7 @@ def _find(name: str) -> Path | None:
         where = "set KERNELSTREAM_DATA to a folder of NAME.npz files to use your own"
     else:
         where = f"files are looked for in {home} (KERNELSTREAM_DATA)"
-    what = "missing" if name in _MD5 else "unknown"
+    what = "missing" if name in SOURCES else "unknown"
     if name in SOURCES:
         where += f"; {name} is at {SOURCES[name].home}"
     raise ValueError(
@@ -197,13 +159,13 @@ def _find(name: str) -> Path | None:
 
 
 def _read(path: Path, check: bool) -> dict[str, Any]:
-    expected = _MD5.get(path.stem)
-    if check and expected is not None:
+    known = SOURCES.get(path.stem)
+    if check and known is not None:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-        if found != expected:
+        if found != known.md5:
             raise ValueError(
-                f"{path} is damaged or another file: md5 {found}, expected {expected} (check=False loads it anyway)"
+                f"{path} is damaged or another file: md5 {found}, expected {known.md5} (check=False loads it anyway)"
             )
     try:
         with np.load(path, allow_pickle=False) as stored:

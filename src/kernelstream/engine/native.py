@@ -33,7 +33,6 @@ from ..passes.cells.native import (
     by_levels,
     cells_gains,
     cells_pass,
-    cells_pass_rows,
     cells_score,
     grid_maps,
 )

@@ -34,7 +34,6 @@ from ..passes.cells.python import (
     by_levels,
     cells_gains,
     cells_pass,
-    cells_pass_rows,
     cells_score,
     grid_maps,
 )

@@ -282,9 +282,11 @@ class FeatureClassifier(StreamClassifier):
     Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
     returns the scores held before each row: their mistakes are an honest estimate of the error.
 
-    The kernel has one width, by default the median distance of the first rows. Labels that change within much less (24
-    hours along one column) need a larger ``gamma``, and no width serves where other columns say nothing about them:
-    :class:`KernelClassifier` has grids over few columns for that.
+    The Gaussian kernel has one width, by default the median distance of the first rows, and first-order steps take very
+    long to learn labels that change within much less: 24 labels in turn around a circle have 84 % mistakes in the first
+    3,000 rows. ``RandomFourier("laplacian")`` has frequencies of all scales and makes 3 %. It is not the default: of 14
+    data sets ten have fewer mistakes with it, but electricity has a quarter more. Where other columns say nothing about
+    the labels, :class:`KernelClassifier` has grids over few columns.
 
     References
     ----------

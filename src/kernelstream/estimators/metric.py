@@ -121,7 +121,7 @@ class LearnedMetric(Learner):
         own = getattr(self.ops, "metric_matrix", None)
         if own is not None:
             return own(rows, share, more)
-        return RowMatrix(table(rows, rows, share, self.ops), 1 + more)
+        return RowMatrix(table(rows, share, self.ops), 1 + more)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops)))

@@ -13,7 +13,7 @@ from ..passes.metric.python import Functions, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition
-from ..solvers.metric import Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table
+from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
@@ -143,7 +143,7 @@ class MetricWindow(Learner):
             state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
         pair = metric.rows((rows, np.zeros_like(rows)))
-        matrix = RowMatrix(table(pair, pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
+        matrix = RowMatrix(table(pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
         spare = ((0, room - n), (0, 0))
         state |= {"centres": np.pad(rows, spare), "alpha": np.pad(matrix.divide(Y) * unit, spare), "offset": offset}
         self.est._cache.pop("functions", None)
@@ -152,11 +152,10 @@ class MetricWindow(Learner):
         trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight), Clock())
         if t <= IMPROVED:
             return from_few(trials, BROAD)
-        d, lengths = rows.shape[1], state["lengths"]
-        last = Tried(
-            _metric(state), np.inf, None, np.eye(d), np.ones(d), state["rho"], (float(lengths[0]), float(lengths[1]))
-        )
-        return from_more(trials, last, walk=True)
+        d, (near, apart) = rows.shape[1], state["lengths"].tolist()
+        last = Tried(_metric(state), np.inf, None, np.eye(d), np.ones(d), state["rho"], (near, apart))
+        # a metric that has lost a direction does not find it again: all directions alike are tried too
+        return from_more(trials, last, last.made(), rounds=ROUNDS, walk=True)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)

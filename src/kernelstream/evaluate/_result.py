@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .._progress import size_text
+
 
 def model_bytes(est: Any) -> int:
     """Size of a learned model: the arrays of ``est.state_``, or of the pickled object if it has no such dict.
@@ -249,19 +251,5 @@ class Result:
             ("rows", f"{self.n_rows:,}"),
             *((name, f"{value:.4g}") for name, value in self.metrics.items()),
             ("rows/s", f"{self.rows_per_second:,.0f}"),
-            ("model", show_bytes(self.model_bytes)),
+            ("model", size_text(self.model_bytes)),
         ]
-
-
-def show_bytes(n: int) -> str:
-    """A size for people.
-
-    >>> show_bytes(4096)
-    '4.1 kB'
-    """
-    size = float(n)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

@@ -19,15 +19,14 @@ from typing import Any, TypeVar, cast
 from .. import model_io
 from . import records
 from .answers import StoreError
-from .dead import DEAD
+from .dead import DEAD_FILE
 from .learner import DurableLearner
-from .log import MARK, Log
-from .losses import FILE as LOST
-from .losses import Losses
+from .log import MARK_FILE, Log
+from .losses import LOST_FILE, Losses
 from .snapshots import FORMAT_FILE, check_format, snapshots_in
 from .store import KEY, Store
 
-TRIES = 20
+READ_TRIES = 20
 
 Read = TypeVar("Read", bound=Callable[..., Any])
 
@@ -37,7 +36,7 @@ def _settled(read: Read) -> Read:
 
     @functools.wraps(read)
     def tried(*args: Any) -> Any:
-        for _ in range(TRIES - 1):
+        for _ in range(READ_TRIES - 1):
             with contextlib.suppress(FileNotFoundError):
                 return read(*args)
         return read(*args)
@@ -65,7 +64,7 @@ def look(folder: Path) -> dict[str, Any]:
     about |= {"rows": live["total"], "version": live["version"], "calls": sum(1 for _ in Log(folder).read(number))}
     about |= {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": Losses(folder).calls}
     path.stat()  # it must still be there
-    dead = folder / DEAD
+    dead = folder / DEAD_FILE
     return about | {"dead": sum(1 for _ in open(dead, "rb")) if dead.exists() else 0}
 
 
@@ -116,7 +115,7 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> lis
 def _copy(folder: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    for name in (FORMAT_FILE, MARK, KEY, LOST, DEAD):
+    for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE):
         if (folder / name).exists():
             _copy_file(folder / name, to)
     number, latest = snapshots_in(folder)[-1]

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .log import LogError
-
 
 class StoreError(OSError):
     """The folder of a learner cannot be used."""
@@ -62,6 +60,3 @@ class Learned:
     total: int
     version: int
     repeated: int = 0
-
-
-__all__ = ["Busy", "InUse", "Learned", "LogError", "StoreError", "UnknownId", "View"]

@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from .. import __version__
-from ._extra import needs
+from .._extra import needs
+from .describe import brief
 from .desk import Desk
 from .files import file_of, read_model
 from .front import Front, Rates
@@ -51,7 +52,7 @@ with needs("serve"):
     from starlette.responses import Response
     from starlette.routing import Route
 
-BYTES = b"application/octet-stream"  # the type of a model file
+MODEL_FILE_TYPE = b"application/octet-stream"  # the type of a model file
 PREDICTION_SECONDS = 30.0  # that a prediction may take
 SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
 
@@ -259,7 +260,7 @@ class Application:
         """The file of the champion."""
         found = await self._with(request, file_of)
         name = f'attachment; filename="{request.path_params["name"]}.ks"'
-        return Response(found, media_type=BYTES.decode(), headers={"Content-Disposition": name})
+        return Response(found, media_type=MODEL_FILE_TYPE.decode(), headers={"Content-Disposition": name})
 
     async def put(self, request: Request) -> Response:
         """A model file becomes a new model, or the champion of one that is there."""
@@ -279,8 +280,8 @@ class Application:
 
     async def _model_file(self, request: Request) -> tuple[Any, list[str] | None]:
         headers = dict(request.scope["headers"])
-        if kind_of(headers) != BYTES:
-            raise Problem(415, f"send a model file, with Content-Type: {BYTES.decode()}")
+        if kind_of(headers) != MODEL_FILE_TYPE:
+            raise Problem(415, f"send a model file, with Content-Type: {MODEL_FILE_TYPE.decode()}")
         return await to_thread.run_sync(read_model, await content(request.scope, headers, request.receive, self.body))
 
     async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
@@ -297,7 +298,7 @@ class Application:
         grant, awake = request.scope["grant"], dict(self.store.learners())
         key = {name: {"key": text} for name, text in self.store.keys().items()}
         found = [
-            {"name": name, "awake": name in awake} | key.get(name, {}) | (awake[name].brief() if name in awake else {})
+            {"name": name, "awake": name in awake} | key.get(name, {}) | (brief(awake[name]) if name in awake else {})
             for name in self.store.names()
             if grant.may(None, name)
         ]

@@ -14,13 +14,13 @@ import math
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import numpy as np
 
-from ._extra import needs
+from .._extra import needs
 
 with needs("client"):
     import httpx
@@ -55,7 +55,7 @@ class _Request(NamedTuple):
     body: bytes | None
 
 
-# Yields requests, whose responses it is sent, and seconds to wait; returns the answer.
+# Yields requests, whose responses (or errors on the way) it is sent, and seconds to wait; returns the answer.
 Call = Generator[_Request | float, Any, _T]
 
 
@@ -167,22 +167,20 @@ class _Calls:
         body = None if content is None else json.dumps(content, default=_cell, allow_nan=False).encode()
         wait, end = FIRST_WAIT, time.monotonic() + self.patience
         while True:
-            try:
-                response = yield _Request(method, path, body)
-            except httpx.TransportError as error:
-                cause: Exception | None = error
-                problem, after = str(error) or type(error).__name__, 0.0
-                if not repeatable and not isinstance(error, httpx.ConnectError):
-                    raise ConnectionError(
-                        f"the answer was lost, and the request may have been carried out: {problem}"
-                    ) from error
+            response = yield _Request(method, path, body)
+            cause: Exception | None = None
+            if isinstance(response, httpx.TransportError):
+                problem, cause, after = str(response) or type(response).__name__, response, 0.0
+                if not repeatable and not isinstance(response, httpx.ConnectError):
+                    lost = f"the answer was lost, and the request may have been carried out: {problem}"
+                    raise ConnectionError(lost) from response
+            elif response.status_code < 400:
+                return response.json()
             else:
-                if response.status_code < 400:
-                    return response.json()
                 said = _said(response)
                 if response.status_code not in REPEATED:
                     raise RequestError(response.status_code, said)
-                problem, cause = said.get("error", f"status {response.status_code}"), None
+                problem = said.get("error", f"status {response.status_code}")
                 after = _seconds(response.headers.get("retry-after", ""))
             pause = max(after, wait * random.uniform(0.5, 1.0))  # clients that failed together do not return together
             if time.monotonic() + pause > end:
@@ -217,21 +215,22 @@ class Client(_Calls):
         return httpx.Client(**options)
 
     def _run(self, call: Call[_T]) -> _T:
+        came: Any = None
         try:
-            step = next(call)
             while True:
+                step = call.send(came)
                 if isinstance(step, float):
                     time.sleep(step)
-                    step = next(call)
-                    continue
-                try:
-                    response = self._http.request(step.method, step.path, content=step.body)
-                except httpx.TransportError as error:
-                    step = call.throw(error)
                 else:
-                    step = call.send(response)
+                    came = self._carried(step)
         except StopIteration as end:
             return end.value
+
+    def _carried(self, request: _Request) -> Any:
+        try:
+            return self._http.request(request.method, request.path, content=request.body)
+        except httpx.TransportError as error:
+            return error
 
     def close(self) -> None:
         """Close the connections."""
@@ -258,25 +257,20 @@ class AsyncClient(_Calls):
     def _carrier(self, **options: Any) -> httpx.AsyncClient:
         return httpx.AsyncClient(**options)
 
-    def _run(self, call: Call[_T]) -> Awaitable[_T]:
-        return self._awaited(call)
-
-    async def _awaited(self, call: Call[_T]) -> _T:
+    async def _run(self, call: Call[_T]) -> _T:
+        came: Any = None
         try:
-            step = next(call)
             while True:
-                if isinstance(step, float):
-                    await asyncio.sleep(step)
-                    step = next(call)
-                    continue
-                try:
-                    response = await self._http.request(step.method, step.path, content=step.body)
-                except httpx.TransportError as error:
-                    step = call.throw(error)
-                else:
-                    step = call.send(response)
+                step = call.send(came)
+                came = await (asyncio.sleep(step) if isinstance(step, float) else self._carried(step))
         except StopIteration as end:
             return end.value
+
+    async def _carried(self, request: _Request) -> Any:
+        try:
+            return await self._http.request(request.method, request.path, content=request.body)
+        except httpx.TransportError as error:
+            return error
 
     async def close(self) -> None:
         """Close the connections."""

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from .answers import InUse, StoreError
-from .dead import DEAD, bury
+from .dead import DEAD_FILE, bury
 from .learner import DurableLearner
 from .outages import Outage, passes
 from .rows import as_rows
@@ -198,7 +198,7 @@ class Reader:
         """Count a message that cannot be used, and keep it in a file, before the position moves beyond it."""
         if (message.part, message.at) in self._dead:  # by an earlier try, before an outage
             return
-        bury(learner.folder / DEAD, message, reason)
+        bury(learner.folder / DEAD_FILE, message, reason)
         self._dead.add((message.part, message.at))
         self.done.skip(reason)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from .log import LogError
 from .sources import Message
 
-DEAD = "dead.jsonl"
-BYTES = 64 << 20  # of a file; then it becomes the former one, and the one before that goes
+DEAD_FILE = "dead.jsonl"
+DEAD_FILE_BYTES = 64 << 20  # of a file; then it becomes the former one, and the one before that goes
 
 
 def bury(path: Path, message: Message, reason: str) -> None:
@@ -25,7 +25,7 @@ def bury(path: Path, message: Message, reason: str) -> None:
         "content": message.content.decode(errors="backslashreplace"),
     }  # fmt: skip
     try:
-        if path.exists() and path.stat().st_size > BYTES:
+        if path.exists() and path.stat().st_size > DEAD_FILE_BYTES:
             os.replace(path, path.with_suffix(".old.jsonl"))
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")

@@ -19,8 +19,8 @@ from .serve import Server
 from .store import Store
 
 ROWS_PER_REQUEST = 20  # rows of a request
-CONCEPT = 2000  # rows from one change of the stream to the next
-RATE = 500  # rows a second
+CONCEPT_ROWS = 2000  # rows from one change of the stream to the next
+ROWS_PER_SECOND = 500  # rows a second
 COLUMNS = ("east", "north", "noise")  # the last has nothing to do with the label
 
 
@@ -29,7 +29,7 @@ def run(
     port: int = 0,
     seconds: float | None = None,
     show: bool = True,
-    rate: float = RATE,
+    rate: float = ROWS_PER_SECOND,
     say: Callable[[str], Any] = print,
 ) -> int:
     """Serve the default learner with a challenger, and stream into it; returns the number of rows learned.
@@ -68,7 +68,8 @@ def rows() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Blocks of a stream without end; the landscape becomes another one every few thousand rows."""
     concept, rng = 1, np.random.default_rng(0)
     while True:
-        for X, y in drift.generate(CONCEPT, ROWS_PER_REQUEST, "none", concept, n_features=len(COLUMNS) - 1, noise=0.02):
+        columns = len(COLUMNS) - 1
+        for X, y in drift.generate(CONCEPT_ROWS, ROWS_PER_REQUEST, "none", concept, n_features=columns, noise=0.02):
             yield np.column_stack([X, rng.normal(size=len(X))]), y
         concept += 1
 

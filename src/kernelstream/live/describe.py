@@ -10,96 +10,87 @@ from typing import Any
 import numpy as np
 
 from ..kernels import Kernel
+from .answers import View
 from .copies import copied
 from .rows import encoder_of
 from .scores import weights_of
 from .writer import Writer
 
-RELEVANCE = 3.0  # seconds that the relevance of the columns holds at least
+RELEVANCE_HOLDS = 3.0  # seconds that the relevance of the columns holds at least
 RELEVANCE_SHARE = 10  # finding it takes at most one part in RELEVANCE_SHARE of the time of a thread
-RELEVANCE_SECONDS = 0.01  # seconds that a description waits for it
+RELEVANCE_WAIT = 0.01  # seconds that a description waits for it
 
 
-class Described(Writer):
-    """The part of a learner that describes it."""
+class Relevance:
+    """How much each column of a model matters, found in a thread beside, since it may take seconds."""
 
-    _relevance: Any = None  # of the columns, as it was found last
-    _relevance_due = -math.inf
-    _finder: threading.Thread | None = None
+    def __init__(self) -> None:
+        self.found: Any = None
+        self.finder: threading.Thread | None = None
+        self._due = -math.inf
 
-    def health(self) -> dict[str, Any]:
-        """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls, "lost": calls}."""
-        problems = dict(self.problems)
-        status = "degraded" if problems else "ok"
-        return {"status": status, "problems": problems, "waiting": len(self._queue), "lost": self.losses.calls}
-
-    def rows_per_second(self, seconds: float = 5.0) -> float:
-        """Rows learned per second in the recent past."""
-        now, total = time.monotonic(), self.total
-        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
-        return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
-
-    def brief(self) -> dict[str, Any]:
-        """A few facts, for a list of many learners."""
-        scores = self.champion.scores.summary()
-        about = {"rows": self.total, "rows_per_second": self.rows_per_second(), "version": self.version}
-        return about | {"metric": scores["metric"], "recent": scores["recent"], "status": self.health()["status"]}
-
-    def describe(self) -> dict[str, Any]:
-        """What the learner is and how well it does, as numbers, strings, lists and dicts."""
-        view, champion = self._view, self.champion
-        inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
-        kinds = getattr(encoder_of(view.model), "kinds_", None)
-        columns = kinds if view.columns is None else view.columns
-        about: dict[str, Any] = {
-            "class": type(inner).__name__,
-            "task": champion.scores.task,
-            "rows": self.total,
-            "rows_per_second": self.rows_per_second(),
-            "version": self.version,
-            "versions": list(self.retired),
-            "columns": None if columns is None else list(columns),
-            "kinds": kinds,
-            "wrong_cells": wrong_cells(view.model),
-            "width": getattr(inner, "n_features_in_", None),
-            "classes": _plain(getattr(inner, "classes_", None)),
-            "members": _members(inner),
-            "relevance": self._known_relevance(view.model),
-            "policy": dict(self.policy),
-            "drift": champion.scores.marks,
-            "scores": champion.scores.summary(),
-            "challenger": None,
-            "health": self.health(),
-        }
-        rival, against = self.challenger, self.against
-        if rival is not None and against is not None:
-            about["challenger"] = {
-                "class": type(getattr(rival.model, "model", rival.model)).__name__,
-                "scores": rival.scores.summary(),
-                "champion": against.summary(),
-                "failures": rival.failures,
-                "former": self.on_probation,
-            }
-        return about
-
-    def _known_relevance(self, model: Any) -> Any:
-        """How much each column matters, where the model knows; found beside, since it may take seconds."""
-        if self._finder is None and time.monotonic() >= self._relevance_due and hasattr(type(model), "relevance_"):
-            finder = threading.Thread(target=self._find_relevance, args=(model,), name="relevance", daemon=True)
-            self._finder = finder
+    def of(self, model: Any) -> Any:
+        """As it was found last; None where the model does not know."""
+        if self.finder is None and time.monotonic() >= self._due and hasattr(type(model), "relevance_"):
+            self.finder = finder = threading.Thread(target=self._find, args=(model,), name="relevance", daemon=True)
             finder.start()
-            finder.join(RELEVANCE_SECONDS)
-        return self._relevance
+            finder.join(RELEVANCE_WAIT)
+        return self.found
 
-    def _find_relevance(self, model: Any) -> None:
+    def _find(self, model: Any) -> None:
         started = time.monotonic()
         try:
-            found = _plain(copied(model, None).relevance_)  # of a copy: predictions do not wait for it
+            self.found = _plain(copied(model, None).relevance_)  # of a copy: predictions do not wait for it
         except Exception:  # for example because the model has learned too little
-            found = None
+            self.found = None
         now = time.monotonic()
-        self._relevance, self._relevance_due = found, now + max(RELEVANCE, RELEVANCE_SHARE * (now - started))
-        self._finder = None
+        self._due = now + max(RELEVANCE_HOLDS, RELEVANCE_SHARE * (now - started))
+        self.finder = None
+
+
+def brief(learner: Writer) -> dict[str, Any]:
+    """A few facts, for a list of many learners."""
+    scores = learner.champion.scores.summary()
+    about = {"rows": learner.total, "rows_per_second": learner.rows_per_second(), "version": learner.version}
+    return about | {"metric": scores["metric"], "recent": scores["recent"], "status": learner.health()["status"]}
+
+
+def describe(learner: Writer, view: View, relevance: Relevance) -> dict[str, Any]:
+    """What a learner is and how well it does, as numbers, strings, lists and dicts."""
+    champion = learner.champion
+    inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
+    kinds = getattr(encoder_of(view.model), "kinds_", None)
+    columns = kinds if view.columns is None else view.columns
+    about: dict[str, Any] = {
+        "class": type(inner).__name__,
+        "task": champion.scores.task,
+        "rows": learner.total,
+        "rows_per_second": learner.rows_per_second(),
+        "version": learner.version,
+        "versions": list(learner.retired),
+        "columns": None if columns is None else list(columns),
+        "kinds": kinds,
+        "wrong_cells": wrong_cells(view.model),
+        "width": getattr(inner, "n_features_in_", None),
+        "classes": _plain(getattr(inner, "classes_", None)),
+        "members": _members(inner),
+        "relevance": relevance.of(view.model),
+        "policy": dict(learner.policy),
+        "drift": champion.scores.marks,
+        "scores": champion.scores.summary(),
+        "challenger": None,
+        "health": learner.health(),
+    }
+    rival, against = learner.challenger, learner.against
+    if rival is not None and against is not None:
+        about["challenger"] = {
+            "class": type(getattr(rival.model, "model", rival.model)).__name__,
+            "scores": rival.scores.summary(),
+            "champion": against.summary(),
+            "failures": rival.failures,
+            "former": learner.on_probation,
+        }
+    return about
 
 
 def wrong_cells(model: Any) -> dict[str, int] | None:

@@ -22,7 +22,7 @@ from .responses import Problem, encode
 from .rows import Gaps, RowError, as_rows, check_names, gaps_of
 from .store import Store
 
-THREADS = 4
+DESK_THREADS = 4
 TURN_SECONDS = 0.04  # seconds of a processor that a turn of one model should take: nothing else waits for longer
 MIN_TURN_ROWS, MAX_TURN_ROWS = 16, 4096  # rows of a turn
 MAX_WAITING_ROWS = 200_000  # rows of a model that may wait
@@ -114,7 +114,7 @@ class Desk:
 
     def __init__(self, store: Store, opened: bool = False):
         self.store, self.opened = store, opened
-        self.pool = ThreadPoolExecutor(THREADS, "desk")
+        self.pool = ThreadPoolExecutor(DESK_THREADS, "desk")
         self._lines: dict[str, Line] = {}
         self._lock = threading.Lock()
 

@@ -67,7 +67,7 @@ class Front:
         Last part of a path below ``/models/NAME``, which is a right as well, to the coroutine that answers it, without
         a router.
     count : callable
-        Is told the route and the status of every response.
+        Called with the route and the status of every response.
     """
 
     OPEN = ("/", "/health", "/live", "/ready")
@@ -101,7 +101,7 @@ class Front:
         try:
             await self._answer(scope, headers, receive, counted)
         except asyncio.CancelledError:  # the server shuts down and waits no longer
-            problem = Problem(503, "the server shuts down: what it has not answered may or may not have been learned")
+            problem = Problem(503, "the server shuts down: calls without an answer may or may not have been learned")
             with contextlib.suppress(RuntimeError):  # the response has begun
                 await problem_response(problem)(scope, receive, counted)
         if logger.isEnabledFor(logging.INFO):

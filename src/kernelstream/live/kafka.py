@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._extra import needs
+from .._extra import needs
 from .sources import Message, Position, Unavailable
 
 with needs("kafka"):
@@ -17,8 +17,8 @@ with needs("kafka"):
 
 logger = logging.getLogger("kernelstream.live")
 
-GAPS = 5  # most gaps of a partition that are reported
-LASTING = (
+MAX_REPORTED_GAPS = 5  # most gaps of a partition that are reported
+LASTING_ERRORS = (
     ck.KafkaError._AUTHENTICATION, ck.KafkaError._INVALID_ARG, ck.KafkaError._UNKNOWN_TOPIC,
     ck.KafkaError._UNKNOWN_PARTITION, ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
     ck.KafkaError.GROUP_AUTHORIZATION_FAILED, ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -151,7 +151,7 @@ class Kafka:
         A single missing message is the mark of a transaction, and not reported.
         """
         expected = self._next.get(number, offset)
-        if offset > expected + 1 and self._gaps.get(number, 0) < GAPS:
+        if offset > expected + 1 and self._gaps.get(number, 0) < MAX_REPORTED_GAPS:
             self._gaps[number] = self._gaps.get(number, 0) + 1
             logger.error("%s/%d: the broker has no messages %d to %d", self.topic, number, expected, offset - 1)
         self._next[number] = offset + 1
@@ -203,6 +203,6 @@ def _asked() -> Iterator[None]:
 
 def _failure(error: Any) -> OSError:
     """Distinguish an outage, which may pass, from other errors: librdkafka connects again by itself."""
-    if error.fatal() or error.code() in LASTING:
+    if error.fatal() or error.code() in LASTING_ERRORS:
         return OSError(f"Kafka: {error.str()}")
     return Unavailable(f"Kafka does not answer: {error.str()}")

@@ -27,21 +27,20 @@ import numpy as np
 
 from .. import model_io
 from ..columns import Columns, make_stream
-from . import records
+from . import describe, records
 from .answers import InUse, Learned, UnknownId, View
 from .copies import seeded
-from .describe import Described
 from .log import Log
 from .rows import RowError, as_rows, takes_dictionaries
 from .scores import task_of
-from .writer import Call
+from .writer import Call, Writer
 
 SNAPSHOT_ROWS = 50_000
 SWAP_MS = 5.0  # least time between two copies for the readers
 REMEMBER = 10_000  # rows waiting for their targets, and names of rows that have been learned
 
 
-class DurableLearner(Described):
+class DurableLearner(Writer):
     """A streaming model with a log and snapshots: what it has acknowledged survives the process.
 
     Parameters
@@ -94,7 +93,7 @@ class DurableLearner(Described):
     ):
         if isinstance(snapshot_rows, bool) or not isinstance(snapshot_rows, (int, np.integer)) or snapshot_rows < 1:
             raise ValueError(f"snapshot_rows must be an integer >= 1, got {snapshot_rows!r}")
-        path, self._turn = Path(folder), 0.0
+        path, self._turn, self._relevance = Path(folder), 0.0, describe.Relevance()
         super().__init__(path, Log(folder, flush), int(remember), int(snapshot_rows), swap_ms / 1000)
         path.mkdir(parents=True, exist_ok=True)
         self._lock = _own(self.folder)
@@ -127,6 +126,10 @@ class DurableLearner(Described):
     def model(self) -> Any:
         """The readers' copy of the model: do not change it."""
         return self._view.model
+
+    def describe(self) -> dict[str, Any]:
+        """What the learner is and how well it does, as numbers, strings, lists and dicts."""
+        return describe.describe(self, self._view, self._relevance)
 
     def predict(self, rows: Any, ids: Sequence[Any] | None = None) -> np.ndarray:
         """Predictions by the readers' copy; with ``ids``, the rows wait for :meth:`learn` with the same ids."""

@@ -26,8 +26,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from .._files import sync_folder
+
 MAGIC = b"KSLOG\x00\x01\n"
-MARK = "mark"
+MARK_FILE = "mark"
 MAX_RECORD_BYTES = 1 << 30  # bytes of a record
 FILE_BYTES = 64 << 20  # a file that is larger is followed by another
 
@@ -134,7 +136,7 @@ class Log:
 
     def _read_mark(self) -> int | None:
         try:
-            content = (self.folder / MARK).read_bytes()
+            content = (self.folder / MARK_FILE).read_bytes()
         except OSError:
             return None
         places = _MARK.iter_unpack(content[: len(content) // _MARK.size * _MARK.size])
@@ -177,11 +179,11 @@ class Log:
     def open(self) -> None:
         """Get ready to append after everything that was read: to a new file, or to the last one if it is whole."""
         self._open_file()
-        self._mark = os.open(self.folder / MARK, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
+        self._mark = os.open(self.folder / MARK_FILE, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
         for _ in range(2):
             self._set_mark()
         self._sync(self._mark)
-        _sync_folder(self.folder)
+        sync_folder(self.folder)
 
     def _open_file(self) -> None:
         files = self.files()
@@ -207,7 +209,7 @@ class Log:
         try:
             self._write(file, _START.pack(MAGIC, self.next), 0)
             self._sync(file)
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError:
             os.close(file)
             with contextlib.suppress(OSError):
@@ -332,13 +334,3 @@ def _record(content: bytes, at: int, number: int) -> bytes | None:
 
 def _checksum(payload: bytes, number: int) -> int:
     return zlib.crc32(payload, zlib.crc32(struct.pack("<IQ", len(payload), number)))
-
-
-def _sync_folder(folder: Path) -> None:
-    """The names in a folder must survive a power cut too, where folders can be synced."""
-    with contextlib.suppress(OSError):
-        number = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)

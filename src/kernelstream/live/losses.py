@@ -15,7 +15,7 @@ from typing import Any
 
 from .._files import write_atomic
 
-FILE = "lost.json"
+LOST_FILE = "lost.json"
 TIMES = ("found", "acknowledged")
 
 Gap = tuple[int, int | None]
@@ -36,7 +36,7 @@ class Losses:
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
-        self.path = Path(folder) / FILE
+        self.path = Path(folder) / LOST_FILE
         self.entries: list[dict[str, Any]] = []
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ._extra import needs
+from .._extra import needs
 from .describe import wrong_cells
 from .learner import DurableLearner
 
@@ -24,7 +24,7 @@ with needs("serve"):
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
     from prometheus_client.registry import Collector
 
-BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds, of the times of answers
+TIME_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds, of the times of answers
 
 
 class Models(Collector):
@@ -141,7 +141,9 @@ class Metrics:
         )
         self.responses = functools.cache(counter.labels)  # to find the counter of a path and status takes long
         self.seconds = {
-            name: Histogram(f"kernelstream_{name}_seconds", f"Times to {name}", buckets=BOUNDS, registry=self.registry)
+            name: Histogram(
+                f"kernelstream_{name}_seconds", f"Times to {name}", buckets=TIME_BOUNDS, registry=self.registry
+            )
             for name in ("predict", "learn")
         }
 

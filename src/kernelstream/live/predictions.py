@@ -56,8 +56,8 @@ def widened(intervals: np.ndarray, model: Any, gaps: Gaps) -> np.ndarray:
     by how much nobody has measured. What holds whatever the missing columns mean is the interval of all targets:
     mean ± sqrt(40/9) deviations holds nine in ten of any distribution with one peak (Vysochanskij and Petunin 1980).
     The interval of such a row reaches from the lower of both low ends to the higher of the high ends. A column that
-    was missing in half of the learned rows or more is left alone: its gaps are part of the measured errors, and of ten
-    such rows eight at least are held.
+    was missing in at least half of the learned rows does not count: its gaps are part of the measured errors, and the
+    interval holds at least eight in ten of such rows.
     """
     encoder = encoder_of(model)
     cells = [*gaps.missing, *((i, name) for i, name, _ in gaps.wrong)]

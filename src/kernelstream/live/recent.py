@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections import deque
 
-SECONDS = 300  # that are remembered
+SECONDS_KEPT = 300  # that are remembered
 
 
 class Recent:
     """How many answers there were in each of the last seconds, and how long they took."""
 
     def __init__(self) -> None:
-        self.seconds: deque[list[float]] = deque(maxlen=SECONDS)  # second, answers, sum and largest of their times
+        self.seconds: deque[list[float]] = deque(maxlen=SECONDS_KEPT)  # second, answers, sum and largest of their times
 
     def add(self, taken: float) -> None:
         """Count an answer."""

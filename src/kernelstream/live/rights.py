@@ -50,7 +50,7 @@ class Tokens:
     Attributes
     ----------
     problem : str or None
-        Why the file, which has changed, cannot be used; the tokens of before are good until it can.
+        Why the file, which has changed, cannot be used; until it can, the previous tokens stay valid.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -74,7 +74,7 @@ class Tokens:
             self._seen, self._grants, self.problem = stamp, self._read(), None
         except (OSError, ValueError) as error:
             if str(error) != self.problem:
-                logger.error("the file of tokens cannot be used, those of before are: %s", error)
+                logger.error("the token file cannot be used, the previous tokens stay valid: %s", error)
             self.problem = str(error)
 
     def _stamp(self) -> tuple[int, ...]:

@@ -237,7 +237,7 @@ def _from_lists(rows: list[Any], width: int | None, columns: Sequence[str] | Non
 def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str] | None) -> np.ndarray:
     if columns is None:
         if width is not None:
-            raise RowError(f"this model knows its {width} columns by place only: send lists of {width} numbers")
+            raise RowError(f"this model has no names for its {width} columns: send lists of {width} numbers")
         columns = list(rows[0])
     table = []
     for i, row in enumerate(rows):

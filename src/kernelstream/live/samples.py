@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 SAMPLE_ROWS, MAX_SAMPLE_CELLS = 200, 20_000  # of each of the two samples
-BINS = 12  # of a column of numbers
-WORDS = 8  # of a column of words that are told apart
+COLUMN_BINS = 12  # of a column of numbers
+MAX_SHOWN_WORDS = 8  # of a column of words that are shown one by one
 
 
 class Samples:
@@ -52,11 +52,11 @@ class Samples:
         known = [[cell for cell in cells if cell is not None] for cells in samples]
         both = known[0] + known[1]
         if all(isinstance(cell, (int, float)) for cell in both):
-            edges = np.histogram_bin_edges(np.array(both, float), BINS) if both else np.array([0.0, 1.0])
+            edges = np.histogram_bin_edges(np.array(both, float), COLUMN_BINS) if both else np.array([0.0, 1.0])
             counts = [np.histogram(np.array(cells, float), edges)[0] for cells in known]
             about |= {"kind": "number", "edges": edges.tolist()}
         else:
-            values = [value for value, _ in Counter(map(str, both)).most_common(WORDS)]
+            values = [value for value, _ in Counter(map(str, both)).most_common(MAX_SHOWN_WORDS)]
             words = [Counter(map(str, cells)) for cells in known]
             counts = [np.array([count[value] for value in values], float) for count in words]
             about |= {"kind": "word", "values": [value[:40] for value in values]}

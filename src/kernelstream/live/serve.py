@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ._extra import needs
+from .._extra import needs
 from .app import make_app
 from .front import LOCAL, MAX_HEAD_BYTES
 from .rights import Tokens

@@ -18,7 +18,7 @@ from .answers import StoreError
 from .learner import DurableLearner
 from .losses import Losses
 
-AWAKE = 256
+MAX_AWAKE = 256
 DELETED = ".deleted-"
 KEY = "key"  # file of a learner that holds the text it is for
 
@@ -54,7 +54,7 @@ class Store:
     >>> folder.cleanup()
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, awake: int = AWAKE, **options: Any):
+    def __init__(self, folder: str | os.PathLike[str], *, awake: int = MAX_AWAKE, **options: Any):
         if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
             raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
         self.folder, self.limit, self.options = Path(folder), awake, options
@@ -99,7 +99,7 @@ class Store:
         ``key`` is a text, of any characters, that says what the learner is for (:meth:`keys`).
         """
         if not isinstance(name, str) or not NAME.match(name):
-            raise ValueError(f"a name is 1 to 64 letters, digits, - and _, and starts with no sign; got {name!r:.80}")
+            raise ValueError(f"a name is 1 to 64 letters, digits, - and _, a letter or digit first; got {name!r:.80}")
         with self._lock:
             if name in self._names or name in self._going:
                 raise ValueError(f"there is a learner named {name!r} already")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ._extra import needs
+from .._extra import needs
 from .requests import BYTES_PER_STEP, Id, Learn, Row, Target, decoded, too_many
 from .responses import Problem
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from importlib import resources
 
-from ._extra import needs
+from .._extra import needs
 from .recent import Recent
 from .responses import Problem, check_right, encode
 from .store import Store
@@ -18,7 +18,7 @@ with needs("serve"):
     from starlette.requests import Request
     from starlette.responses import Response, StreamingResponse
 
-WATCHERS = 64  # pages that may watch at a time
+MAX_WATCHERS = 64  # pages that may watch at a time
 
 
 class StatusPage:
@@ -45,7 +45,7 @@ class StatusPage:
         check_right(grant, None, name)
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
-        if self.watchers >= WATCHERS:
+        if self.watchers >= MAX_WATCHERS:
             raise Problem(503, "too many pages are watching", {"Retry-After": "10"})
         every = _number(request.query_params.get("every", "1"), 0.1, 60.0)
         limit = int(_number(request.query_params.get("count", "0"), 0, 1e9)) or None

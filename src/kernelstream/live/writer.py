@@ -19,11 +19,11 @@ from .log import Log
 from .rows import columns_of
 from .snapshots import Snapshots
 
-EXTRAS = ("predict_proba", "predict_interval", "predict_set")
+EXTRA_METHODS = ("predict_proba", "predict_interval", "predict_set")
 MAX_WAITING_CALLS = 10_000  # calls that may wait for the writer
 CALLS_PER_FSYNC = 256  # calls that share one fsync
 COPY_SHARE = 10  # copies for the readers take at most one part in COPY_SHARE of the writer's time
-IDLE = 5.0  # seconds after which the writer's thread ends
+IDLE_SECONDS = 5.0  # seconds after which the writer's thread ends
 
 
 @dataclass
@@ -54,6 +54,18 @@ class Writer(Snapshots):
         self._voids: list[int] = []
         self._pace: deque[tuple[float, int]] = deque(maxlen=1000)  # times, and how many rows had been learned by then
 
+    def health(self) -> dict[str, Any]:
+        """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls, "lost": calls}."""
+        problems = dict(self.problems)
+        status = "degraded" if problems else "ok"
+        return {"status": status, "problems": problems, "waiting": len(self._queue), "lost": self.losses.calls}
+
+    def rows_per_second(self, seconds: float = 5.0) -> float:
+        """Rows learned per second in the recent past."""
+        now, total = time.monotonic(), self.total
+        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
+        return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
+
     def _send(self, call: Call) -> Future[Any]:
         call.future.set_running_or_notify_cancel()  # the rows are learned even if the caller stops waiting
         with self._condition:
@@ -75,7 +87,7 @@ class Writer(Snapshots):
             with self._condition:
                 while not self._queue and not self._closed:
                     now = time.monotonic()
-                    waits = [idle_since + IDLE - now]
+                    waits = [idle_since + IDLE_SECONDS - now]
                     if self._stale:
                         waits.append(self._swapped + self._pause - now)
                     if (due := self.log.due()) is not None:
@@ -84,7 +96,7 @@ class Writer(Snapshots):
                         break
                     self._condition.wait(min(waits))
                 batch = [self._queue.popleft() for _ in range(min(len(self._queue), CALLS_PER_FSYNC))]
-                if not batch and (self._closed or time.monotonic() >= idle_since + IDLE):
+                if not batch and (self._closed or time.monotonic() >= idle_since + IDLE_SECONDS):
                     if self._stale:
                         self._publish()
                     if self.log.due() is None or self._closed:
@@ -210,5 +222,5 @@ class Writer(Snapshots):
     def _view_of(self, model: Any, challenger: bool = False) -> View:
         columns = columns_of(model) or self.columns
         names = None if columns is None else tuple(columns)
-        extras = tuple(name for name in EXTRAS if hasattr(model, name))
+        extras = tuple(name for name in EXTRA_METHODS if hasattr(model, name))
         return View(model, self.version, self.total, names, self.champion.scores.task, extras, challenger)

@@ -34,7 +34,6 @@ from ..core import threads
 from ..kernels._rows import squared_distances
 from ..random import Stream, generator
 from .clock import Clock
-from .kernel_blocks import ELEMENTS
 from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse_diagonal
 
 FIRST, SECOND = 2500, 5000  # rows to learn from, at first and for the improvement
@@ -50,6 +49,7 @@ STEP = 3.0  # factor by which lengths and penalty go up and down
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
+TILE = 256  # rows and columns of the kernel matrix that are filled at a time
 BROAD = 1000  # columns up to which the part off the diagonal is tried
 
 Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1 and their ranks, (n, d) each; or what kernels compare
@@ -73,21 +73,24 @@ class Metric:
         return np.ascontiguousarray(Z, X.dtype), np.ascontiguousarray(U, X.dtype)
 
 
-def table(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
-    """Kernel values (n, m) of rows and others in a metric, in their type."""
-    K = np.empty((len(rows[0]), len(others[0])), rows[0].dtype)
-    tiles = [ops.tiles(S) for S in others]
+def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
+    """Kernel values (n, n) of rows in a metric, in their type; each is computed once."""
+    n = len(rows[0])
+    K, parts = np.empty((n, n), rows[0].dtype), threads.cuts(n, TILE)
+    tiles = [[ops.tiles(S[part]) for part in parts] for S in rows]
 
-    def fill(part: slice) -> None:
-        first, second = (
-            ops.exponential(S[part], tile, K.shape[1], norm, 1.0)
-            for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
-        )
-        first *= K.dtype.type(share)
-        second *= K.dtype.type(1 - share)
-        np.add(first, second, out=K[part])
+    def fill(i: int) -> None:
+        for j in range(i + 1):
+            near, apart = (
+                ops.exponential(S[parts[i]], tile[j], parts[j].stop - parts[j].start, norm, 1.0)
+                for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
+            )
+            near *= K.dtype.type(share)
+            apart *= K.dtype.type(1 - share)
+            np.add(near, apart, out=K[parts[i], parts[j]])
+            K[parts[j], parts[i]] = K[parts[i], parts[j]].T
 
-    threads.each(fill, threads.cuts(len(K), max(1, ELEMENTS // max(1, K.shape[1]))))
+    threads.each(fill, range(len(parts))[::-1])  # the longest first
     return K
 
 
@@ -132,7 +135,7 @@ class Systems:
     def table(self, metric: Metric) -> Any:
         """Kernel values (n, n)."""
         Z = metric.rows(self.X)
-        return table(Z, Z, metric.share, self.ops)
+        return table(Z, metric.share, self.ops)
 
     def solved(self, K: Any, lam: float) -> tuple[float, Any]:
         """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
@@ -285,13 +288,17 @@ def from_few(trials: Trials, broad: int = BROAD) -> Tried:
     return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
-def from_more(trials: Trials, best: Tried, walk: bool = False) -> Tried:
-    """The metric of other rows, perhaps with another penalty, or that of the gradients here, whichever is better."""
-    (best,) = trials.of(best)
+def from_more(trials: Trials, *starts: Tried, rounds: int = 1, walk: bool = False) -> Tried:
+    """The best of some metrics, perhaps with another penalty, or those that follow here, as long as the error falls."""
+    best = min(trials.of(*starts), key=lambda tried: tried.error)
     if walk:
         best = _walked(trials, best, _penalty)
-    new = _renewed(trials, best)
-    return new if new.error < best.error else best
+    for _ in range(rounds):
+        new = _renewed(trials, best)
+        if not new.error < best.error:
+            break
+        best = new
+    return best
 
 
 def _renewed(trials: Trials, last: Tried) -> Tried:

@@ -11,9 +11,10 @@ import sys
 import zlib
 from typing import Any
 
+from .._extra import needs
 from ._arff import RELATION, AsCSV
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 28  # no line of a table is a quarter of a gigabyte long
 
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -66,7 +67,7 @@ class Bytes:
 
     def _open(self) -> None:
         """Start with the content, unpacked."""
-        self.file = _unpacked(self.raw, self.packing, self.name)
+        self.file = _unpacked(self.raw, self.packing)
         self.file = AsCSV(self.file, self.name) if self.arff else self.file
         self.offset = 0
 
@@ -101,7 +102,7 @@ class Bytes:
             self.raw.seek(0)
             self._open()
         while self.offset < offset:
-            if not self.read(min(CHUNK, offset - self.offset)):
+            if not self.read(min(CHUNK_BYTES, offset - self.offset)):
                 raise ValueError(f"{self.name} ends before the position to go on from ({self.offset} < {offset} bytes)")
 
     @property
@@ -145,7 +146,7 @@ class _Peekable:
         self.file.close()
 
 
-def _unpacked(raw: Any, packing: str | None, name: str) -> Any:
+def _unpacked(raw: Any, packing: str | None) -> Any:
     if packing == "gzip":
         return gzip.GzipFile(fileobj=raw, mode="rb")
     if packing == "bzip2":
@@ -157,10 +158,8 @@ def _unpacked(raw: Any, packing: str | None, name: str) -> Any:
             return zstd.ZstdFile(raw, "rb")
         except ImportError:
             pass
-        try:
+        with needs("zstd"):
             import zstandard
-        except ImportError:
-            raise ImportError(f"{name} is packed with zstd: pip install 'kernelstream[zstd]' to read it") from None
         return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
     return raw
 
@@ -179,7 +178,7 @@ class Text:
     the source is still the one that was read.
     """
 
-    def __init__(self, source: Any, chunk: int = CHUNK):
+    def __init__(self, source: Any, chunk: int = CHUNK_BYTES):
         self.bytes = Bytes(source)
         self.buffer, self.start, self.line, self.chunk = b"", 0, 0, chunk
         self._before, self._summed = 0, (0, 0)  # checksum of what was before the buffer; a place in it, and that there

@@ -12,10 +12,10 @@ from ._bytes import Text
 from ._parsers import BEYOND, REASONS, parse_libsvm
 from ._text import TextStream
 
-WIDEST = 2**27  # most columns, unless their number is given
+MAX_COLUMNS = 2**27  # most columns, unless their number is given
 TOO_WIDE = (
-    f"the index of a feature is larger than {WIDEST:,}: if that is right, give n_features (--n-features); if it is one "
-    f"bad row, on_error='skip' (--on-error skip) leaves it out"
+    f"the index of a feature is larger than {MAX_COLUMNS:,}: if that is right, give n_features (--n-features); if it "
+    f"is one bad row, on_error='skip' (--on-error skip) leaves it out"
 )
 
 
@@ -70,7 +70,7 @@ class LibSVM(TextStream):
         parts = []
         text, wanted, single = self.text, n, self.dtype == np.float32
         while wanted and text.fill():
-            limit = self.limit or WIDEST
+            limit = self.limit or MAX_COLUMNS
             parsed = parse_libsvm(text.buffer, text.start, wanted, self.zero_based, limit, single)
             labels, _, _, _, width, lines, consumed, bad = parsed
             if self.on_error == "skip":

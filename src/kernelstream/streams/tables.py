@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extra import needs
 from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype
 from ._columns import TableColumns
 
@@ -145,10 +146,8 @@ class Arrow(TypedTable):
         self, source: Any, target: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise", **options: Any
     ):
         super().__init__(os.fspath(source), block, on_error)
-        try:
+        with needs("parquet"):
             import pyarrow
-        except ImportError:
-            raise ImportError(f"{self.name}: pip install 'kernelstream[parquet]' to read such files") from None
         self.pyarrow = pyarrow
         with open(source, "rb") as file:
             magic = file.read(6)
@@ -243,10 +242,8 @@ class Frame(TypedTable):
         self, frames: Any, target: Any = None, block: int = BLOCK_ROWS, *, on_error: str = "raise", **options: Any
     ):
         super().__init__("data frame", block, on_error)
-        try:
+        with needs("frames"):
             import narwhals
-        except ImportError:
-            raise ImportError("pip install 'kernelstream[frames]' to read data frames") from None
         self.narwhals = narwhals
         whole = narwhals.from_native(frames, eager_only=True, pass_through=True)
         self.whole = whole if isinstance(whole, narwhals.DataFrame) else None

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..._checks import is_number, whole
+from ...core.threads import cuts
+from ...passes.cells.python import KEPT
 from ...random import Stream, generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
@@ -41,11 +43,10 @@ BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
 FIRST_REVIEW = 64  # rows before the first grids; then reviews when the rows double,
 REVIEW_PERIOD = 16384  # and later after so many
+ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned
 UNIFORMS_AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
-CLOSED = -1e300  # score of a column in reserve: softmax gives it the probability 0
-FEW_OUTPUTS = 32  # outputs up to which there are no columns in reserve
 
 
 class Cells(Learner):
@@ -88,14 +89,15 @@ class Cells(Learner):
         state["grid_width"] = state["n_features"]
 
     def reset(self, state: State) -> None:
-        C, d = room(state["n_outputs"]), state["n_features"]
-        state |= {"bias": opened(np.zeros((2, 0)), state["n_outputs"]), "target": np.zeros(3), "unit": 0}
-        state["places"] = np.arange(state["n_outputs"], dtype=np.int32)
+        outputs, d = state["n_outputs"], state["n_features"]
+        state |= {"bias": np.zeros((2, outputs)), "places": np.arange(outputs, dtype=np.int32)}
+        state |= {"target": np.zeros(3), "unit": 0}
+        C = room(outputs)
         if self.grids == "hashed":
             state |= {"tables": np.zeros((1 << BITS, 2, C), np.float32), "use": np.zeros(self.n_grids)}
             return
         state |= {"tables": np.zeros((self.n_grids * CELLS, 2, C), np.float32), "use": np.zeros(0)}
-        state |= {"sample_rows": np.zeros((SAMPLE, d)), "sample_down": np.zeros((SAMPLE, C))}
+        state |= {"sample_rows": np.zeros((SAMPLE, d)), "sample_down": np.zeros((SAMPLE, min(outputs, KEPT)))}
         state |= {"levels": np.zeros((d, LEVELS)), "n_levels": np.zeros(d, np.int32), "column_weights": np.ones(d)}
         state |= {"columns": np.zeros((0, COLUMNS), np.int32), "n_edges": np.zeros((0, COLUMNS), np.int32)}
         state["edges"] = np.zeros((0, COLUMNS, LEVELS))
@@ -104,7 +106,7 @@ class Cells(Learner):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         y = self._in_units(state, y, weight)
-        if state["n_outputs"] > FEW_OUTPUTS:
+        if state["n_outputs"] > 1:
             y = state["places"][y.astype(np.intp)].astype(np.float64)
         spec = (self.regression, self._rate(), float(self.forgetting))
         if self.grids == "hashed":
@@ -127,7 +129,7 @@ class Cells(Learner):
     @staticmethod
     def _of_outputs(state: State, scores: np.ndarray) -> np.ndarray:
         """Scores (n, outputs) in the units of the target, from those of the tables' columns."""
-        if state["n_outputs"] > FEW_OUTPUTS:
+        if state["n_outputs"] > 1:
             return scores[:, state["places"]]
         return np.ldexp(scores, state["unit"]) if state["unit"] else scores
 
@@ -142,13 +144,17 @@ class Cells(Learner):
         return np.ldexp(y, -state["unit"]) if state["unit"] else y
 
     def _block(self, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spec: Any) -> Any:
-        tables = state["tables"]
-        if 2 * len(X) * len(state["use"]) < len(tables):  # few cells change
-            index = self._index(state, X)
-            _undo.rows(tables, index.ravel())
-            return self.est._ops.cells_pass(index, y, weight, state, spec)
-        _undo.rows(tables, slice(None))
-        return self.est._ops.cells_pass_rows(X, self.grids == "hashed", self._grids_of(state), y, weight, state, spec)
+        tables, parts = state["tables"], []
+        few = 2 * len(X) * len(state["use"]) < len(tables)  # cells change
+        if not few:
+            _undo.rows(tables, slice(None))
+        for rows in cuts(max(1, len(X)), ROWS_TOGETHER):
+            index = self._index(state, X[rows])
+            if few:
+                _undo.rows(tables, index.ravel())
+            own = None if weight is None else weight[rows]
+            parts.append(self.est._ops.cells_pass(index, y[rows], own, state, spec))
+        return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
@@ -176,14 +182,10 @@ class Cells(Learner):
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
-        ops = self.est._ops
-        return (ops.by_hashing if self.grids == "hashed" else ops.by_levels)(X, *self._grids_of(state))
-
-    def _grids_of(self, state: State) -> tuple[Any, ...]:
-        """The grids as the passes take them."""
         if self.grids == "hashed":
-            return (*self.est._cached("hashed", lambda: self._hashed(state)), BITS)
-        return state["levels"], state["n_levels"], state["columns"], self._maps(state), CELLS
+            return self.est._ops.by_hashing(X, *self.est._cached("hashed", lambda: self._hashed(state)), BITS)
+        grids = (state[name] for name in ("levels", "n_levels", "columns"))
+        return self.est._ops.by_levels(X, *grids, self._maps(state), CELLS)
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
@@ -262,30 +264,25 @@ class Cells(Learner):
 
     # ---------------------------------------------------------------- other outputs, other columns
     def mix_outputs(self, state: State, change: Change) -> None:
-        """Of few outputs the columns of the tables are those of the outputs.
+        """The columns of the tables are in the order in which the outputs appeared, and there are some in reserve.
 
-        Of many, a new one takes a column in reserve, whatever its place among the others: the tables need not be built
-        again for every new one.
+        So a new output takes a column, whatever its place among the others, and the tables need not be built again.
         """
-        bias, C, before = state["bias"], len(change), change.before
+        bias, tables, C, before = state["bias"], state["tables"], len(change), change.before
         places = np.arange(C, dtype=np.int32)
-        if C <= FEW_OUTPUTS:
-            state["bias"] = np.stack([change.rows(bias[0]), np.where(change.fresh, 0.0, bias[1][change.source])])
-            tables = state["tables"].take(change.source, axis=2)
-            tables[:, 0] *= change.factor.astype(np.float32)
-            tables[:, 1, change.fresh] = 0.0
-            state["tables"] = tables
-            if "sample_down" in state:
-                state["sample_down"] = np.zeros((SAMPLE, C))
+        if before == 1 or room(C) > tables.shape[2]:
+            state["tables"] = np.zeros((*tables.shape[:2], room(C)), np.float32)
+        if before == 1:  # of two labels, or of a lone one
+            factors = np.stack([change.factor, ~change.fresh])
+            state["bias"], state["tables"][:, :, :C] = factors * bias, factors.astype(np.float32) * tables
         else:
             places[np.argsort(change.fresh, kind="stable")] = np.append(state["places"], places[before:])
-            state["bias"] = opened(bias[:, :before], C)
-            grows = room(C) > bias.shape[1]
-            for name in [name for name in ("tables", "sample_down") if grows and name in state]:
-                wide = np.zeros((*state[name].shape[:-1], room(C)), state[name].dtype)
-                wide[..., :before] = state[name][..., :before]
-                state[name] = wide
+            state["bias"] = np.concatenate([bias, np.zeros((2, C - before))], axis=1)
+            if state["tables"] is not tables:
+                state["tables"][:, :, :before] = tables[:, :, :before]
         state["places"] = places
+        if "sample_down" in state and C <= KEPT:
+            state["sample_down"] = np.zeros((SAMPLE, C))
 
     def widen(self, state: State, d: int) -> None:
         if self.grids == "hashed":
@@ -300,14 +297,15 @@ class Cells(Learner):
         schema: Schema = {"grid_width": Count(1, state["n_features"])}
         if not trained:
             return schema
-        C, d, R = room(state["n_outputs"]), state["n_features"], self.n_grids
-        schema["places"] = Array((state["n_outputs"],), "int32", low=0, high=C - 1)
-        schema |= {"bias": Array((2, C)), "target": Array((3,)), "unit": Count(-1100, 1100)}
+        outputs, d, R = state["n_outputs"], state["n_features"], self.n_grids
+        C = room(outputs)
+        schema |= {"bias": Array((2, outputs)), "places": Array((outputs,), "int32", low=0, high=outputs - 1)}
+        schema |= {"target": Array((3,)), "unit": Count(-1100, 1100)}
         if self.grids == "hashed":
             return schema | {"tables": Array((1 << BITS, 2, C), "float32"), "use": Array((R,))}
         drawn = R if state["t"] >= FIRST_REVIEW else 0
         schema |= {"tables": Array((R * CELLS, 2, C), "float32"), "use": Array((drawn,))}
-        schema |= {"sample_rows": Array((SAMPLE, d)), "sample_down": Array((SAMPLE, C))}
+        schema |= {"sample_rows": Array((SAMPLE, d)), "sample_down": Array((SAMPLE, min(outputs, KEPT)))}
         schema |= {"levels": Array((d, LEVELS)), "n_levels": Array((d,), "int32", low=0, high=LEVELS)}
         schema |= {"column_weights": Array((d,), low=0.0), "edges": Array((drawn, COLUMNS, LEVELS))}
         schema |= {"columns": Array((drawn, COLUMNS), "int32", low=0, high=d - 1)}
@@ -334,23 +332,13 @@ def relevance(est: StreamEstimator) -> np.ndarray:
 
 
 def room(outputs: int) -> int:
-    """Columns of the tables for so many outputs: above ``FEW_OUTPUTS``, up to a quarter of them are in reserve.
+    """Columns of the tables for so many outputs: the next of 1, 2, 3, 4, 6, 8, 12, 16, ….
 
-    >>> [room(n) for n in (1, 3, 32, 33, 41, 1000)]
-    [1, 3, 32, 40, 50, 1103]
+    >>> [room(n) for n in (1, 2, 3, 5, 9, 1000)]
+    [1, 2, 3, 6, 12, 1024]
     """
-    columns = FEW_OUTPUTS
-    while columns < outputs:
-        columns += columns // 4
-    return columns if outputs > FEW_OUTPUTS else outputs
-
-
-def opened(bias: np.ndarray, outputs: int) -> np.ndarray:
-    """Constants (2, k) of the first k outputs as those of all; columns in reserve have a score that none comes near."""
-    wide = np.zeros((2, room(outputs)))
-    wide[0, outputs:] = CLOSED
-    wide[:, : bias.shape[1]] = bias
-    return wide
+    columns = 1 << (outputs - 1).bit_length()
+    return 3 * columns // 4 if outputs <= 3 * columns // 4 else columns
 
 
 def _next_review(t: int) -> int:

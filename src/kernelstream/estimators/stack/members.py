@@ -15,6 +15,7 @@ from ..window import WindowClassifier, WindowRegressor
 
 SIZES = ("small", "medium", "large")
 LASTING = ("cells", "linear", "learned widths")  # members without a memory for the time of a row: those of a batch
+WINDOWS = {"medium": 1, "large": 2}  # rows of the window in which the metric is learned, next to the usual number
 SECOND_ORDER_COLUMNS = 200  # columns up to which a second-order linear member is cheap
 
 
@@ -39,7 +40,7 @@ def classifiers(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFClassifier(n_components=D, loss="logistic")),
         ("window", WindowClassifier()),
         ("ridge", OnlineRidgeClassifier(_fourier(D), lam=0.05, intercept=True)),
-        *([("metric", MetricWindowClassifier(window_rows(d, 2)))] if size == "large" else []),
+        ("metric", MetricWindowClassifier(window_rows(d, WINDOWS[size]))),
     ]
 
 
@@ -64,7 +65,7 @@ def regressors(size: str, d: int) -> list[tuple[str, Any]]:
         ("learned widths", RRFRegressor(n_components=D)),
         ("window", WindowRegressor()),
         ("ridge", OnlineRidge(_fourier(D), lam=0.05, intercept=True)),
-        *([("metric", MetricWindowRegressor(window_rows(d, 2)))] if size == "large" else []),
+        ("metric", MetricWindowRegressor(window_rows(d, WINDOWS[size]))),
     ]
 
 

@@ -8,41 +8,28 @@ import numpy as np
 
 from ... import _core
 from ...core import threads
+from .python import KEPT
 
 State = dict[str, Any]
 
+CELLS_TO_SHARE = 1 << 14  # cells in a call from which a second thread takes half of them
 
-SHARED = 1 << 14  # cells in a call from which a second thread takes a part of them
+
+def _threads(cells: int) -> int:
+    return 2 if cells >= CELLS_TO_SHARE and threads.second() else 1
 
 
-def _shared(cells: int) -> bool:
-    return cells >= SHARED and threads.second()
+def _room(n: int, state: State) -> tuple[np.ndarray, np.ndarray]:
+    C = state["bias"].shape[1]
+    return np.empty((n, C)), np.empty((n, min(C, KEPT)))
 
 
 def cells_pass(
     index: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: tuple[bool, float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learn rows in order; see the python engine."""
-    shape = (len(index), state["bias"].shape[1])
-    scores, downhill = np.empty(shape), np.empty(shape)
+    scores, downhill = _room(len(index), state)
     _core.cells_pass(state, index, y, weight, spec, scores, downhill)
-    return scores, downhill
-
-
-def cells_pass_rows(
-    X: np.ndarray,
-    hashed: bool,
-    grids: tuple[Any, ...],
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    state: State,
-    spec: tuple[bool, float, float],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Learn rows in order, whose cells are found on the way; see the python engine."""
-    shape = (len(X), state["bias"].shape[1])
-    scores, downhill = np.empty(shape), np.empty(shape)
-    rows = X, grids, _shared(len(X) * len(state["use"]))
-    _core.cells_pass_rows(state, rows, y, weight, spec, scores, downhill)
     return scores, downhill
 
 
@@ -58,7 +45,7 @@ def by_levels(
 ) -> np.ndarray:
     """Cells (n, R) of rows in grids over few columns; see the python engine."""
     out = np.empty((len(X), len(columns)), np.int32)
-    _core.cells_find(X, (levels, n_levels, columns, maps, cells), _shared(out.size), out)
+    _core.cells_find(X, (levels, n_levels, columns, maps, cells), _threads(out.size), out)
     return out
 
 
@@ -76,12 +63,12 @@ def by_hashing(
 ) -> np.ndarray:
     """Cells (n, R) of rows in grids over many columns; see the python engine."""
     out = np.empty((len(X), len(columns)), np.int32)
-    _core.cells_find(X, (columns, offset, density, salt, bits), _shared(out.size), out)
+    _core.cells_find(X, (columns, offset, density, salt, bits), _threads(out.size), out)
     return out
 
 
 def cells_gains(index: np.ndarray, v: np.ndarray, cells: int) -> np.ndarray:
     """What grids would explain of vectors v (n, C), (R,); see the python engine."""
     out = np.empty(index.shape[1])
-    _core.cells_gains(index, v, cells, _shared(index.size), out)
+    _core.cells_gains(index, v, cells, _threads(index.size), out)
     return out

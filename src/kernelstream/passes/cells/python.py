@@ -25,6 +25,7 @@ OUTSIDE = 20.0  # most deviations that a target counts for in the mean and the d
 KNOWN = 30  # rows
 TINY = 1e-12
 LARGEST = 3e38  # that a table can hold
+KEPT = 32  # numbers in which the derivatives of a row are kept
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -59,10 +60,21 @@ def gradient(regression: bool, f: np.ndarray, y: float, target: np.ndarray) -> n
     return p
 
 
+def sketched(v: np.ndarray) -> np.ndarray:
+    """A vector (C,) of more than ``KEPT`` numbers as so many sums of them with signs, which keep its length on average.
+
+    Number c joins sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``; fewer stand for themselves.
+    """
+    if len(v) <= KEPT:
+        return v
+    c = np.arange(len(v), dtype=np.uint64)
+    return np.bincount(c % np.uint64(KEPT), np.where(c * GOLDEN >> np.uint64(63), -v, v))
+
+
 def cells_pass(
     index: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, spec: tuple[bool, float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Learn rows in order; returns scores before each (n, C) and what would lower the loss there (n, C).
+    """Learn rows in order; returns scores before each (n, C) and :func:`sketched` what would lower the loss there.
 
     Parameters
     ----------
@@ -71,15 +83,16 @@ def cells_pass(
     y : (n,) float64
     weight : (n,) or None
     state : dict
-        ``tables`` (cells, 2, C) float32, weights and sums of squares; ``bias`` (2, C); ``target`` (3,); ``use`` (R,),
-        how much each grid has lowered the loss, to first order. Changed in place.
+        ``tables`` (cells, 2, at least C) float32, weights and sums of squares; ``bias`` (2, C); ``target`` (3,);
+        ``use`` (R,), how much each grid has lowered the loss, to first order. Changed in place.
     spec : (regression, eta, fade)
     """
     regression, eta, fade = spec
     tables, bias, target, use = (state[name] for name in ("tables", "bias", "target", "use"))
-    scores, downhill = np.empty((len(index), bias.shape[1])), np.zeros((len(index), bias.shape[1]))
+    C = bias.shape[1]
+    scores, downhill = np.empty((len(index), C)), np.zeros((len(index), min(C, KEPT)))
     for t, cells in enumerate(index):
-        w, G = tables[cells, 0].astype(float), tables[cells, 1].astype(float)
+        w, G = tables[cells, 0, :C].astype(float), tables[cells, 1, :C].astype(float)
         f = bias[0] + w.sum(axis=0)
         mean = target[1] if regression else 0.0
         scores[t] = f + mean
@@ -87,7 +100,7 @@ def cells_pass(
         if importance == 0.0:
             continue
         g = gradient(regression, f, float(y[t]) - mean, target)
-        downhill[t] = -g
+        downhill[t] = sketched(-g)
         g = g * importance
         unit = deviation(target) if regression else 1.0
         step, floor = eta * unit / math.sqrt(len(cells) + 1.0), unit * unit + TINY
@@ -95,30 +108,17 @@ def cells_pass(
         bias[0] -= step * g / np.sqrt(bias[1] + floor)
         use -= w @ g
         G = fade * G + g * g
-        tables[cells, 0] = np.clip(w - step * g / np.sqrt(G + floor), -LARGEST, LARGEST)
-        tables[cells, 1] = np.minimum(G, LARGEST)
+        tables[cells, 0, :C] = np.clip(w - step * g / np.sqrt(G + floor), -LARGEST, LARGEST)
+        tables[cells, 1, :C] = np.minimum(G, LARGEST)
         if regression:
             follow(target, float(y[t]))
     require_finite(scores, bias, target)
     return scores, downhill
 
 
-def cells_pass_rows(
-    X: np.ndarray,
-    hashed: bool,
-    grids: tuple[Any, ...],
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    state: State,
-    spec: tuple[bool, float, float],
-) -> tuple[np.ndarray, np.ndarray]:
-    """:func:`cells_pass` for rows X (n, d); ``grids`` is what :func:`by_hashing` or :func:`by_levels` takes besides."""
-    return cells_pass((by_hashing if hashed else by_levels)(X, *grids), y, weight, state, spec)
-
-
 def cells_score(index: np.ndarray, state: State, regression: bool) -> np.ndarray:
     """Scores (n, C) of rows with these cells, (n, R)."""
-    scores = state["bias"][0] + state["tables"][index, 0].astype(float).sum(axis=1)
+    scores = state["bias"][0] + state["tables"][index, 0, : state["bias"].shape[1]].astype(float).sum(axis=1)
     return scores + state["target"][1] if regression else scores
 
 

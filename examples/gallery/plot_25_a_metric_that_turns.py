@@ -1,0 +1,45 @@
+"""
+A metric that turns with the stream
+===================================
+
+The target depends on one direction of the plane only, and that direction turns slowly. :class:`MetricWindowRegressor`
+keeps the last rows and solves on them whenever the number of rows has doubled. Its metric is made of the gradients of
+the function it has learned: rows are far apart along the direction that matters, and near each other across it. Nobody
+tells it the direction.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from kernelstream import MetricWindowRegressor
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(8192, 2))
+angle = np.pi / 5 * np.log2(np.maximum(np.arange(8192), 256) / 256)  # 36 degrees whenever the rows double
+u = np.column_stack([np.cos(angle), np.sin(angle)])
+y = np.sin(2 * (X * u).sum(axis=1)) + 0.1 * rng.normal(size=8192)
+
+# %%
+# The rows come in one pass. The learner is asked for its metric M after 512, 1,024, ... rows.
+
+model, metrics, seen = MetricWindowRegressor(), {}, 0
+for rows in (512, 1024, 2048, 4096, 8192):
+    model.learn(X[seen:rows], y[seen:rows])
+    metrics[rows], seen = model.metric_, rows
+
+# %%
+# Ellipses of equal distance in M, short along the direction that matters. Dashed: the true direction in the middle of
+# the rows that the learner kept. The colours are the target.
+
+around = np.linspace(0, 2 * np.pi, 100)
+fig, axes = plt.subplots(1, 5, figsize=(11, 2.6), layout="constrained", sharey=True)
+for ax, (rows, M) in zip(axes, metrics.items(), strict=True):
+    kept = slice(max(0, rows - 1024), rows)
+    ax.scatter(*X[kept].T, c=y[kept], s=3, cmap="coolwarm", alpha=0.6)
+    values, V = np.linalg.eigh(M)
+    ellipse = V @ (np.array([np.cos(around), np.sin(around)]) / np.sqrt(np.maximum(values, 0.02))[:, None])
+    ax.plot(*(0.5 * ellipse), color="black", lw=1.5)
+    way = u[(kept.start + kept.stop) // 2]
+    ax.plot(*np.outer(way, [-3, 3]), color="black", ls="--", lw=1)
+    ax.set(title=f"{rows:,} rows", xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xticks=[], yticks=[])
+plt.show()
