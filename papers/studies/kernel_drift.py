@@ -19,7 +19,7 @@ import numpy as np
 
 from kernelstream import FeatureClassifier, MultiKernelClassifier, plots, updates
 from kernelstream.estimators import HedgeWeights
-from kernelstream.estimators.ensemble.models import WIDTHS, gaussian_maps
+from kernelstream.estimators.ensemble.base import WIDTHS, gaussian_maps
 
 RESULTS = Path(__file__).parent / "results"
 SEGMENTS = 4

@@ -1,12 +1,5 @@
-"""Models that are interrupted between two calls, in every way there is, and go on: what differs?
+"""Models that are interrupted between two calls, in every way there is, and go on: what differs?"""
 
-    python tests/contract/resuming.py [--trials 1] [--only bpas,ogd] [--seed 0]
-
-counts the continuations that differ in a bit, over all recipes × tasks × dense and CSR × float64 and float32 × engines.
-"""
-
-import argparse
-import collections
 import copy
 import io
 import pickle
@@ -203,45 +196,3 @@ def trial(name, task, container, dtype, engine, seed, n=300, quick=False, **para
         warnings.simplefilter("ignore")
         find = run.continuation if quick else run.continuations
         return find(lambda: estimator(name, task, engine, gamma=gamma, **params), cut)
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=1)
-    parser.add_argument("--only", default=None)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", type=int, default=300)
-    parser.add_argument("--engines", default="python,native")
-    parser.add_argument("--budget", type=int, default=None)
-    arguments = parser.parse_args()
-    total, worst, ways = 0, collections.defaultdict(list), collections.Counter()
-    params = {} if arguments.budget is None else {"budget": arguments.budget}
-    for name, task in PAIRS:
-        if arguments.only and name not in arguments.only.split(","):
-            continue
-        for container in ("dense", "csr"):
-            for dtype in ("float64", "float32"):
-                for engine in arguments.engines.split(","):
-                    for seed in range(arguments.seed, arguments.seed + arguments.trials):
-                        key = (name, task, container, dtype, engine)
-                        try:
-                            found = trial(*key, seed, n=arguments.rows if engine == "native" else 80, **params)
-                        except Exception as error:
-                            print("ERROR", *key, seed, type(error).__name__, str(error)[:150], flush=True)
-                            continue
-                        total += len(found)
-                        for way, gaps in found.items():
-                            if gaps:
-                                worst[key].append((max(gaps.values()), way, seed, max(gaps, key=gaps.get)))
-                                ways[way] += 1
-                        if any(found.values()):
-                            print(f"{len(worst[key]):3}", *key, max(worst[key], key=lambda gap: gap[0]), flush=True)
-    print(f"{sum(map(len, worst.values()))} of {total} continuations differ:", dict(ways))
-    counts = collections.Counter()
-    for key, gaps in worst.items():
-        counts[key[0], key[2], key[4]] += len(gaps)
-    print({" ".join(key): n for key, n in counts.items()})
-
-
-if __name__ == "__main__":
-    main()

@@ -23,7 +23,7 @@ LABELS = make_moons(500, noise=0.1, random_state=0)
 
 @pytest.fixture(autouse=True)
 def few_rows_will_do(monkeypatch):
-    monkeypatch.setattr(batch, "FEWEST", 100)
+    monkeypatch.setattr(batch, "LEAST_ROWS", 100)
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,15 @@ def test_columns_of_learn_follow_classes(model):
         assert np.isfinite(scores[first + 1 :, column]).all()
 
 
+def test_labels_in_turn_need_a_kernel_of_all_scales(rng):
+    """24 places on a circle, far closer to each other than the median of their distances."""
+    y = np.arange(1500) % 24
+    X = np.column_stack([np.cos(np.pi * y / 12), np.sin(np.pi * y / 12)]) + 0.02 * rng.standard_normal((1500, 2))
+    model = FeatureClassifier(RandomFourier("laplacian"), random_state=0)
+    labels = model.learn(X, y).argmax(axis=1)
+    assert (labels != y)[500:].mean() < 0.05
+
+
 def test_lone_class_is_predicted():
     model = FeatureClassifier(FIXED).partial_fit(X2[:5], np.full(5, 9))
     np.testing.assert_array_equal(model.predict(X2), np.full(300, 9))

@@ -18,6 +18,7 @@ import kernelstream
 from kernelstream import (
     FeatureClassifier,
     FeatureRegressor,
+    KernelClassifier,
     NystroemClassifier,
     kernels,
     losses,
@@ -130,6 +131,48 @@ def test_values_that_are_random_or_sparse():
     assert [back.standard_normal() for _ in range(3)] == [old.standard_normal() for _ in range(3)]
     csr = sp.random(5, 4, 0.5, format="csr", random_state=0)
     assert (decode(encode(csr, arrays, "X"), arrays) != csr).nnz == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_zeros_take_a_bit(dtype):
+    """The bytes that stay are those of entries that are not 0; a negative zero is one of them, and so is NaN."""
+    value = np.zeros((70, 3, 101), dtype)
+    value[::7, 1] = np.resize([-0.0, np.nan, 1.5, -1] if dtype[0] == "f" else [5, -1, 2**31 - 1], value[::7, 1].shape)
+    arrays = []
+    text = json.loads(json.dumps(encode(value, arrays, "value")))
+    kept = np.frombuffer(value.tobytes(), f"u{value.itemsize}") != 0
+    assert sum(array.nbytes for array in arrays) == -(-value.size // 8) + kept.sum() * value.itemsize
+    assert decode(text, arrays).tobytes() == value.tobytes()
+
+
+@pytest.mark.parametrize(
+    "shape, bits, entries",
+    [
+        ([8000], np.full(999, 0, np.uint8), np.zeros(0)),
+        ([8000], np.full(1000, 1, np.uint8), np.zeros(1)),
+        ([8000], np.full(1000, 1, np.uint8), np.zeros((1000, 1))),
+        ([8000], np.full(1000, 0, np.int8), np.zeros(0)),
+        ([8000], np.full(1000, 0, np.uint8), np.zeros(0, "U3")),
+        ([-8000, -1], np.full(1000, 0, np.uint8), np.zeros(0)),
+        ([0, 10**30], np.zeros(0, np.uint8), np.zeros(0)),
+        ([10**15], np.zeros(10, np.uint8), np.zeros(0)),
+        (8000, np.zeros(1000, np.uint8), np.zeros(0)),
+        ([8000.0], np.zeros(1000, np.uint8), np.zeros(0)),
+        (["8"], np.zeros(1, np.uint8), np.zeros(0)),
+    ],
+    ids=repr,
+)
+def test_bits_that_do_not_fit(shape, bits, entries):
+    with pytest.raises(ValueError):
+        decode({"$sparse": [shape, {"$array": 0}, {"$array": 1}]}, [bits, entries])
+
+
+def test_a_model_of_many_labels_is_a_small_file(rng):
+    model = KernelClassifier(size="small", random_state=0).partial_fit(rng.random((200, 3)), np.arange(200) % 150)
+    arrays = [value for value in model.state_.values() if isinstance(value, np.ndarray)]
+    held = sum(array.nbytes for array in arrays)
+    needed = sum(np.count_nonzero(array) * array.itemsize for array in arrays)
+    assert len(dumped(model).getvalue()) < 1.2 * (needed + held / 32) < 0.4 * held
 
 
 def test_values_that_cannot_be_kept():

@@ -33,7 +33,7 @@ def test_growing_changes_nothing(strategy, engine, monkeypatch):
     pytest.importorskip("kernelstream._core")
     states = []
     for first in (1024, 4):
-        monkeypatch.setattr(_budget, "FIRST", first)
+        monkeypatch.setattr(_budget, "FIRST_ROOM", first)
         est = model(strategy, 37, engine=engine)
         scores = np.concatenate([est.learn(X[i : i + 50], y[i : i + 50]) for i in range(0, 150, 50)])
         states.append((est.state_, scores, est.predict(X)))
@@ -49,7 +49,7 @@ def test_growing_changes_nothing(strategy, engine, monkeypatch):
 
 
 def test_the_length_does_not_depend_on_the_calls(monkeypatch):
-    monkeypatch.setattr(_budget, "FIRST", 4)
+    monkeypatch.setattr(_budget, "FIRST_ROOM", 4)
     lengths = []
     for size in (1, 7, 150):
         est = model("forgetron", 500)
@@ -73,7 +73,7 @@ def test_learners_that_share_a_pool(monkeypatch):
     """Members that are still growing learn on their own; the numbers are the same."""
     found = []
     for first in (1024, 4):
-        monkeypatch.setattr(_budget, "FIRST", first)
+        monkeypatch.setattr(_budget, "FIRST_ROOM", first)
         learners = [BudgetClassifier(gamma=g, budget=30, strategy="remove_random") for g in (1.0, 20.0)]
         whole = MultiKernelClassifier(learners, random_state=0)
         found.append(np.concatenate([whole.learn(X[i : i + 40], y[i : i + 40]) for i in range(0, 200, 40)]))

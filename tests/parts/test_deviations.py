@@ -31,14 +31,6 @@ def test_is_the_learner_on_scaled_targets(engine):
     assert np.mean((forecast[100:] - y[100:]) ** 2) < 0.5 * y.var()
 
 
-@pytest.mark.parametrize("engine, tolerance", [("python", 0.0), ("native", 1e-12)])
-def test_any_split(engine, tolerance):
-    whole = learner(center="standard", engine=engine).learn(X, y)
-    model = learner(center="standard", engine=engine)
-    parts = np.concatenate([model.learn(X[a:b], y[a:b]) for a, b in ((0, 1), (1, 37), (37, 101), (101, 600))])
-    np.testing.assert_allclose(parts, whole, rtol=tolerance, atol=tolerance * np.abs(y).max())
-
-
 def test_an_ensemble_scales_for_its_learners():
     """Forecasts, range and weights as those of the ensemble on scaled targets."""
     unit = y[:100].std()

@@ -145,8 +145,7 @@ def test_a_model_that_fails_takes_the_encoder_back():
             return super().learn(*args, **kwargs)
 
     class Failing(kernelstream.FeatureRegressor):
-        def _new_learner(self):
-            return FailingLinear(self, self.features, self.update)
+        _learns = FailingLinear
 
     model = make_stream(Columns(), Failing(features=MAP, random_state=0))
     model.learn(ROWS[:50], Y[:50])

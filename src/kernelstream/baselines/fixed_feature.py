@@ -28,20 +28,11 @@ from . import solvers
 
 
 class FixedFeatures(Solved, Linear):
-    """Weights of features that a solver finds.
-
-    Parameters
-    ----------
-    est : FixedFeatureClassifier or FixedFeatureRegressor
-    features, lam, solver : see there
-    """
+    """Weights of features that a solver finds."""
 
     finders = solvers
     solved_by = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
-
-    def __init__(self, est: StreamEstimator, features: Any, lam: float, solver: Any):
-        super().__init__(est, features)
-        self.lam, self.given_solver = lam, solver
+    lam: float
 
     def check_parameters(self) -> None:
         self.check_solver()
@@ -154,8 +145,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> FixedFeatures:
-        return FixedFeatures(self, self.features, self.lam, self.solver)
+    _learns = FixedFeatures
 
     def _loss_for(self, n_classes: int) -> Loss:
         default = "squared_hinge" if self._learner.solver.name == "rbcd" else "hinge"
@@ -213,5 +203,4 @@ class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> FixedFeatures:
-        return FixedFeatures(self, self.features, self.lam, self.solver)
+    _learns = FixedFeatures

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from ..core.overflow import quiet, require_finite
-from ..estimators._contract.base import State, StreamEstimator
+from ..estimators._contract.base import State
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import WithKernel
 from ..estimators._contract.regressor import StreamRegressor
@@ -30,18 +30,12 @@ class GrowingFactor(WithKernel):
 
     With ``K + lambda I = L L'`` and ``e = L^-1 y``, a new row has ``l = L^-1 k(X, x)``, the kernel ridge forecast is
     ``l'e``, its variance (in units of the noise) ``v = k(x, x) - l'l``, and (l, sqrt(v + lambda)) is the next row of L.
-
-    Parameters
-    ----------
-    est : KernelAWV or KernelAWVClassifier
-    kernel, gamma, lam, forecaster : see there
     """
 
     _by_row = frozenset({"rows", "L", "e", "targets"})
 
-    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, lam: float, forecaster: str):
-        super().__init__(est, kernel, gamma)
-        self.lam, self.forecaster = lam, forecaster
+    lam: float
+    forecaster: str
 
     def reset(self, state: State) -> None:
         k = state["n_outputs"]
@@ -223,8 +217,7 @@ class KernelAWV(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> GrowingFactor:
-        return GrowingFactor(self, self.kernel, self.gamma, self.lam, self.forecaster)
+    _learns = GrowingFactor
 
 
 @described(like=KernelAWV)
@@ -266,5 +259,4 @@ class KernelAWVClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> GrowingFactor:
-        return GrowingFactor(self, self.kernel, self.gamma, self.lam, self.forecaster)
+    _learns = GrowingFactor

@@ -29,17 +29,11 @@ KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of a larger on
 
 
 class DualAscent(KernelExpansion):
-    """The coefficients of all rows.
+    """The coefficients of all rows."""
 
-    Parameters
-    ----------
-    est : KernelSDCAClassifier or KernelSDCARegressor
-    kernel, gamma, lam, tol, max_iter : see there
-    """
-
-    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, lam: float, tol: float, max_iter: int):
-        super().__init__(est, kernel, gamma)
-        self.lam, self.tol, self.max_iter = lam, tol, max_iter
+    lam: float
+    tol: float
+    max_iter: int
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         self.estimate(state, X)
@@ -190,8 +184,7 @@ class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> DualAscent:
-        return DualAscent(self, self.kernel, self.gamma, self.lam, self.tol, self.max_iter)
+    _learns = DualAscent
 
     def _loss_for(self, n_classes: int) -> losses.Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
@@ -243,8 +236,7 @@ class KernelSDCARegressor(BatchEstimator, StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> DualAscent:
-        return DualAscent(self, self.kernel, self.gamma, self.lam, self.tol, self.max_iter)
+    _learns = DualAscent
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         mean = float(np.average(y, weights=weight)) if self.center else 0.0

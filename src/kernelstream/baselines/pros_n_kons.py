@@ -30,29 +30,15 @@ COINS = 1024  # rows whose random numbers are made at once
 
 
 class LeverageSampling(WithKernel):
-    """Row sampling by leverage (KORS), and the Newton recursion between its restarts.
-
-    Parameters
-    ----------
-    est : ProsNKons or ProsNKonsClassifier
-    kernel, gamma, alpha, beta, epsilon, C, budget : see there
-    """
+    """Row sampling by leverage (KORS), and the Newton recursion between its restarts."""
 
     _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
 
-    def __init__(
-        self,
-        est: StreamEstimator,
-        kernel: Any,
-        gamma: Any,
-        alpha: float,
-        beta: float,
-        epsilon: float,
-        C: float,
-        budget: int | None,
-    ):
-        super().__init__(est, kernel, gamma)
-        self.alpha, self.beta, self.epsilon, self.C, self.budget = alpha, beta, epsilon, C, budget
+    alpha: float
+    beta: float
+    epsilon: float
+    C: float
+    budget: int | None
 
     @cached_property
     def rule(self) -> Rule:
@@ -303,9 +289,7 @@ class ProsNKons(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> LeverageSampling:
-        sampling = self.alpha, self.beta, self.epsilon, self.C, self.budget
-        return LeverageSampling(self, self.kernel, self.gamma, *sampling)
+    _learns = LeverageSampling
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -352,9 +336,7 @@ class ProsNKonsClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> LeverageSampling:
-        sampling = self.alpha, self.beta, self.epsilon, self.C, self.budget
-        return LeverageSampling(self, self.kernel, self.gamma, *sampling)
+    _learns = LeverageSampling
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

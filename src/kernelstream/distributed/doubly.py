@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators._contract.door import checked_rows
 from ..estimators.doubly.base import DoublyShell
 from ..estimators.doubly.choice import CHOICE_ROWS
 from ..passes.doubly.descent import Descent, batches, gradients
@@ -64,7 +65,7 @@ def fit_doubly(est: DoublyShell, data: Data, client: Any, classes: Any = None) -
 def _settled(est: DoublyShell, X: Any, y: Any, n: int) -> dict[str, Any]:
     """What is chosen on a sample of rows."""
     state = dict(est._state)
-    X = est._check_X(X, reset=False)
+    X = checked_rows(est, X, reset=False)
     weight = est._row_weights(state, y, np.ones(len(y)))
     learner = est._learner
     plan = learner.plan(n, learner.schedule.passes)

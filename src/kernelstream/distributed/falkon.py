@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators._contract.door import checked_rows
 from ..estimators.falkon.models import FalkonShell, usual_centers
 from ..kernels import Kernel
 from ..random import Stream, generator
@@ -73,7 +74,7 @@ def _chosen(est: FalkonShell, X: Rows, y: np.ndarray, wanted: Targets, count: in
     """The entries that are left to the model, from a sample of the rows."""
     before = set(est._state)
     state = est._state
-    X = est._check_X(X, reset=False)
+    X = checked_rows(est, X, reset=False)
     Y, weight = wanted(y)
     _, state["lam"] = est._learner.choose(state, X, Y, weight, count)
     est._forget()

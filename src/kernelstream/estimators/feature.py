@@ -25,7 +25,7 @@ from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, Update, unwrap
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -53,17 +53,7 @@ FORGETTING = 0.9997
 
 
 class Linear(Learner):
-    """A linear function of features that learns by first-order steps.
-
-    Parameters
-    ----------
-    est : StreamEstimator
-    features, update : see :class:`FeatureClassifier`
-    """
-
-    def __init__(self, est: StreamEstimator, features: Any, update: Any = "auto"):
-        super().__init__(est)
-        self.features, self.given_update = features, update
+    """A linear function of features that learns by first-order steps."""
 
     @property
     def _by_row(self) -> frozenset[str]:  # type: ignore[override]
@@ -79,12 +69,13 @@ class Linear(Learner):
     @cached_property
     def map(self) -> FeatureMap:
         """The feature map."""
-        return maps.get(self.features)
+        return maps.get(self.parameter("features"))
 
     @cached_property
     def update(self) -> Update:
         """How a row changes the weights."""
-        return self.auto_update() if self.given_update == "auto" else updates.get(self.given_update)
+        given = self.parameter("update")
+        return self.auto_update() if given == "auto" else updates.get(given)
 
     def auto_update(self) -> Update:
         """The update that needs no step size: a step for every weight."""
@@ -291,9 +282,11 @@ class FeatureClassifier(StreamClassifier):
     Time and memory per row are proportional to the number of features, however many rows have been seen. ``learn``
     returns the scores held before each row: their mistakes are an honest estimate of the error.
 
-    The kernel has one width, by default the median distance of the first rows. Labels that change within much less (24
-    hours along one column) need a larger ``gamma``, and no width serves where other columns say nothing about them:
-    :class:`KernelClassifier` has grids over few columns for that.
+    The Gaussian kernel has one width, by default the median distance of the first rows, and first-order steps take very
+    long to learn labels that change within much less: 24 labels in turn around a circle have 84 % mistakes in the first
+    3,000 rows. ``RandomFourier("laplacian")`` has frequencies of all scales and makes 3 %. It is not the default: of 14
+    data sets ten have fewer mistakes with it, but electricity has a quarter more. Where other columns say nothing about
+    the labels, :class:`KernelClassifier` has grids over few columns.
 
     References
     ----------
@@ -321,8 +314,7 @@ class FeatureClassifier(StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Linear:
-        return Linear(self, self.features, self.update)
+    _learns = Linear
 
 
 @described(like=FeatureClassifier)
@@ -377,8 +369,7 @@ class FeatureRegressor(StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Linear:
-        return Linear(self, self.features, self.update)
+    _learns = Linear
 
 
 class EachTarget:

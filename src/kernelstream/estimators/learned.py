@@ -24,7 +24,7 @@ from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -69,22 +69,15 @@ class RRFStep(WithParameters):
 
 
 class LearnedFeatures(Learner):
-    """Weights of features and the parameters of the kernel whose features they are.
+    """Weights of features and the parameters of the kernel whose features they are."""
 
-    Parameters
-    ----------
-    est : RRFClassifier or RRFRegressor
-    n_components, gamma, spectrum : see there
-    """
-
-    def __init__(self, est: StreamEstimator, n_components: int, gamma: float | str, spectrum: Spectrum | str):
-        super().__init__(est)
-        self.n_components, self.gamma, self.given_spectrum = n_components, gamma, spectrum
+    n_components: int
+    gamma: float | str
 
     @cached_property
     def spectrum(self) -> Spectrum:
         """What is learned of the kernel."""
-        return spectra.get(self.given_spectrum)
+        return spectra.get(self.parameter("spectrum"))
 
     @cached_property
     def step(self) -> RRFStep:
@@ -287,8 +280,7 @@ class RRFClassifier(StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> LearnedFeatures:
-        return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)
+    _learns = LearnedFeatures
 
 
 @described(like=RRFClassifier)
@@ -344,5 +336,4 @@ class RRFRegressor(StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> LearnedFeatures:
-        return LearnedFeatures(self, self.n_components, self.gamma, self.spectrum)
+    _learns = LearnedFeatures

@@ -46,18 +46,10 @@ class LearnedMetric(Learner):
     The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. It gets ``_left``
     about some rows, those ``_apart`` before all others: forecasts of each by the rest, targets (rows, outputs),
     weights, the rows themselves, and how many were apart, as far as they differ.
-
-    Parameters
-    ----------
-    est : MetricClassifier or MetricRegressor
-    lam : see there
     """
 
     keeps_rows = True
-
-    def __init__(self, est: StreamEstimator, lam: float | None):
-        super().__init__(est)
-        self.lam = lam
+    lam: float | None
 
     def check_rows(self, X: Rows) -> None:
         if X.shape[1] > WIDE and sp.issparse(X):
@@ -77,7 +69,7 @@ class LearnedMetric(Learner):
         leave = _some(len(Y), first, state["seed"])
         offset = np.average(Y, axis=0, weights=weight)
         unit = np.ones(Y.shape[1])
-        if is_regressor(self.est):
+        if self.regression:
             unit = deviations(Y, offset, weight)
         Y = (Y - offset) / unit
         state |= units_of(X, weight)
@@ -423,8 +415,7 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> LearnedMetric:
-        return LearnedMetric(self, self.lam)
+    _learns = LearnedMetric
 
     def _loss_for(self, n_classes: int) -> Loss:
         loss = losses.get("squared")
@@ -476,8 +467,7 @@ class MetricRegressor(BatchEstimator, StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> LearnedMetric:
-        return LearnedMetric(self, self.lam)
+    _learns = LearnedMetric
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         return y.reshape(len(y), -1), weight

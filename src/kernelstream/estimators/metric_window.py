@@ -24,8 +24,9 @@ from ._contract.regressor import StreamRegressor
 from ._described import described
 from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
+from .window import codes_after
 
-ROWS, WORK = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
+USUAL_ROWS, MOST_CELLS = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
 SEARCHED = 512  # rows that the metric is learned from, at most
 SEARCHES = 128  # rows from which it is learned;
@@ -36,26 +37,16 @@ AT_ONCE = 4096  # rows that are scored in one call
 
 def window_rows(d: int, times: int = 1) -> int:
     """Rows of a window of automatic size for d columns, or of one that may take so many times the work."""
-    return int(np.clip(times * WORK // d, LEAST_ROWS, times * ROWS))
+    return int(np.clip(times * MOST_CELLS // d, LEAST_ROWS, times * USUAL_ROWS))
 
 
 class MetricWindow(Learner):
-    """The last rows, and kernel functions that were solved on them when their number was a power of two.
-
-    Parameters
-    ----------
-    est : MetricWindowClassifier or MetricWindowRegressor
-    rows : see there
-    labels : bool
-        Whether targets are labels.
-    """
+    """The last rows, and kernel functions that were solved on them when their number was a power of two."""
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
     _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"})
 
-    def __init__(self, est: StreamEstimator, rows: Any, labels: bool):
-        super().__init__(est)
-        self.rows, self.labels = rows, labels
+    rows: Any
 
     def check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
@@ -76,12 +67,12 @@ class MetricWindow(Learner):
         if not trained:
             return {}
         d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
-        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+        if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
-        held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if self.labels else Array((room,))
+        codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
         return {
             "kept_rows": Array((room, d)),
-            "kept_value": held,
+            "kept_value": Array((room,), **codes),
             "kept_weight": Array((room,), low=0.0),
             "middle": Array((d,)),
             "unit": Array((d,), low=POSITIVE),
@@ -105,7 +96,8 @@ class MetricWindow(Learner):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         # a lone class is put on the side of its sign, as one of two classes is
-        value = (y > 0).astype(np.float64) if self.labels and state["n_outputs"] == 1 else np.ascontiguousarray(y)
+        signs = not self.regression and state["n_outputs"] == 1
+        value = (y > 0).astype(np.float64) if signs else np.ascontiguousarray(y)
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
             t = state["t"]
@@ -137,11 +129,11 @@ class MetricWindow(Learner):
         n = min(t, room)
         order = (t - n + np.arange(n)) % room  # the oldest first
         X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
-        if self.labels and state["n_outputs"] == 1:
+        if not self.regression and state["n_outputs"] == 1:
             value = 2 * value - 1
         Y = targets(state, value)
         offset = np.average(Y, axis=0, weights=weight)
-        unit = np.ones(Y.shape[1]) if self.labels else deviations(Y, offset, weight)
+        unit = deviations(Y, offset, weight) if self.regression else np.ones(Y.shape[1])
         Y = (Y - offset) / unit
         state |= units_of(X, weight)
         rows = standard_rows(state, X, self.ops, np.float64)
@@ -181,7 +173,7 @@ class MetricWindow(Learner):
         near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
         A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
         middle, unit, offset = state["middle"], state["unit"], state["offset"]
-        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, self.labels)
+        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, not self.regression)
 
     def row_learner(self, state: State) -> Any:
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
@@ -189,9 +181,7 @@ class MetricWindow(Learner):
     # ---------------------------------------------------------------- changes
     def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
         if trained:
-            value = state["kept_value"]
-            value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
-            state["kept_value"] = value + (value >= place)
+            state["kept_value"] = codes_after(state, state["kept_value"], place)
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
@@ -290,8 +280,7 @@ class MetricWindowClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> MetricWindow:
-        return MetricWindow(self, self.rows, labels=True)
+    _learns = MetricWindow
 
 
 @described(like=MetricWindowClassifier)
@@ -329,5 +318,4 @@ class MetricWindowRegressor(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> MetricWindow:
-        return MetricWindow(self, self.rows, labels=False)
+    _learns = MetricWindow

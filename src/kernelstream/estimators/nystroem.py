@@ -18,14 +18,13 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
-from ..kernels.parameters import KernelParameters
 from ..random import Stream, generator
 from ..rows import Rows, dense, host
 from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Count, Schema, length
 from ..updates import NormAdaGrad, Update
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.kernel import WithKernel
 from ._contract.regressor import StreamRegressor
@@ -43,28 +42,12 @@ class TwoPhases(WithKernel, Linear):
     Phase 1, kernel expansion: ``f = sum_i alpha_i k(s_i, .)``, a row joins the support set whenever its update is not
     zero, until there are B members. Then, with the top eigenpairs ``K_SS = V D V'``, cut to rank k,
     ``z(x) = D^-1/2 V' k_S(x)`` and ``w = D^1/2 V' alpha`` (the same function, cut to rank k), and phase 2 is linear.
-
-    Parameters
-    ----------
-    est : NystroemClassifier or NystroemRegressor
-    kernel, gamma, budget, rank, update, refresh : see there
     """
 
     _by_row = frozenset({"support", "pool"})
 
-    def __init__(
-        self,
-        est: StreamEstimator,
-        kernel: Any,
-        gamma: Any,
-        budget: int,
-        rank: int | None,
-        update: Any,
-        refresh: int | None,
-    ):
-        Linear.__init__(self, est, None, update)
-        self.given = KernelParameters(kernel, gamma)
-        self.budget, self.given_rank, self.refresh = budget, rank, refresh
+    budget: int
+    refresh: int | None
 
     # ---------------------------------------------------------------- parts
     @cached_property
@@ -75,19 +58,20 @@ class TwoPhases(WithKernel, Linear):
     @property
     def early_update(self) -> Update:
         """The update of phase 1, where there are no features yet."""
-        return NormAdaGrad() if self.given_update == "auto" else self.update
+        return NormAdaGrad() if self.parameter("update") == "auto" else self.update
 
     @property
     def rank(self) -> int:
         """Eigenvectors kept."""
-        return max(1, round(0.2 * self.budget)) if self.given_rank is None else self.given_rank
+        given = self.parameter("rank")
+        return max(1, round(0.2 * self.budget)) if given is None else given
 
     def one_width(self) -> bool:
         # whoever leaves the width to the model leaves the units to it too
         return isinstance(self.given.kernel, str) and self.given.gamma is None and super().one_width()
 
     def check_parameters(self) -> None:
-        for name, value in (("budget", self.budget), ("rank", self.given_rank), ("refresh", self.refresh)):
+        for name, value in (("budget", self.budget), ("rank", self.parameter("rank")), ("refresh", self.refresh)):
             whole(name, value, optional=name != "budget")
         if self.rank > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
@@ -330,9 +314,7 @@ class NystroemClassifier(StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> TwoPhases:
-        phases = self.budget, self.rank, self.update, self.refresh
-        return TwoPhases(self, self.kernel, self.gamma, *phases)
+    _learns = TwoPhases
 
 
 @described(like=NystroemClassifier)
@@ -380,9 +362,7 @@ class NystroemRegressor(StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> TwoPhases:
-        phases = self.budget, self.rank, self.update, self.refresh
-        return TwoPhases(self, self.kernel, self.gamma, *phases)
+    _learns = TwoPhases
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,29 +12,20 @@ from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
 from ..state.change import Change
 from ..state.schema import Array, Schema, length
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
-ROWS, WORK = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
+USUAL_ROWS, MOST_CELLS = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
 
 
 class Window(Learner):
-    """The last rows, and what is near among them.
+    """The last rows, and what is near among them."""
 
-    Parameters
-    ----------
-    est : WindowClassifier or WindowRegressor
-    rows, neighbours : see there
-    labels : bool
-        Whether targets are labels.
-    """
-
-    def __init__(self, est: StreamEstimator, rows: Any, neighbours: int, labels: bool):
-        super().__init__(est)
-        self.rows, self.neighbours, self.labels = rows, neighbours, labels
+    rows: Any
+    neighbours: int
 
     def check_parameters(self) -> None:
         if not (isinstance(self.rows, str) and self.rows == "auto"):
@@ -46,12 +37,12 @@ class Window(Learner):
 
     def reset(self, state: State) -> None:
         d = state["n_features"]
-        room = min(ROWS, max(100, WORK // d)) if isinstance(self.rows, str) else int(self.rows)
+        room = min(USUAL_ROWS, max(100, MOST_CELLS // d)) if isinstance(self.rows, str) else int(self.rows)
         state |= {"window_rows": np.zeros((d, room)), "window_numbers": np.zeros(3)}
         state |= {"window_value": np.zeros(room), "window_weight": np.zeros(room)}
 
     def _kind(self, state: State) -> int:
-        return NUMBERS if not self.labels else TWO if state["n_outputs"] == 1 else MANY
+        return NUMBERS if self.regression else TWO if state["n_outputs"] == 1 else MANY
 
     def _values(self, state: State, y: np.ndarray) -> np.ndarray:
         # a lone class is put on the side of its sign, as one of two classes is
@@ -77,9 +68,7 @@ class Window(Learner):
 
     def class_added(self, state: State, label: Any, place: int, trained: bool) -> None:
         if trained:
-            value = state["window_value"]
-            value = np.zeros_like(value) if len(state["classes"]) == 2 else value.copy()
-            state["window_value"] = value + (value >= place)
+            state["window_value"] = codes_after(state, state["window_value"], place)
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """There are no weights of outputs."""
@@ -91,7 +80,7 @@ class Window(Learner):
         if not trained:
             return {}
         room = length(state, "window_value")
-        if not 1 <= room <= (ROWS if isinstance(self.rows, str) else self.rows):
+        if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
         held = Array((room,), low=0.0, high=max(1, len(state["classes"]) - 1)) if "classes" in state else Array((room,))
         return {
@@ -100,6 +89,12 @@ class Window(Learner):
             "window_weight": Array((room,), low=0.0),
             "window_numbers": Array((3,)),
         }
+
+
+def codes_after(state: State, codes: np.ndarray, place: int) -> np.ndarray:
+    """Codes of labels that are kept, (rows,), after one has appeared at a place among them."""
+    codes = np.zeros_like(codes) if len(state["classes"]) == 2 else codes
+    return codes + (codes >= place)
 
 
 @described()
@@ -156,8 +151,7 @@ class WindowClassifier(StreamClassifier):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Window:
-        return Window(self, self.rows, self.neighbours, labels=True)
+    _learns = Window
 
 
 @described(like=WindowClassifier)
@@ -193,5 +187,4 @@ class WindowRegressor(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Window:
-        return Window(self, self.rows, self.neighbours, labels=False)
+    _learns = Window

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelstream.random import seed_from
 from kernelstream.settings import MOST_THREADS
 
 
+@dataclass(eq=False, repr=False)
 class RandomBinning(KernelMap):
     r"""Random binning features of a product kernel with a convex profile: sparse, one entry per grid.
 
@@ -79,19 +81,11 @@ class RandomBinning(KernelMap):
 
     name: ClassVar[str] = "binning"
 
-    def __init__(
-        self,
-        kernel: Any = "laplacian",
-        n_components: int = 128,
-        gamma: float | str | None = None,
-        n_columns: int | None = None,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.gamma = gamma
-        self.n_columns = n_columns
-        self.random_state = random_state
+    kernel: Any = "laplacian"
+    n_components: int = 128
+    gamma: float | str | None = None
+    n_columns: int | None = None
+    random_state: Any = None
 
     def prepare(self, X: Any, seed: int) -> Entries:
         return {"seed": int(seed), **self.kernel_entries(X)}
@@ -158,12 +152,12 @@ class RandomBinning(KernelMap):
         X = self._validate(X, reset=False)
         grids = self._grids(X.dtype)
         if self.n_columns is not None:
-            cells = ops.bucket_cells(X, grids, self._width(), self._threads())
-            return CellMatrix(cells, self.starts_, ops, self._threads())
+            cells = ops.bucket_cells(X, grids, self._width(), most_threads())
+            return CellMatrix(cells, self.starts_, ops, most_threads())
         if "table" not in self._cache:
             self._cache["table"] = ops.cell_table(self.cells_, self.starts_)
-        cells = ops.find_cells(X, grids, self._cache["table"], self._threads())
-        return CellMatrix(cells, self.starts_, ops, self._threads(), missing=True)
+        cells = ops.find_cells(X, grids, self._cache["table"], most_threads())
+        return CellMatrix(cells, self.starts_, ops, most_threads(), missing=True)
 
     def _fit(self, X: Any) -> CellMatrix:
         R = whole("n_components", self.n_components)
@@ -171,13 +165,13 @@ class RandomBinning(KernelMap):
         entries = self.prepare(X, seed_from(self.random_state))
         grids = _grids.draw(self.resolved(entries), entries["seed"], X.shape[1], R, X.dtype)
         if width:
-            cells, keys = ops.bucket_cells(X, grids, width, self._threads()), np.empty(0, np.uint64)
+            cells, keys = ops.bucket_cells(X, grids, width, most_threads()), np.empty(0, np.uint64)
             starts = width * np.arange(R + 1, dtype=np.int64)
         else:
-            cells, keys, starts = ops.number_cells(X, grids, self._threads())
+            cells, keys, starts = ops.number_cells(X, grids, most_threads())
         self.entries_, self.cells_, self.starts_ = entries, keys, starts
         self._cache: dict[str, Any] = {}  # derived, never saved
-        return CellMatrix(cells, starts, ops, self._threads())
+        return CellMatrix(cells, starts, ops, most_threads())
 
     def _grids(self, dtype: Any) -> _grids.Grids:
         kernel = self.resolved(self.entries_)
@@ -185,12 +179,16 @@ class RandomBinning(KernelMap):
 
     def _width(self) -> int:
         """Columns per grid when they are hashed, else 0."""
-        if self.n_columns is None:
+        n_columns, n_grids = self.n_columns, self.n_components
+        if n_columns is None:
             return 0
-        return columns_per_grid(self.n_columns, self.n_components)
-
-    def _threads(self) -> int:
-        return most_threads()
+        if whole("n_columns", n_columns) < n_grids:
+            raise ValueError(
+                f"n_columns={n_columns} leaves less than one column for each of n_components={n_grids} grids"
+            )
+        if n_columns // n_grids >= 2**31:
+            raise ValueError(f"n_columns={n_columns} is more than 2^31 columns a grid")
+        return n_columns // n_grids
 
     @staticmethod
     def _dtype_of(X: Any) -> Any:
@@ -212,13 +210,3 @@ class RandomBinning(KernelMap):
 def most_threads() -> int:
     """Threads of one loop over grids."""
     return min(get_num_threads(), MOST_THREADS)
-
-
-def columns_per_grid(n_columns: Any, n_grids: int) -> int:
-    """Share of each grid in a bounded number of columns."""
-    if whole("n_columns", n_columns) < n_grids:
-        raise ValueError(f"n_columns={n_columns} leaves less than one column for each of n_components={n_grids} grids")
-    width = n_columns // n_grids
-    if width >= 2**31:
-        raise ValueError(f"n_columns={n_columns} is more than 2^31 columns a grid")
-    return width

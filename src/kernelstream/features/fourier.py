@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import sampling
 from kernelstream.features._base import Entries, KernelMap, Mapping, register, seeded
+from kernelstream.features.sampling import Draws
 from kernelstream.state.schema import Schema
 
 
@@ -28,6 +30,7 @@ class FourierMapping(Mapping):
 
 
 @register
+@dataclass(eq=False, repr=False)
 class RandomFourier(KernelMap):
     r"""Random Fourier features of a shift-invariant kernel.
 
@@ -84,19 +87,11 @@ class RandomFourier(KernelMap):
 
     name: ClassVar[str] = "fourier"
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        n_components: int = 256,
-        gamma: float | str | None = None,
-        sampling: str = "iid",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.gamma = gamma
-        self.sampling = sampling
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    n_components: int = 256
+    gamma: float | str | None = None
+    sampling: str = "iid"
+    random_state: Any = None
 
     @property
     def extends(self) -> bool:  # type: ignore[override]
@@ -117,7 +112,7 @@ class RandomFourier(KernelMap):
         entries: Entries,
         d: int,
         dtype: Any,
-        draws: sampling.Draws | None = None,
+        draws: Draws | None = None,
         known: np.ndarray | None = None,
     ) -> FourierMapping:
         """As :meth:`FeatureMap.build`; ``draws`` and ``known`` as for ``sampling.frequencies``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,7 @@ class RandomMapping(Mapping):
 
 
 @register
+@dataclass(eq=False, repr=False)
 class RandomFeatures(KernelMap):
     r"""Random features of any kernel that has them: D independent draws, each an unbiased estimate of the kernel.
 
@@ -74,17 +76,10 @@ class RandomFeatures(KernelMap):
 
     name: ClassVar[str] = "random"
 
-    def __init__(
-        self,
-        kernel: Any = "arc_cosine",
-        n_components: int = 256,
-        gamma: float | str | None = None,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.gamma = gamma
-        self.random_state = random_state
+    kernel: Any = "arc_cosine"
+    n_components: int = 256
+    gamma: float | str | None = None
+    random_state: Any = None
 
     def prepare(self, X: Any, seed: int) -> Entries:
         self._check_parameters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -64,6 +65,7 @@ class GaussianNystroemMapping(NystroemMapping):
 
 
 @register
+@dataclass(eq=False, repr=False)
 class Nystroem(KernelMap):
     r"""Nyström features: the kernel seen from a set of landmark rows S.
 
@@ -125,21 +127,12 @@ class Nystroem(KernelMap):
     name: ClassVar[str] = "nystroem"
     extends = True
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        n_components: int = 100,
-        gamma: float | str | None = None,
-        landmarks: Any = "uniform",
-        rank: int | None = None,
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.n_components = n_components
-        self.gamma = gamma
-        self.landmarks = landmarks
-        self.rank = rank
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    n_components: int = 100
+    gamma: float | str | None = None
+    landmarks: Any = "uniform"
+    rank: int | None = None
+    random_state: Any = None
 
     @property
     def needs_data(self) -> bool:

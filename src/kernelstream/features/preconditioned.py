@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,6 +57,7 @@ def some(Z: Any, p: int) -> Any:
     return Z[:, at]
 
 
+@dataclass(eq=False, repr=False)
 class Preconditioned(FeatureMap):
     r"""Features of another map with their leading directions damped [1]_.
 
@@ -110,10 +112,9 @@ class Preconditioned(FeatureMap):
     name: ClassVar[str] = "preconditioned"
     needs_data = True
 
-    def __init__(self, features: Any = "fourier", rank: int | str = "auto", random_state: Any = None):
-        self.features = features
-        self.rank = rank
-        self.random_state = random_state
+    features: Any = "fourier"
+    rank: int | str = "auto"
+    random_state: Any = None
 
     @property
     def _inner(self) -> Any:

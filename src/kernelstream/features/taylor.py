@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,6 +99,7 @@ def taylor_error(radius: float, sigma: float, degree: int) -> float:
 
 
 @register
+@dataclass(eq=False, repr=False)
 class TaylorFeatures(KernelMap):
     r"""Monomials that expand the Gaussian kernel in its own space.
 
@@ -147,19 +149,12 @@ class TaylorFeatures(KernelMap):
     """
 
     name: ClassVar[str] = "taylor"
-    random_state: Any = None  # nothing here is random
+    random_state = None  # nothing here is random
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        degree: int | str = 2,
-        gamma: float | str | None = None,
-        max_features: int = 2000,
-    ):
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.max_features = max_features
+    kernel: Any = "gaussian"
+    degree: int | str = 2
+    gamma: float | str | None = None
+    max_features: int = 2000
 
     @property
     def needs_data(self) -> bool:

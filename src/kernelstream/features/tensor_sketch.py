@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,7 @@ class TensorSketchMapping(Mapping):
 
 
 @register
+@dataclass(eq=False, repr=False)
 class TensorSketch(FeatureMap):
     r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'y + c)^p`.
 
@@ -91,19 +93,11 @@ class TensorSketch(FeatureMap):
     name: ClassVar[str] = "tensor_sketch"
     extends = True
 
-    def __init__(
-        self,
-        degree: int = 2,
-        c: float = 1.0,
-        gamma: float | str = 1.0,
-        n_components: int = 256,
-        random_state: Any = None,
-    ):
-        self.degree = degree
-        self.c = c
-        self.gamma = gamma
-        self.n_components = n_components
-        self.random_state = random_state
+    degree: int = 2
+    c: float = 1.0
+    gamma: float | str = 1.0
+    n_components: int = 256
+    random_state: Any = None
 
     @property
     def kernel_object(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from kernelstream.kernels._base import Kernel
+from kernelstream.kernels._base import Draw, Kernel
 from kernelstream.kernels._rows import CACHE_ELEMENTS, MEMORY_ELEMENTS, spans
 from kernelstream.rows import Rows, dense
 
@@ -95,6 +95,17 @@ class CoordinateKernel(Kernel):
                 x = x[:, None]
                 out[i[:, None], k] += t(x, z) - t(x, zero) - t(zero, z)
         return np.exp(S, out=S) if logarithm else S
+
+
+class DrawnFrequencies(CoordinateKernel):
+    """One whose random features are functions of ``w'g(x)``, with a random w for each."""
+
+    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
+        self.validate()
+        return {"W": self._frequencies(rng, d, D)}
 
 
 def _row_sums(X: Rows, values: np.ndarray) -> np.ndarray:

@@ -7,25 +7,18 @@ import math
 import numpy as np
 
 from kernelstream.kernels._base import Draw, project, register
-from kernelstream.kernels._coordinates import CoordinateKernel
+from kernelstream.kernels._coordinates import DrawnFrequencies
 from kernelstream.kernels._rows import _exp_neg
 from kernelstream.rows import Rows
 
 __all__ = ["ExponentialSemigroup", "ReciprocalSemigroup"]
 
 
-class _Semigroup(CoordinateKernel):
+class _Semigroup(DrawnFrequencies):
     """``k(x, z) = E exp(-w'(x + z))`` over random w >= 0, so that exp(-w'x) is an unbiased feature."""
 
     domain = "nonnegative"
     _per_draw = 1
-
-    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
-        self.validate()
-        return {"W": self._frequencies(rng, d, D)}
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         Z = _exp_neg(project(X, draw["W"]), 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.kernels._base import Draw, cos_sin, project, register
-from kernelstream.kernels._coordinates import CoordinateKernel
+from kernelstream.kernels._coordinates import DrawnFrequencies
 from kernelstream.kernels._rows import _exp_neg
 from kernelstream.kernels.additive import sech_frequencies
 from kernelstream.rows import Rows
@@ -14,7 +14,7 @@ from kernelstream.rows import Rows
 __all__ = ["SkewedChi2", "SkewedIntersection"]
 
 
-class _Skewed(CoordinateKernel):
+class _Skewed(DrawnFrequencies):
     """Product over coordinates of a function of log((x_i + c)/(z_i + c)), with Fourier features of log(x + c)."""
 
     domain = "above_minus_c"
@@ -31,13 +31,6 @@ class _Skewed(CoordinateKernel):
 
     def _diag(self, X: Rows) -> np.ndarray:
         return np.ones(X.shape[0], X.dtype)
-
-    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
-        self.validate()
-        return {"W": self._frequencies(rng, d, D)}
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return cos_sin(project(self._logarithm(X), draw["W"]))

@@ -9,7 +9,8 @@ whose comment, the last 64 bytes of the file, is the SHA-256 of all bytes before
 ``unzip -p model.ks kernelstream.json`` shows what is in it. Loading runs nothing that a file could bring along: it
 builds objects of this library's public classes, checks every array against its declared shape and type, and finally
 every entry of the state against what the model itself expects (:mod:`kernelstream.state.schema`). It needs no more
-time and memory than the size of the file calls for: what a model draws from its seed, it draws when it is first used.
+time and memory than the size of the file calls for, 64 bytes for each of its bytes at most (zeros of arrays that are
+mostly zeros are stored as bits): what a model draws from its seed, it draws when it is first used.
 The same model always gives the same bytes.
 
 Parts that a user has registered (a loss of one's own, say) are named together with their module. Loading does not

@@ -6,6 +6,7 @@ JSON's own types stand for themselves; everything else is a one-key object whose
 ``{"$float": "inf"}``     a float that JSON lacks
 ``{"$number": [t, v]}``   a numpy scalar of type t
 ``{"$array": i}``         array number i, stored next to the JSON; every one is used once
+``{"$sparse": [...]}``    shape, a bit for each entry, and the entries that are not 0, of an array with many zeros
 ``{"$csr": [...]}``       data, indices, indptr and shape of a CSR matrix
 ``{"$tuple": [...]}``     a tuple
 ``{"$dict": [[k, v]]}``   a dict with any keys
@@ -32,6 +33,8 @@ from sklearn.base import BaseEstimator
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
 BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
+SPARSE = ("i4", "i8", "f4", "f8")  # types of arrays that may be stored without their zeros
+LARGE = 1 << 14  # bytes of an array from which zeros are left out, where they are more than half of it
 MAX_DEPTH = 60  # most levels of nesting in a parameter
 COMPONENT_DEPTH = 6  # levels that a component inside another counts for,
 CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # except these: chains of a dozen kernels are usual
@@ -50,6 +53,11 @@ def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in KINDS:
             raise ValueError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
+        if value.nbytes >= LARGE and value.dtype.str[1:] in SPARSE and value.flags.c_contiguous:
+            bits = value.reshape(-1).view(f"u{value.itemsize}") != 0  # -0.0 is not 0
+            if 2 * np.count_nonzero(bits) < value.size:
+                parts = (list(value.shape), np.packbits(bits), value.reshape(-1)[bits])
+                return {"$sparse": [encode(part, arrays, where) for part in parts]}
         arrays.append(value)
         return {"$array": len(arrays) - 1}
     if sp.issparse(value):
@@ -214,6 +222,19 @@ def _registry(module: str) -> dict[str, Any]:
     return {}
 
 
+def _sparse(content: Any, arrays: list[np.ndarray], depth: int) -> np.ndarray:
+    """No larger than 64 times what the file holds of it: every entry has a bit there."""
+    shape, bits, entries = (decode(part, arrays, depth) for part in content)
+    size = math.prod(shape)
+    fits = bits.dtype == np.uint8 and bits.shape == (-(-size // 8),) and entries.dtype.str[1:] in SPARSE
+    there = np.unpackbits(bits, count=size).view(bool) if fits else bits
+    if not fits or entries.shape != (np.count_nonzero(there),):
+        raise ValueError("the parts of an array without its zeros do not fit each other")
+    array = np.zeros(size, entries.dtype)
+    array[there] = entries
+    return array.reshape(shape)
+
+
 def _csr(content: Any, arrays: list[np.ndarray], depth: int) -> Any:
     data, indices, indptr, shape = (decode(part, arrays, depth) for part in content)
     if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
@@ -314,6 +335,7 @@ _DECODERS = {
     "$float": _float,
     "$number": _number,
     "$array": _array,
+    "$sparse": _sparse,
     "$csr": _csr,
     "$tuple": lambda content, arrays, depth: tuple(decode(item, arrays, depth) for item in content),
     "$dict": lambda content, arrays, depth: {decode(k, arrays, depth): decode(v, arrays, depth) for k, v in content},

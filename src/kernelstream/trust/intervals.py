@@ -96,7 +96,7 @@ class IntervalTracker:
         low, high : (n,) arrays
             Infinite as long as there was no row to learn from.
         """
-        forecast, y = _numbers("forecast", forecast), _numbers("y", y)
+        forecast, y = numbers("forecast", forecast), numbers("y", y)
         if y.shape != forecast.shape:
             raise ValueError(f"there are {len(forecast)} forecasts and {len(y)} targets")
         spread = _spreads(spread, len(y))
@@ -128,7 +128,7 @@ class IntervalTracker:
         -------
         low, high : (n,) arrays
         """
-        forecast = _numbers("forecast", forecast)
+        forecast = numbers("forecast", forecast)
         half = self._half(self.coverage if coverage is None else check_coverage(coverage)) * _spreads(
             spread, len(forecast)
         )
@@ -164,7 +164,8 @@ def check_coverage(coverage: Any) -> float:
     return float(coverage)
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
+def numbers(name: str, values: Any) -> np.ndarray:
+    """The values as an array (n,); ValueError unless they are finite numbers."""
     values = np.ascontiguousarray(values, np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(f"{name} must be finite numbers of shape (n,), got shape {values.shape}")
@@ -174,7 +175,7 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 def _spreads(spread: Any, n: int) -> Any:
     if spread is None:
         return 1.0
-    spread = _numbers("spread", spread)
+    spread = numbers("spread", spread)
     if spread.shape != (n,) or (spread <= 0).any():
         raise ValueError("spread must have one number > 0 for each row")
     return spread

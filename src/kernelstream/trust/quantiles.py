@@ -11,7 +11,7 @@ from .. import engine as engines
 from .._checks import is_number
 from ..passes.quantiles import python as spec
 from ..state.schema import Array, Schema
-from .intervals import LEVELS, check_coverage
+from .intervals import LEVELS, check_coverage, numbers
 
 NORMAL = np.sqrt(np.pi / 2)  # deviation of normal errors whose mean size is one
 FOLDS = 5  # parts of the rows of `start_from`, each of which is judged by the others
@@ -87,7 +87,7 @@ class QuantileTracker:
         (n, L) array
             In the order of ``levels``; see :meth:`at` for others. Infinite as long as there was no row to learn from.
         """
-        y = _numbers("y", y)
+        y = numbers("y", y)
         counted = None if weight is None else np.ascontiguousarray(np.asarray(weight) > 0, np.float64)
         return self._pass(self.state, forecast, X, y, counted)
 
@@ -132,7 +132,7 @@ class QuantileTracker:
         for _ in range(2):
             self.learn(forecast, y, X, weight)
         counted = slice(None) if weight is None else np.asarray(weight) > 0
-        f, target = _numbers("forecast", forecast)[counted], _numbers("y", y)[counted]
+        f, target = numbers("forecast", forecast)[counted], numbers("y", y)[counted]
         rows = None if X is None else np.asarray(X)[counted]
         state, errors = self.state, np.empty(len(f))
         state["size"][0] = len(f)
@@ -154,7 +154,7 @@ class QuantileTracker:
             state["quantiles"][:] = spec.settled(state, self.levels)
 
     def _pass(self, state: dict[str, np.ndarray], forecast: Any, X: Any, y: Any, counted: Any) -> np.ndarray:
-        forecast = _numbers("forecast", forecast)
+        forecast = numbers("forecast", forecast)
         d = len(self.state["columns"])
         rows = None
         if d or X is not None:
@@ -181,10 +181,3 @@ def check_quantiles(quantiles: Any) -> np.ndarray:
     if not all(is_number(q) and low <= q <= high for q in asked):
         raise ValueError(f"quantiles must be numbers from {low} to {high}, got {quantiles!r}")
     return np.array(asked, np.float64)
-
-
-def _numbers(name: str, values: Any) -> np.ndarray:
-    values = np.ascontiguousarray(values, np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite numbers of shape (n,), got shape {values.shape}")
-    return values

@@ -7,7 +7,7 @@ from typing import Any
 from .. import kernels as catalogue
 from .._checks import whole
 from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegressor, StochasticUpdates
-from ..estimators.ensemble.models import WIDTHS
+from ..estimators.ensemble.base import WIDTHS
 from ._registry import TASKS, enter, get
 
 THESIS = "Lu: Scalable online kernel learning, PhD thesis, Singapore Management University (2017), chapter 5"

@@ -9,6 +9,10 @@ import numpy as np
 from ...random import Stream, generator
 from ...solvers._problem import DenseMatrix, Problem, Solution
 
+SUBGRADIENTS = (  # losses whose derivative a step follows
+    "hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "huber", "quantile",
+)  # fmt: skip
+
 
 def dense_rows(problem: Problem) -> np.ndarray:
     """The features Z (n, P) of a problem, which must be dense and without an offset of the scores."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._checks import whole
 from ...solvers._problem import Problem, Solution, Solver
-from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
+from .dense import SUBGRADIENTS, averaged_passes, dense_rows, largest_square, row_weights, slopes
 
 
 @dataclass(eq=False, repr=False)
@@ -41,9 +41,7 @@ class Pegasos(Solver):
     """
 
     name: ClassVar[str] = "pegasos"
-    losses: ClassVar[tuple[str, ...]] = (
-        "hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "huber", "quantile",
-    )  # fmt: skip
+    losses = SUBGRADIENTS
 
     tol: float = 1e-3
     max_iter: int = 20

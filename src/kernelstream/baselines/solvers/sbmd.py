@@ -10,7 +10,7 @@ import numpy as np
 from ..._checks import whole
 from ...random import Stream, generator
 from ...solvers._problem import Problem, Solution, Solver
-from .dense import averaged_passes, dense_rows, largest_square, row_weights, slopes
+from .dense import SUBGRADIENTS, averaged_passes, dense_rows, largest_square, row_weights, slopes
 
 
 @dataclass(eq=False, repr=False)
@@ -43,9 +43,7 @@ class BlockMirrorDescent(Solver):
     """
 
     name: ClassVar[str] = "sbmd"
-    losses: ClassVar[tuple[str, ...]] = (
-        "hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "huber", "quantile",
-    )  # fmt: skip
+    losses = SUBGRADIENTS
 
     tol: float = 1e-3
     max_iter: int = 20

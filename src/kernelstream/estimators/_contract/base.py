@@ -1,6 +1,6 @@
 """The contract every streaming estimator keeps: validation, weights, learn and predict.
 
-What learns is a :class:`.learner.Learner`, a few functions of parameters and a state, which ``_new_learner`` makes.
+What learns is a :class:`.learner.Learner`, a few functions of parameters and a state, of the class ``_learns``.
 :mod:`.warm_up` estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
 """
 
@@ -10,12 +10,12 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length
 
 from ... import engine as engines
 from ..._checks import is_whole
@@ -25,33 +25,22 @@ from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import WithParameters
-from ...rows import MODERATE, Rows, canonical, check_names, drop, host, is_canonical, is_tensor, native, unmasked
+from ...rows import Rows, drop, host, unmasked
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from .door import check_moderate, checked_rows, checked_weights
+from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
 from .learner import Learner
 from .order import Order, check_order
 from .parts import unfolded
 from .scaling import check_standardize, demanded, no_moments, scales_columns
-from .state import check_state, check_tensor, checked_weights, scaled_rows, widen_rows
-from .units import check_moderate
+from .state import check_state, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
-
-
-class FastPath(NamedTuple):
-    """What the rows of plain calls are like, so that one look tells whether they need any further check."""
-
-    dtype: np.dtype
-    width: int
-    all_below: Any
-    exponent: int  # of the bound of all numbers
-    restricts_rows: bool  # whether the learner checks rows further
-    plain_rows: Any
-    single: bool  # whether rows are float32
 
 
 class StreamEstimator(CallbackSupportMixin, WithParameters):
@@ -118,34 +107,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 )
                 return mixed.learn(self, X, y, sample_weight, learn)
             plain = classes is None and sample_weight is None and self._has_fast_path
-            fast = (self._cache.get("fast") or self._plain_form()) if plain else None
-            target = self._fast_target(y, X.shape[0]) if fast is not None and self._plain_rows(X, fast) else None
+            fast = (self._cache.get("fast") or plain_form(self)) if plain else None
+            target = self._fast_target(y, X.shape[0]) if fast is not None and plain_rows(self, X, fast) else None
             if fast is not None and target is None:
-                X, y, target = self._made_plain(X, y, fast)
+                X, y, target = made_plain(self, X, y, fast)
             if fast is None or target is None:
                 return self._learn_checked(X, y, classes, sample_weight)
             if fast.restricts_rows:
                 self._learner.check_rows(X)
             scores = self._learn_plain(X, target)
             return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _made_plain(self, X: Any, y: Any, fast: FastPath) -> tuple[Any, Any, np.ndarray | None]:
-        """Rows, target and encoded target of a call in another form (lists, say); None where it needs a decision.
-
-        Only the rows and the state decide, not how the rows are given: lists go the way of arrays, to the same bits.
-        """
-        rows = X
-        if not self._plain_rows(X, fast):
-            rows = self._check_X(X, reset=False, least=0)
-            if not self._plain_rows(rows, fast):
-                return X, y, None
-        n = rows.shape[0]
-        target = self._fast_target(y, n)
-        if target is None and not (type(y) is np.ndarray and y.ndim == 1):
-            y = host(y)
-            check_consistent_length(rows, y)
-            target = self._fast_target(self._check_target(y, None, n, None, False)[0], n)
-        return (X, y, None) if target is None else (rows, y, target)
 
     @with_callbacks
     def fit(
@@ -262,7 +233,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         with self._kept():
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
-                return self._no_scores()
+                outputs = 1 if self.__dict__.get("_state") is None else self._state["n_outputs"]
+                return np.zeros(0) if outputs == 1 else np.zeros((0, outputs))
             return self._learn_task(X, y, weight)
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
@@ -282,7 +254,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             try:
                 for parts in order:
                     ended = learn_in_parts(self, context, parts, rows, target, weight)
-                    self._end_warm_up()
+                    warm_up.end(self)
                     if ended:
                         break
                     self._link_frozen = True
@@ -350,10 +322,10 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         starts = fresh or self.__dict__.get("_state") is None
         if starts:
             self.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
-            self._check_engine()
+            engines.check(self.engine, self.on_device, type(self).__name__)
             check_standardize(self.standardize)
             self._learner.check_parameters()
-        X = self._check_X(X, reset=starts, least=int(fresh))
+        X = checked_rows(self, X, reset=starts, least=int(fresh))
         y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
         if "_nothing_learned" in self.__dict__:
             self._nothing_learned = False
@@ -372,53 +344,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         elif declared is not None:
             self._declare(self._state, declared)
         return X, y, weight
-
-    def _no_scores(self) -> np.ndarray:
-        """Scores of no rows."""
-        outputs = 1 if self.__dict__.get("_state") is None else self._state["n_outputs"]
-        return np.zeros(0) if outputs == 1 else np.zeros((0, outputs))
-
-    def _check_engine(self) -> None:
-        """Raise ValueError for an engine that does not exist, here or for this family."""
-        engines.check(self.engine, self.on_device, type(self).__name__)
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Rows:
-        """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
-        if is_tensor(X) and self._ops.on_device:
-            check_tensor(self, X, reset, least)
-            self._learner.check_rows(X)
-            return host(X) if self._learner.keeps_rows else X
-        dtype = [np.float64, np.float32] if reset else np.dtype(self._state["dtype"])
-        if reset or not self._is_plain(X, dtype, least):
-            check_names(X)
-            X = canonical(X) if sp.issparse(X) else native(X)
-            checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
-            X = validate_data(self, X, reset=reset, **checks)
-        if sp.issparse(X):
-            X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
-        check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
-        self._learner.check_rows(X)
-        if not (sp.issparse(X) and demanded(self.standardize)):
-            return X
-        if self._takes_sparse:
-            return self._learner.dense(X)
-        raise ValueError(
-            "standardize=True centres every column and would make sparse rows dense; "
-            "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
-        )
-
-    def _is_plain(self, X: Any, dtype: Any, least: int) -> bool:
-        """Whether rows are in that form already, so that they need no further check."""
-        return (
-            type(X) is np.ndarray
-            and X.dtype == dtype
-            and X.ndim == 2
-            and X.shape[1] == self._state["n_features"]
-            and len(X) >= least
-            and X.flags.c_contiguous
-            and ("feature_names_in_" not in self.__dict__ or self._encoder is not None)
-            and bool(np.isfinite(X).all())
-        )
 
     def _start(self, X: Rows, declared: Any, empty: bool) -> None:
         """A fresh state for rows of the width and type of X."""
@@ -456,8 +381,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             )
         if self._encoder is not None:
             X = mixed.encoded(self, X)
-        fast = self._cache.get("fast") or self._plain_form()
-        return X if fast is not None and self._plain_rows(X, fast) else self._check_X(X, reset=False)
+        fast = self._cache.get("fast") or plain_form(self)
+        return X if fast is not None and plain_rows(self, X, fast) else checked_rows(self, X, reset=False)
 
     def _scores_of(self, X: Rows, alone: bool) -> np.ndarray:
         state = self._state
@@ -514,32 +439,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._sync()
         self._cache, self._undo, self._marks = {}, None, None
 
-    def _plain_form(self) -> FastPath | None:
-        """What rows of plain calls are like; None as long as something about a row needs a decision."""
-        fast: FastPath | None = self._cache.get("fast")
-        if fast is None and self.__dict__.get("_state") is not None and self._may_be_plain():
-            state, ops = self._state, self._ops
-            dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
-            rows = self._learner.restricts_rows, ops.plain_rows, dtype == np.float32
-            fast = self._cache["fast"] = FastPath(dtype, state["n_features"], ops.all_below, most, *rows)
-        return fast
-
-    def _may_be_plain(self) -> bool:
-        if self._state["warm_rows"] or (self._encoder is None and hasattr(self, "feature_names_in_")):
-            return False
-        return not (self._weighs() or self._learner.weighs(self._state))
-
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
-        return False
-
-    def _plain_rows(self, X: Any, fast: FastPath) -> bool:
-        """Whether the rows need neither a conversion nor further checks."""
-        if type(X) is np.ndarray:
-            return fast.plain_rows(X, fast.single, fast.width, fast.exponent)
-        if type(X) in (sp.csr_array, sp.csr_matrix) and not scales_columns(self._state):
-            plain = X.ndim == 2 and X.dtype == fast.dtype and X.shape[1] == fast.width and X.shape[0] > 0
-            return bool(plain and is_canonical(X) and fast.all_below(X.data, fast.exponent))
         return False
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
@@ -551,7 +452,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            fast = self._plain_form() if self._has_fast_path else None
+            fast = plain_form(self) if self._has_fast_path else None
             if (
                 fast is not None
                 and X.dtype == fast.dtype
@@ -605,10 +506,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Whether columns are scaled; None where the first rows decide."""
         return self._learner.auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
 
-    def _end_warm_up(self) -> None:
-        """The data have ended (``fit``): estimate from what there is."""
-        warm_up.end(self)
-
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them."""
         weight = self._row_weights(state, y, weight)
@@ -630,15 +527,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._state |= {"warm_rows": 0, "warm_count": 0}
 
     # ---------------------------------------------------------------- the learner
-    def _new_learner(self) -> Learner:
-        """What learns, with the parameters as they are."""
-        raise NotImplementedError
+    _learns: type[Learner]  # what learns: a class of learners
 
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         if found is None:
-            found = self._new_learner()
+            found = self._learns(self)
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found

@@ -35,12 +35,11 @@ class Solved(Learner):
 
     finders: Any = solvers  # where names are looked up
     solved_by: tuple[str, ...]  # names of the solvers that can do it
-    given_solver: Any
 
     @cached_property
     def solver(self) -> solvers.Solver:
         """The solver."""
-        return self.finders.get(self.given_solver)
+        return self.finders.get(self.parameter("solver"))
 
     def check_solver(self) -> None:
         """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""

@@ -92,10 +92,15 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """Predicted labels, (n,)."""
         return self._labels(self._scores(X))
 
-    def _labels(self, scores: np.ndarray) -> np.ndarray:
-        classes = self._state["classes"]
+    def _known_labels(self) -> np.ndarray:
+        """The classes, at least one."""
+        classes: np.ndarray = self._state["classes"]
         if not len(classes):
             raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
+        return classes
+
+    def _labels(self, scores: np.ndarray) -> np.ndarray:
+        classes = self._known_labels()
         if len(classes) == 1:
             return np.full(len(scores), classes[0])
         if scores.shape[1] == 1:
@@ -128,9 +133,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _proba_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities that go with scores."""
-        classes = self._state["classes"]
-        if not len(classes):
-            raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
+        classes = self._known_labels()
         if len(classes) == 1:
             return np.ones((len(scores), 1))
         if self._needs_link():

@@ -12,6 +12,7 @@ from ...state.nested import State
 from ...state.schema import Members, Schema
 from ...state.turns import in_turn
 from ..ensemble import members as _members
+from . import warm_up
 from .base import StreamEstimator
 from .learner import Learner
 
@@ -104,7 +105,7 @@ class Composite(Learner):
 
     def end_warm_up(self) -> None:
         for member in self.members:
-            member._end_warm_up()
+            warm_up.end(member)
 
     def widen(self, state: State, d: int) -> None:
         for member, part in zip(self.members, state["members"], strict=True):

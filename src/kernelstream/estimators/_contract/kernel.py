@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...rows import Rows
 from ...state.schema import Schema, check, prefixed
-from .base import State, StreamEstimator
+from .base import State
 from .learner import Learner
 from .warm_up import WARM_UP
 
 
 class WithKernel(Learner):
-    """A learner whose kernel may take its bandwidth from the first rows, which is then in the state.
-
-    Parameters
-    ----------
-    est : StreamEstimator
-    kernel, gamma
-        The kernel, and the bandwidth of one given by name.
-    """
+    """A learner whose kernel may take its bandwidth from the first rows, which is then in the state."""
 
     prefix = "map_"  # of the state's entries that hold the kernel's numbers, as in model files
 
-    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any):
-        super().__init__(est)
-        self.given = KernelParameters(kernel, gamma)
+    @cached_property
+    def given(self) -> KernelParameters:
+        """The kernel, and the bandwidth of one given by name."""
+        return KernelParameters(self.parameter("kernel"), self.parameter("gamma"))
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with its bandwidth."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
 from ...rows import Rows, host
 from ...state.change import Change
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """What a shell asks of its learner, which ``_new_learner`` of the shell makes.
+    """What a shell asks of its learner, an object of the class that it names in ``_learns``.
 
     A learner keeps nothing that it learns: that is in the state, and what can be derived from it in the cache of the
     shell. What follows from the parameters alone (a map, an update) it may keep: other parameters make another learner.
+    An attribute that its class declares (``lam: float``) is the parameter of the shell with that name.
 
     Parameters
     ----------
@@ -37,6 +40,19 @@ class Learner:
 
     def __init__(self, est: StreamEstimator):
         self.est = est
+        *own, _, _ = type(self).__mro__  # without this class and object
+        for name in (name for base in own for name in get_annotations(base)):
+            if hasattr(est, name):
+                setattr(self, name, getattr(est, name))
+
+    def parameter(self, name: str, default: Any = None) -> Any:
+        """A parameter of the shell as it was given, a name or an object."""
+        return getattr(self.est, name, default)
+
+    @cached_property
+    def regression(self) -> bool:
+        """Whether targets are numbers."""
+        return isinstance(self.est, RegressorMixin)
 
     @property
     def ops(self) -> Any:

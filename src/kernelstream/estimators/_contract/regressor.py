@@ -15,8 +15,8 @@ from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
 from ...state.turns import in_turn
 from . import warm_up
 from .base import State, StreamEstimator
+from .door import check_moderate
 from .first_rows import outlying_values
-from .units import check_moderate
 
 CALLER = 5  # frames between the warning and the caller of ``learn``
 

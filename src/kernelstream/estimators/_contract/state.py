@@ -8,11 +8,10 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
-from ...rows import MODERATE, concat, dense, drop, host, pack, unpack
+from ...rows import concat, dense, drop, host, pack, unpack
 from ...state.schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from . import link
 from .scaling import scales_columns
-from .units import check_moderate
 
 State = dict[str, Any]
 
@@ -96,47 +95,6 @@ def targets(name: str, state: State, n: int) -> Schema:
     if not labels or not np.isin(value, state["classes"]).all():
         raise ValueError(f"state_[{name!r}] must be {n} labels among the classes")
     return {name: Anything()}
-
-
-def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Weights of n rows as an array (n,); ValueError for anything but numbers that are finite and not negative."""
-    try:
-        weight = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"sample_weight must hold numbers, got {sample_weight!r}") from None
-    if weight.ndim == 0:
-        weight = np.full(n, weight)
-    if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got an array of {weight.ndim} dimensions")
-    if len(weight) != n:
-        raise ValueError(f"sample_weight has {len(weight)} entries for {n} rows")
-    if not np.isfinite(weight).all():
-        raise ValueError("Input sample_weight contains NaN or infinity")
-    if (weight < 0).any():
-        raise ValueError(f"Negative values in data passed to `sample_weight`: {weight[weight < 0][0]:g}")
-    return np.ascontiguousarray(weight)
-
-
-def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
-    """What scikit-learn's ``validate_data`` does, for rows that are a torch tensor and stay where they are."""
-    name = type(est).__name__
-    kind = str(X.dtype).rpartition(".")[2]
-    if X.ndim != 2:
-        raise ValueError(f"Expected 2D rows, got a tensor with {X.ndim} dimensions")
-    if X.shape[0] < least or X.shape[1] == 0:
-        raise ValueError(f"Found an empty tensor of rows with shape {tuple(X.shape)}")
-    if kind not in ("float32", "float64") or (not reset and kind != est._state["dtype"]):
-        wanted = "float32 or float64" if reset else est._state["dtype"]
-        raise ValueError(f"{name} takes tensors of {wanted}, got {kind}: convert them with .to()")
-    if not bool((X.abs() < 2.0 ** MODERATE[kind]).all()):
-        if not bool(X.isfinite().all()):
-            raise ValueError(f"Input X contains NaN or infinity, which {name} does not accept")
-        check_moderate(X.detach().cpu().numpy(), kind, "X")
-    if reset:
-        est.n_features_in_ = X.shape[1]
-        est.__dict__.pop("feature_names_in_", None)
-    elif X.shape[1] != est.n_features_in_:
-        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {est.n_features_in_} features as input")
 
 
 def scaled_rows(X: Any, state: State) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,40 +26,23 @@ from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
 from .._contract.batch import CALLER, Solved
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
-from .search import Search
+from .search import Search, mistakes, squares
 
 _SCORED = 32_768  # rows scored at once
 
-Error = Callable[[np.ndarray, np.ndarray, Any], float]  # of scores F and targets Y (n, C), with weights (n,) or None
-
 
 class Binning(Solved):
-    """Weights of the cells of all rows, which a solver finds.
-
-    Parameters
-    ----------
-    est : BinningClassifier or BinningRegressor
-    kernel, gamma, n_components, lam, solver, warm_start : see there
-    error : callable (F, Y, weight) -> float
-        What the search makes small.
-    """
+    """Weights of the cells of all rows, which a solver finds."""
 
     solved_by = tuple(cls.name for cls in (ConjugateGradient, NewtonCG, CoordinateDescent))
+    n_components: int
+    lam: float | None
+    warm_start: bool
 
-    def __init__(
-        self,
-        est: StreamEstimator,
-        kernel: Any,
-        gamma: Any,
-        n_components: int,
-        lam: float | None,
-        solver: Any,
-        warm_start: bool,
-        error: Error,
-    ):
-        super().__init__(est)
-        self.given, self.n_components = KernelParameters(kernel, gamma), n_components
-        self.lam, self.given_solver, self.warm_start, self.error = lam, solver, warm_start, error
+    @cached_property
+    def given(self) -> KernelParameters:
+        """The kernel, and the bandwidth of one given by name."""
+        return KernelParameters(self.parameter("kernel"), self.parameter("gamma"))
 
     @property
     def free(self) -> bool:
@@ -180,7 +163,8 @@ class Binning(Solved):
         state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
 
     def search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
-        fixed = (self.est._loss_for(2), self.solver, self.error, np.dtype(state["dtype"]), state["seed"], self.ops)
+        error = squares if self.regression else mistakes
+        fixed = (self.est._loss_for(2), self.solver, error, np.dtype(state["dtype"]), state["seed"], self.ops)
         return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self.threads)
 
     def choose_bandwidth(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ... import losses
 from ...losses import Loss
 from ...solvers import Solver
@@ -15,17 +13,6 @@ from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from .base import Binning, coef, gamma
-
-
-def mistakes(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
-    """Share of wrong labels, and a little of the squared error, for scores F and targets ±1, (n, C)."""
-    wrong = (F >= 0) != (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) != Y.argmax(axis=1)
-    return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
-
-
-def squares(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
-    """Mean squared error."""
-    return float(np.average(np.square(F - Y).sum(axis=1), weights=weight))
 
 
 @described()
@@ -117,9 +104,7 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Binning:
-        grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
-        return Binning(self, *grids, *solution, mistakes)
+    _learns = Binning
 
     def _loss_for(self, n_classes: int) -> Loss:
         default = "squared" if self._learner.solver.name == "cg" else "squared_hinge"
@@ -180,9 +165,7 @@ class BinningRegressor(BatchEstimator, StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Binning:
-        grids, solution = (self.kernel, self.gamma, self.n_components), (self.lam, self.solver, self.warm_start)
-        return Binning(self, *grids, *solution, squares)
+    _learns = Binning
 
     def _loss_for(self, n_classes: int) -> Loss:
         return losses.get("squared" if self.loss == "auto" else self.loss, task="regression")

@@ -25,6 +25,17 @@ _FOLDED = 5_000  # fewer rows than this are cut into four folds, each held out o
 _QUICK = ConjugateGradient(tol=1e-2, max_iter=30)
 
 
+def mistakes(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
+    """Share of wrong labels, and a little of the squared error, for scores F and targets ±1, (n, C)."""
+    wrong = (F >= 0) != (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) != Y.argmax(axis=1)
+    return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
+
+
+def squares(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
+    """Mean squared error."""
+    return float(np.average(np.square(F - Y).sum(axis=1), weights=weight))
+
+
 @dataclass
 class Search:
     """The rows and everything that stays the same while bandwidth and penalty vary."""

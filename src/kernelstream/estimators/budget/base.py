@@ -29,7 +29,7 @@ from .._contract.warm_up import WARM_UP
 
 KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
-FIRST = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
+FIRST_ROOM = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
 MATRICES = ("budget_gram", "budget_basis", "budget_factor", "budget_z")
 COPIED = 1 << 20  # bytes up to which such a matrix is copied before a call; a larger one is recomputed after an undo
@@ -55,29 +55,12 @@ class BudgetShell(StreamEstimator):
 
 
 class KernelExpansion(WithKernel):
-    """A support set within its budget, and the pass over blocks of rows.
-
-    Parameters
-    ----------
-    est : StreamEstimator
-    kernel, gamma, budget, strategy, update : see :class:`BudgetClassifier`
-    """
+    """A support set within its budget, and the pass over blocks of rows."""
 
     prefix = KERNEL
     _by_row = frozenset({"support"})
     auto_strategy: type[Budget] = budgets.Replace  # where there is a budget
-
-    def __init__(
-        self,
-        est: StreamEstimator,
-        kernel: Any,
-        gamma: Any,
-        budget: int | None = None,
-        strategy: Any = "auto",
-        update: Any = "auto",
-    ):
-        super().__init__(est, kernel, gamma)
-        self.budget, self.given_strategy, self.given_update = budget, strategy, update
+    budget: int | None = None
 
     @property
     def _replaced(self) -> frozenset[str]:  # type: ignore[override]
@@ -109,16 +92,18 @@ class KernelExpansion(WithKernel):
     @cached_property
     def strategy(self) -> Budget:
         """What happens when the set is full."""
-        if isinstance(self.given_strategy, str) and self.given_strategy == "auto":
+        given = self.parameter("strategy", "auto")
+        if isinstance(given, str) and given == "auto":
             found: Budget = budgets.Stop() if self.budget is None else self.auto_strategy()
         else:
-            found = budgets.get(self.given_strategy)
+            found = budgets.get(given)
         return found.sized(self.budget)
 
     @cached_property
     def update(self) -> Update:
         """The coefficients with which a row joins."""
-        return NormAdaGrad() if self.given_update == "auto" else updates.get(self.given_update)
+        given = self.parameter("update", "auto")
+        return NormAdaGrad() if given == "auto" else updates.get(given)
 
     def expansion(self, state: State) -> Any:
         return self.est._cached("expansion", lambda: self.ops.Expansion(self.kernel(state), state))
@@ -161,7 +146,7 @@ class KernelExpansion(WithKernel):
 
     def reset(self, state: State) -> None:
         strategy, outputs = self.strategy, state["n_outputs"]
-        capacity = SMALLEST if self.budget is None else min(self.budget, FIRST)
+        capacity = SMALLEST if self.budget is None else min(self.budget, FIRST_ROOM)
         dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
         state |= {
             "support": np.zeros((capacity, state["n_features"]), dtype),

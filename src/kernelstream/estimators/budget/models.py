@@ -87,8 +87,7 @@ class BudgetClassifier(StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> KernelExpansion:
-        return KernelExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, self.update)
+    _learns = KernelExpansion
 
 
 @described(like=BudgetClassifier)
@@ -136,5 +135,4 @@ class BudgetRegressor(StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> KernelExpansion:
-        return KernelExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, self.update)
+    _learns = KernelExpansion

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,15 @@ from .models import BudgetClassifier
 class NoveltyExpansion(KernelExpansion):
     """A support set of a stream without targets."""
 
-    update: Novelty
     auto_strategy = budgets.RemoveSmallest
+    eta: float
+    lam: float
+    nu: float
+
+    @cached_property
+    def update(self) -> Novelty:
+        """The coefficients with which a row joins."""
+        return Novelty(self.eta, self.lam, self.nu)
 
     def check_parameters(self) -> None:
         strategy = self.strategy
@@ -155,9 +163,7 @@ class BudgetOneClass(StreamOutlier):
         return 0.0 if memory is None else float(memory[0, 0])
 
     # ---------------------------------------------------------------- hooks
-    def _new_learner(self) -> NoveltyExpansion:
-        update = Novelty(self.eta, self.lam, self.nu)
-        return NoveltyExpansion(self, self.kernel, self.gamma, self.budget, self.strategy, update)
+    _learns = NoveltyExpansion
 
     def _loss_for(self, n_classes: int) -> losses.Loss:
         return losses.Absolute()  # has no effect: neither the update nor the strategies use it

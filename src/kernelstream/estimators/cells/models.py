@@ -41,30 +41,24 @@ GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
-FIRST, PERIOD = 64, 16384  # rows before the first grids; reviews when the rows double, later every PERIOD
+FIRST_REVIEW = 64  # rows before the first grids; then reviews when the rows double,
+REVIEW_PERIOD = 16384  # and later after so many
 ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned
-AHEAD = 1024  # random numbers that are made at once
+UNIFORMS_AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 
 
 class Cells(Learner):
-    """Tables of cells.
-
-    Parameters
-    ----------
-    est : CellsClassifier or CellsRegressor
-    n_grids, grids, eta, forgetting : see there
-    regression : bool
-    """
+    """Tables of cells."""
 
     _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights", "places"})
     _by_row = frozenset({"tables", "sample_rows", "sample_down"})
 
-    def __init__(self, est: StreamEstimator, n_grids: int, grids: str, eta: Any, forgetting: float, regression: bool):
-        super().__init__(est)
-        self.n_grids, self.grids, self.eta, self.forgetting = n_grids, grids, eta, forgetting
-        self.regression = regression
+    n_grids: int
+    grids: str
+    eta: Any
+    forgetting: float
 
     # ---------------------------------------------------------------- parameters
     def _rate(self) -> float:
@@ -179,7 +173,8 @@ class Cells(Learner):
         if not len(state["columns"]):
             return NotImplemented
         drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
-        return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, (FIRST, PERIOD))
+        reviews = (FIRST_REVIEW, REVIEW_PERIOD)
+        return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, reviews)
 
     def _maps(self, state: State) -> np.ndarray:
         names = ("columns", "edges", "n_edges", "levels", "n_levels")
@@ -224,11 +219,11 @@ class Cells(Learner):
 
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
         """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
-        if n > AHEAD // 4:
+        if n > UNIFORMS_AHEAD // 4:
             return uniforms(seed, start, n, Stream.CELLS_PLACES)
         first, made = self.est._cache.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
-            first, made = start, uniforms(seed, start, AHEAD, Stream.CELLS_PLACES)
+            first, made = start, uniforms(seed, start, UNIFORMS_AHEAD, Stream.CELLS_PLACES)
             self.est._cache["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
@@ -308,7 +303,7 @@ class Cells(Learner):
         schema |= {"target": Array((3,)), "unit": Count(-1100, 1100)}
         if self.grids == "hashed":
             return schema | {"tables": Array((1 << BITS, 2, C), "float32"), "use": Array((R,))}
-        drawn = R if state["t"] >= FIRST else 0
+        drawn = R if state["t"] >= FIRST_REVIEW else 0
         schema |= {"tables": Array((R * CELLS, 2, C), "float32"), "use": Array((drawn,))}
         schema |= {"sample_rows": Array((SAMPLE, d)), "sample_down": Array((SAMPLE, min(outputs, KEPT)))}
         schema |= {"levels": Array((d, LEVELS)), "n_levels": Array((d,), "int32", low=0, high=LEVELS)}
@@ -348,9 +343,9 @@ def room(outputs: int) -> int:
 
 def _next_review(t: int) -> int:
     """The next row count above t at which the grids are reviewed."""
-    if t >= PERIOD:
-        return (t // PERIOD + 1) * PERIOD
-    point = FIRST
+    if t >= REVIEW_PERIOD:
+        return (t // REVIEW_PERIOD + 1) * REVIEW_PERIOD
+    point = FIRST_REVIEW
     while point <= t:
         point *= 2
     return point
@@ -358,9 +353,9 @@ def _next_review(t: int) -> int:
 
 def _review_before(t: int) -> int:
     """The last row count of a review up to t, or -1."""
-    if t < FIRST:
+    if t < FIRST_REVIEW:
         return -1
-    return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)
+    return t // REVIEW_PERIOD * REVIEW_PERIOD if t >= REVIEW_PERIOD else 1 << (t.bit_length() - 1)
 
 
 @described()
@@ -425,8 +420,7 @@ class CellsClassifier(StreamClassifier):
 
     relevance_ = property(relevance)
 
-    def _new_learner(self) -> Cells:
-        return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=False)
+    _learns = Cells
 
     n_grids: int = 128
     grids: str = "columns"
@@ -472,8 +466,7 @@ class CellsRegressor(StreamRegressor):
     loss = "squared"
     relevance_ = property(relevance)
 
-    def _new_learner(self) -> Cells:
-        return Cells(self, self.n_grids, self.grids, self.eta, self.forgetting, regression=True)
+    _learns = Cells
 
     n_grids: int = 128
     grids: str = "columns"

@@ -57,11 +57,6 @@ class Doubly(Learner):
 
     Rows wait in the state, with their public targets, until a batch is complete, so any split of a stream into calls
     gives the same model.
-
-    Parameters
-    ----------
-    est : StreamEstimator
-    kernel, gamma, lam, center : see :class:`~kernelstream.DoublyStochasticRegressor`
     """
 
     _replaced = frozenset({"alpha", "mean"})
@@ -71,12 +66,21 @@ class Doubly(Learner):
     usual_blocks: int | None = None  # where the model stops growing
     measures_loss: bool = False  # whether the held-out loss is needed even where there is nothing to choose
 
-    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, lam: Any = "auto", center: bool = False):
-        super().__init__(est)
-        self.auto_gamma = isinstance(gamma, str) and gamma == "auto"
-        self.given, self.lam, self.center = KernelParameters(kernel, None if self.auto_gamma else gamma), lam, center
+    lam: Any = "auto"
+    center: bool = False
 
     # ---------------------------------------------------------------- parts
+    @property
+    def auto_gamma(self) -> bool:
+        """Whether the bandwidth is left to the model."""
+        gamma = self.parameter("gamma")
+        return isinstance(gamma, str) and gamma == "auto"
+
+    @cached_property
+    def given(self) -> KernelParameters:
+        """The kernel, and the bandwidth of one given by name."""
+        return KernelParameters(self.parameter("kernel"), None if self.auto_gamma else self.parameter("gamma"))
+
     @cached_property
     def step(self) -> DoublyStep:
         """Step sizes."""

@@ -16,7 +16,8 @@ from ...random import Stream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, StreamEstimator
+from .._contract.base import State
+from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from .base import PARTS, Doubly, fit, kernel, without_scores
@@ -26,31 +27,19 @@ from .step import DoublySchedule, DoublyStep, Plan
 
 
 class GaussianProcess(Doubly):
-    """A posterior mean, and columns beside it that know the variance.
-
-    Parameters
-    ----------
-    est : DoublyStochasticGP
-    kernel, gamma, noise, points, center, variance_features
-        See there; ``center`` is ``normalize_y``.
-    """
+    """A posterior mean, and columns beside it that know the variance."""
 
     least_steps = 100  # with preconditioning, more do not help
     usual_size = 512
     usual_blocks = 8  # every one has weights for all ``variance_features``
 
-    def __init__(
-        self,
-        est: StreamEstimator,
-        kernel: Any,
-        gamma: Any,
-        noise: float | str,
-        points: Any,
-        center: bool,
-        variance_features: int,
-    ):
-        super().__init__(est, kernel, gamma, center=center)
-        self.noise, self.points, self.variance_features = noise, points, variance_features
+    noise: float | str
+    points: Any
+    variance_features: int
+
+    @property
+    def center(self) -> bool:  # type: ignore[override]
+        return self.parameter("normalize_y")
 
     def variance(self, state: State, X: Rows) -> np.ndarray:
         """Posterior variance of f divided by the amplitude, (n,)."""
@@ -256,9 +245,7 @@ class DoublyStochasticGP(StreamRegressor):
     engine: str = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> GaussianProcess:
-        prior = self.noise, self.points, self.normalize_y, self.variance_features
-        return GaussianProcess(self, self.kernel, self.gamma, *prior)
+    _learns = GaussianProcess
 
     @property
     def noise_(self) -> float:
@@ -290,5 +277,5 @@ class DoublyStochasticGP(StreamRegressor):
         if not return_std:
             return mean
         state = self.state_
-        X = self._check_X(X, reset=False)
+        X = checked_rows(self, X, reset=False)
         return mean, np.sqrt(state["amplitude"] * self._learner.variance(state, X))

@@ -126,8 +126,7 @@ class DoublyStochasticClassifier(StreamClassifier):
         with without_scores(self):
             return super().partial_fit(X, y, classes, sample_weight)
 
-    def _new_learner(self) -> Doubly:
-        return Doubly(self, self.kernel, self.gamma, self.lam)
+    _learns = Doubly
 
 
 @described(like=DoublyStochasticClassifier)
@@ -189,5 +188,4 @@ class DoublyStochasticRegressor(StreamRegressor):
         with without_scores(self):
             return super().partial_fit(X, y, sample_weight)
 
-    def _new_learner(self) -> Doubly:
-        return Doubly(self, self.kernel, self.gamma, self.lam, self.center)
+    _learns = Doubly

@@ -17,7 +17,7 @@ from ...random import Stream, generator
 from ...rows import Rows, unpack
 from ...state.schema import Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, StreamEstimator
+from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
@@ -39,17 +39,9 @@ def threshold(state: State) -> float:
 
 
 class Novelties(Doubly):
-    """A function and its threshold.
+    """A function and its threshold."""
 
-    Parameters
-    ----------
-    est : DoublyStochasticOneClass
-    kernel, gamma, nu : see there
-    """
-
-    def __init__(self, est: StreamEstimator, kernel: Any, gamma: Any, nu: float):
-        super().__init__(est, kernel, gamma)
-        self.nu = nu
+    nu: float
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -247,8 +239,7 @@ class DoublyStochasticOneClass(StreamOutlier):
         """f of rows, (n,): the larger, the more like the rows learned."""
         return self.decision_function(X) + self.offset_
 
-    def _new_learner(self) -> Novelties:
-        return Novelties(self, self.kernel, self.gamma, self.nu)
+    _learns = Novelties
 
     def _loss_now(self, state: State) -> Any:
         return None  # the recursion has its own

@@ -125,8 +125,7 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
             )
         return labels, declared
 
-    def _new_learner(self) -> Doubly:
-        return Ratio(self, self.kernel, self.gamma, self.lam)
+    _learns = Ratio
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

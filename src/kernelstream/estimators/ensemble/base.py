@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core import threads
+from ...features import RandomFourier
+from ...kernels import Gaussian
 from ...passes.ensemble.python import HISTORY, Hedge
 from ...registry.parameters import named_part
 from ...rows import Rows
@@ -18,6 +20,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema
 from .._contract.composite import Composite, CompositeShell
 from .._contract.deviations import STANDARD, UNIT, deviation
 from .._contract.warm_up import WARM_UP, rows_until
+from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
 from . import choice as _hedge
 from . import members as _members
@@ -29,11 +32,19 @@ from .pool import find as find_expansions
 
 VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
-ROWS = 1024  # rows whose scores of all learners are held at once
+ROWS_AT_ONCE = 1024  # rows whose scores of all learners are held at once
 SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
-AHEAD = 64  # rows for which the random choices are made together
-PERIOD = 1000  # rows after which capacity may move
-FIRST = 16  # support vectors for which a learner has room at first, where the budget is shared
+DRAWN_AHEAD = 64  # rows for which the random choices are made together
+CAPACITY_PERIOD = 1000  # rows after which capacity may move
+FIRST_ROOM = 16  # support vectors for which a learner has room at first, where the budget is shared
+
+
+WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
+
+
+def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
+    """Fourier features of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
+    return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
 
 
 class EnsembleShell(CompositeShell):
@@ -47,27 +58,18 @@ class EnsembleShell(CompositeShell):
 
 
 class Ensemble(Composite):
-    """Members with weights of Hedge.
-
-    Parameters
-    ----------
-    est : MultiKernelClassifier or MultiKernelRegressor
-    pool : list of estimators
-        The members where none are given.
-    discount : float
-        Factor of a mistake where none is given.
-    vote : {"sign", "score"}
-        Whether votes are added, or the scores themselves.
-    regression : bool
-    """
+    """Members with weights of Hedge."""
 
     est: EnsembleShell
-
-    def __init__(self, est: EnsembleShell, pool: list[Any], discount: float, vote: str, regression: bool):
-        super().__init__(est)
-        self.pool, self.discount, self.vote, self.regression = pool, discount, vote, regression
+    vote: str = "score"  # whether votes are added ("sign"), or the scores themselves
 
     # ---------------------------------------------------------------- components
+    @property
+    def pool(self) -> list[Any]:
+        """The members where none are given."""
+        kind: Any = FeatureRegressor if self.regression else FeatureClassifier
+        return [kind(features) for features in gaussian_maps()]
+
     def hedge(self) -> Hedge:
         """How weights follow losses."""
         return Hedge(*self._rate_and_share(), self.vote == "sign", self.regression)
@@ -81,8 +83,8 @@ class Ensemble(Composite):
         weights = self._follows()
         if weights is None:
             return 0.0, 0.0
-        discount = self.discount if isinstance(weights.discount, str) else weights.discount
-        return -math.log(discount), weights.share
+        usual = 0.61 if self.regression else 0.99
+        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), weights.share
 
     @property
     def _draws_learners(self) -> StochasticUpdates | None:
@@ -133,7 +135,7 @@ class Ensemble(Composite):
             sizes = [_capacity.size(member) for member in self.examples()]
             if self.est.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
-                sizes = [FIRST] * len(sizes)
+                sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
         for member in self.members:
             member._state["t"] = 0
@@ -150,7 +152,7 @@ class Ensemble(Composite):
             return self._learn_rows(state, X, y, weight)
         parts, start = [], 0
         while start < n:
-            stop = rows_until(weight, start, n, PERIOD - state["t"] % PERIOD)
+            stop = rows_until(weight, start, n, CAPACITY_PERIOD - state["t"] % CAPACITY_PERIOD)
             rows, before = slice(start, stop), state["t"]
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
             if state["t"] > before:
@@ -248,14 +250,14 @@ class Ensemble(Composite):
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
         family = self._family()
-        cuts = threads.cuts(X.shape[0], ROWS if self.est._ops.BLOCK > 1 else 1)
+        cuts = threads.cuts(X.shape[0], ROWS_AT_ONCE if self.est._ops.BLOCK > 1 else 1)
         if family is None:
             return ((rows, None) for rows in cuts)
         if len(cuts) == 1:
             return iter([(cuts[0], family.project(X, "family"))])
         # one buffer is consumed, the others are filled
         return threads.prefetch(
-            lambda rows: family.project(X[rows], f"family{rows.start // ROWS % threads.BUFFERS}"),
+            lambda rows: family.project(X[rows], f"family{rows.start // ROWS_AT_ONCE % threads.BUFFERS}"),
             cuts,
             self.est._ops.THREADED,
         )
@@ -335,7 +337,7 @@ class Ensemble(Composite):
 
     def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
         """Learners drawn to learn, (n, m), for the next n rows: those for which the choice is certain."""
-        n = min(rows.stop - rows.start, AHEAD if self.est._ops.BLOCK > 1 else 1)
+        n = min(rows.stop - rows.start, DRAWN_AHEAD if self.est._ops.BLOCK > 1 else 1)
         ahead = None if weight is None else weight[:n]
         u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self.states))
         assert self._draws_learners is not None
@@ -383,8 +385,8 @@ class Ensemble(Composite):
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
-        """Every PERIOD rows, give the learners features or support vectors in proportion to their weights."""
-        if state["t"] == 0 or state["t"] % PERIOD:
+        """Every CAPACITY_PERIOD rows, give the learners features or support vectors in proportion to their weights."""
+        if state["t"] == 0 or state["t"] % CAPACITY_PERIOD:
             return
         now, members = state["capacity"], self.members
         total = sum(_capacity.size(member) for member in self.examples())

@@ -37,10 +37,10 @@ from ..doubly.choice import scaled
 
 LAMS = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 USUAL = 0.1  # best or next to it on nearly all sets that were tried
-FIRST = 0.5  # of the median distance: where the search of the bandwidth begins
+FIRST_FRACTION = 0.5  # of the median distance: where the search of the bandwidth begins
 LEAST_ROWS = 24  # with fewer there is nothing to compare
 FOLDED = 2_000  # fewer rows than this are cut into four folds, each held out once
-HELD = 2_000  # rows that the others are tested on, at most
+MOST_HELD_OUT = 2_000  # rows that the others are tested on, at most
 ROUNDS = 4  # of widths from gradients, at most
 SLOPE_ROWS = 500  # rows that gradients are taken at; for kernels that are no function of the distance
 SLOPES = 20_000  # differences along single columns, at most
@@ -121,7 +121,7 @@ class Search:
         order = self._order(more[0])
         ways = widths(self.X, order)
         if n < LEAST_ROWS:
-            kernel = scaled(kernel_on(divided(self.X, ways["range"])), FIRST)
+            kernel = scaled(kernel_on(divided(self.X, ways["range"])), FIRST_FRACTION)
             return ways["range"], kernel, USUAL
         seen = self.X[order[: few[0]]]
         seen = seen[median_rows(seen.shape[0])]
@@ -130,15 +130,15 @@ class Search:
             return kernel_on(divided(seen, width))
 
         samples = self._samples(base(ways["range"]), *few)
-        first = {name: _try([s.at(w) for s in samples], scaled(base(w), FIRST)) for name, w in ways.items()}
+        first = {name: _try([s.at(w) for s in samples], scaled(base(w), FIRST_FRACTION)) for name, w in ways.items()}
         best = min(first, key=lambda name: first[name].error)
         start, kernel = ways[best], base(ways[best])
-        tried = {FIRST: first[best]}
+        tried = {FIRST_FRACTION: first[best]}
         for factor in (0.5, 2.0):
-            fraction = FIRST
+            fraction = FIRST_FRACTION
             while tried[fraction].error == min(t.error for t in tried.values()) and 2.0**-6 <= fraction <= 2.0**4:
                 fraction *= factor
-                tried[fraction] = _try(tried[FIRST].trials, scaled(kernel, fraction))
+                tried[fraction] = _try(tried[FIRST_FRACTION].trials, scaled(kernel, fraction))
         fraction = min(tried, key=lambda f: tried[f].error)
         width, fraction = self._by_slopes(samples, start, fraction, tried[fraction], base)
         kernel, samples = base(width), self._samples(kernel, *more)
@@ -229,7 +229,7 @@ class Search:
 
         To be tested costs a row little, and steadies the choice.
         """
-        order = self._order(rows + HELD)
+        order = self._order(rows + MOST_HELD_OUT)
         if len(order) < FOLDED:
             quarters = np.array_split(order, 4)
             for k in range(4):

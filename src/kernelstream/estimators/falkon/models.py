@@ -46,28 +46,13 @@ class FalkonShell(StreamEstimator):
 
 
 class Falkon(WithKernel):
-    """Coefficients of kernel functions at centres.
-
-    Parameters
-    ----------
-    est : FalkonClassifier or FalkonRegressor
-    kernel, gamma, n_centers, lam, tol, max_iter : see there
-    """
+    """Coefficients of kernel functions at centres."""
 
     keeps_rows = True
-
-    def __init__(
-        self,
-        est: StreamEstimator,
-        kernel: Any,
-        gamma: Any,
-        n_centers: int | str,
-        lam: float | None,
-        tol: float,
-        max_iter: int,
-    ):
-        super().__init__(est, kernel, gamma)
-        self.n_centers, self.lam, self.tol, self.max_iter = n_centers, lam, tol, max_iter
+    n_centers: int | str
+    lam: float | None
+    tol: float
+    max_iter: int
 
     def one_width(self) -> bool:
         return not self.free and super().one_width()
@@ -314,9 +299,7 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Falkon:
-        solution = self.n_centers, self.lam, self.tol, self.max_iter
-        return Falkon(self, self.kernel, self.gamma, *solution)
+    _learns = Falkon
 
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss), n_classes)
@@ -368,6 +351,4 @@ class FalkonRegressor(BatchEstimator, StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Falkon:
-        solution = self.n_centers, self.lam, self.tol, self.max_iter
-        return Falkon(self, self.kernel, self.gamma, *solution)
+    _learns = Falkon

@@ -17,44 +17,28 @@ from ...second_order import Margin, Newton, Rule
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, StreamEstimator
+from .._contract.base import State
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._described import described
 from .base import SecondOrder, mix_matrices, targets
 
 
 class Confidence(SecondOrder):
-    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much.
+    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much."""
 
-    Parameters
-    ----------
-    est : AROWClassifier or NewtonClassifier
-    features, lam, diagonal, intercept : see there
-    make_rule : callable () -> Rule
-    """
-
-    def __init__(
-        self,
-        est: StreamEstimator,
-        features: Any,
-        lam: float,
-        diagonal: bool,
-        make_rule: Callable[[], Rule],
-        intercept: bool = False,
-    ):
-        super().__init__(est, features, lam, intercept=intercept)
-        self.diagonal, self.make_rule = diagonal, make_rule
+    diagonal: bool
+    _rule: Callable[[], Rule]
 
     @cached_property
     def rule(self) -> Rule:
         """What a row does to A and b."""
-        return self.make_rule()
+        return self._rule()
 
     def check_parameters(self) -> None:
         super().check_parameters()
         if not isinstance(self.diagonal, (bool, np.bool_)):
             raise ValueError(f"diagonal must be True or False, got {self.diagonal!r}")
-        self.make_rule()
+        self._rule()
 
     def reset(self, state: State) -> None:
         if not self.diagonal:
@@ -157,6 +141,7 @@ class AROWClassifier(StreamClassifier):
     """
 
     loss = "hinge"  # how labels are coded
+    _rule = Margin
     _learner: ClassVar[Confidence]
     coef_ = property(coef)
 
@@ -173,8 +158,7 @@ class AROWClassifier(StreamClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
-    def _new_learner(self) -> Confidence:
-        return Confidence(self, self.features, self.lam, self.diagonal, Margin, self.intercept)
+    _learns = Confidence
 
 
 @described(like=AROWClassifier)
@@ -238,8 +222,7 @@ class NewtonClassifier(StreamClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
-    def _new_learner(self) -> Confidence:
-        return Confidence(self, self.features, self.lam, self.diagonal, self._rule)
+    _learns = Confidence
 
     def _rule(self) -> Rule:
         loss = losses.get(self.loss, task="binary")

@@ -13,26 +13,20 @@ from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
-from .._contract.base import State, StreamEstimator
+from .._contract.base import State
 from ..feature import MAP, Linear, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
 
 class SecondOrder(Linear):
-    """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b.
-
-    Parameters
-    ----------
-    est : StreamEstimator
-    features, lam, forgetting, intercept : see :class:`~kernelstream.OnlineRidge`
-    """
+    """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
 
     _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
 
-    def __init__(self, est: StreamEstimator, features: Any, lam: Any, forgetting: float = 1.0, intercept: bool = False):
-        super().__init__(est, features)
-        self.lam, self.forgetting, self.intercept = lam, forgetting, intercept
+    lam: Any
+    forgetting: float = 1.0
+    intercept: bool = False
 
     # ---------------------------------------------------------------- hooks of a family
     @property

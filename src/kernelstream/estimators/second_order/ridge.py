@@ -18,6 +18,7 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
+from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
@@ -37,21 +38,10 @@ class RidgeShell(StreamEstimator):
 
 
 class Ridge(SecondOrder):
-    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several.
-
-    Parameters
-    ----------
-    est : OnlineRidge or OnlineRidgeClassifier
-    features, lam, forecaster, forgetting, intercept : see there
-    """
+    """Ridge forecasts, shrunk or not, for one value of lam or averaged over several."""
 
     rule = LeastSquares()
-
-    def __init__(
-        self, est: StreamEstimator, features: Any, lam: Any, forecaster: str, forgetting: float, intercept: bool
-    ):
-        super().__init__(est, features, lam, forgetting, intercept)
-        self.forecaster = forecaster
+    forecaster: str
 
     def ridges(self) -> np.ndarray:
         if isinstance(self.lam, str):
@@ -302,8 +292,7 @@ class OnlineRidge(StreamRegressor):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Ridge:
-        return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)
+    _learns = Ridge
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -327,7 +316,7 @@ class OnlineRidge(StreamRegressor):
 
     def _deviation(self, X: Any) -> np.ndarray:
         state = self._state
-        X = self._check_X(X, reset=False)
+        X = checked_rows(self, X, reset=False)
         if scales_columns(state):
             X = scaled_rows(X, state)
         std = np.zeros((X.shape[0], state["n_outputs"]))
@@ -416,5 +405,4 @@ class OnlineRidgeClassifier(StreamClassifier):
     engine: Any = "auto"
     random_state: Any = None
 
-    def _new_learner(self) -> Ridge:
-        return Ridge(self, self.features, self.lam, self.forecaster, self.forgetting, self.intercept)
+    _learns = Ridge

@@ -25,10 +25,10 @@ from .._contract.mixed import check_columns
 from ..ensemble import members as _members
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
-from .members import LASTING, SIZES
+from .members import LASTING, SIZES, classifiers, regressors
 from .shell import StackShell
 
-ROWS = 1024  # rows whose forecasts of all members are held at once
+ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
 COMBINED = 512  # rows that are combined at once; on several threads, members learn the next ones meanwhile
 SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
 STRIDE = 64  # rows between two entries of the history, at first
@@ -40,27 +40,16 @@ FOLLOWERS: dict[str, Any] = {"intervals": intervals, "reasons": reasons, "watch"
 
 
 class Stack(Composite):
-    """Members and their combination.
-
-    Parameters
-    ----------
-    est : KernelClassifier or KernelRegressor
-    choose : callable (size, width) -> list of (name, estimator)
-        The members where none are given.
-    """
+    """Members and their combination."""
 
     est: StackShell
-
-    def __init__(self, est: StackShell, choose: Callable[[str, int], list[tuple[str, Any]]]):
-        super().__init__(est)
-        self.choose = choose
-        self.regression: bool = est._regression
 
     # ---------------------------------------------------------------- members
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
         if isinstance(self.est.members, str):
-            found = self.choose(self.est.size, self._width())
+            choose = regressors if self.regression else classifiers
+            found = choose(self.est.size, self._width())
             return [(name, member) for name, member in found if name in LASTING] if self._lasting() else found
         return [(type(member).__name__, member) for member in self.est.members]
 
@@ -225,7 +214,7 @@ class Stack(Composite):
         X = self.est._ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
-        step = COMBINED if self.est._ops.THREADED and threads.second() else ROWS
+        step = COMBINED if self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             F = self.forecasts(state, X[rows], y[rows], own, left)
@@ -385,7 +374,7 @@ class Stack(Composite):
         """Scores of the members' combination for rows as they see them; with ``recent``, each is the next one."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self.examples())
-        for rows in threads.cuts(X.shape[0], ROWS):
+        for rows in threads.cuts(X.shape[0], ROWS_AT_ONCE):
             F = self.forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):

@@ -27,8 +27,8 @@ from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
 from ..metric import MetricClassifier, MetricRegressor
 from . import intervals
 
-FEWEST = 200  # rows: with fewer there is no metric to be learned
-MOST = 100_000  # rows that are learned at once
+LEAST_ROWS = 200  # rows: with fewer there is no metric to be learned
+MOST_ROWS = 100_000  # rows that are learned at once
 STEEPEST = 20.0  # b, at most
 SHARES = (0.75, 0.5, 0.25)  # p, where members count
 CHANCE = 2.0  # standard errors by which they must lower the loss
@@ -38,12 +38,12 @@ Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded t
 
 def helps(est: Any, y: Any) -> bool:
     """Whether ``fit`` of rows with targets y learns them at once."""
-    return isinstance(est.members, str) and est.size != "small" and len(y) >= FEWEST
+    return isinstance(est.members, str) and est.size != "small" and len(y) >= LEAST_ROWS
 
 
 def chosen(seed: int, n: int) -> np.ndarray:
     """Numbers of the rows that are learned at once of n, sorted: some of very many."""
-    return np.arange(n) if n <= MOST else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST])
+    return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
 def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> None:

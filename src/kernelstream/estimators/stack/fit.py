@@ -28,7 +28,7 @@ from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
-from .._contract import mixed
+from .._contract import mixed, warm_up
 from .._contract.callbacks import learn_in_parts, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
@@ -40,12 +40,12 @@ from . import batch, weights
 from .batch import Part
 from .shell import StackShell
 
-MOST = 8  # passes, where they are chosen automatically; and
-WORK = 4_000_000  # rows in all of them together
-HELD = 0.1  # part of the rows that is held out: at least
-LEAST, LARGEST = 20, 5000  # rows, and at most
-STEPS = 30  # of a fit, usually: for the progress bar
-FEW = 60  # rows for which nothing is held out
+MOST_PASSES = 8  # passes, where they are chosen automatically; and
+MOST_ROWS_PASSED = 4_000_000  # rows in all of them together
+HELD_OUT_SHARE = 0.1  # part of the rows that is held out: at least
+LEAST_HELD_OUT, MOST_HELD_OUT = 20, 5000  # rows, and at most
+USUAL_STEPS = 30  # of a fit, usually: for the progress bar
+TOO_FEW_ROWS = 60  # rows for which nothing is held out
 REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
 
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
@@ -101,7 +101,7 @@ def fit(
             raise ValueError(f"passes must be an integer >= 1 or 'auto', got {passes!r}")
         limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
         with Bar(bool(verbose), "fit", "steps") as bar:
-            clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(STEPS, steps))))
+            clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
             mixed.fit(
                 self,
                 X,
@@ -168,7 +168,7 @@ def _first_pass(
         context.call_on_fit_task_begin(estimator=est, X=X, y=y)
     for parts in order:
         learn_in_parts(est, context, parts, rows, target, weight)
-        est._end_warm_up()
+        warm_up.end(est)
     if context is not None:
         context.call_on_fit_task_end(estimator=est, X=X, y=y)
 
@@ -272,16 +272,16 @@ def _weigh(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: 
 
 def _passes(passes: Any, n: int, shuffle: bool) -> int:
     """How many passes there may be."""
-    if not shuffle or n < FEW:
-        return 1 if passes == "auto" or n < FEW else int(passes)
+    if not shuffle or n < TOO_FEW_ROWS:
+        return 1 if passes == "auto" or n < TOO_FEW_ROWS else int(passes)
     if isinstance(passes, numbers.Integral):
         return int(passes)
-    return int(np.clip(WORK // max(n, 1), 1, MOST))
+    return int(np.clip(MOST_ROWS_PASSED // max(n, 1), 1, MOST_PASSES))
 
 
 def _held_out(seed: int, counted: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """Rows held out, sorted; no class loses all of its rows."""
-    n = min(max(LEAST, int(HELD * len(counted))), LARGEST)
+    n = min(max(LEAST_HELD_OUT, int(HELD_OUT_SHARE * len(counted))), MOST_HELD_OUT)
     order = generator(seed, Stream.HELD_OUT_ROWS).permutation(counted)
     chosen = order[:n]
     if target.ndim == 1 and target.dtype.kind in "biuUS":

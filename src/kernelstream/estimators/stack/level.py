@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 KNOWN = 150  # rows from which the members know the level now
 DRIFT = 0.3  # deviation by which the level of the kept rows may have changed
-MOST = 0.5  # of the variance of the level now
-FIRST = 1000  # rows before there is a shift
-EVERY = 2  # one of so many kept rows is asked
-LEAST = 2.0  # n v: with less, the rows that were kept do not know the level
+MOST_NOISE = 0.5  # of the variance of the level now
+FIRST_ROWS = 1000  # rows before there is a shift
+ASKED_OF = 2  # one of so many kept rows is asked
+LEAST_VARIATION = 2.0  # n v: with less, the rows that were kept do not know the level
 
 
 def shift(stack: Stack, state: State) -> float:
@@ -46,12 +46,12 @@ def shift(stack: Stack, state: State) -> float:
 
 def _shift(stack: Stack, state: State) -> float:
     weighs = stack.est._weighs() or stack.weighs(state)
-    if state["t"] < FIRST or len(state["classes"]) != 2 or weighs or batch.present(state):
+    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or batch.present(state):
         return 0.0
     kept = next((part for part in state["members"] if "sample_down" in part), None)
     if kept is None:
         return 0.0
-    places = np.arange(0, min(kept["t"], len(kept["sample_rows"])), EVERY)
+    places = np.arange(0, min(kept["t"], len(kept["sample_rows"])), ASKED_OF)
     down = kept["sample_down"][places, 0]  # y - p of the row when it came; 0 where the labels were others
     places, labels = places[down != 0], down[down != 0] > 0
     if not len(places):
@@ -67,14 +67,14 @@ def towards(f: np.ndarray, y: np.ndarray, share: float, m: float) -> float:
     for _ in range(2):  # the second time with the spread at the level that was found
         p = _sigmoid(f + b)
         v = float(np.mean(p * (1 - p)))
-        if n * v < LEAST:
+        if n * v < LEAST_VARIATION:
             return 0.0
         s1, s2 = v / n, float(p.var()) * max(1 / n - 1 / m, 0.0) + v / m
         a = s2 / (s1 + s2)
         b = _matching(f, a * float(y.mean()) + (1 - a) * share)
     p = _sigmoid(f + b)
     v = float(np.mean(p * (1 - p)))
-    now = min(1 / (KNOWN * v), MOST)
+    now = min(1 / (KNOWN * v), MOST_NOISE)
     return b * now / (now + DRIFT**2 + s1 * s2 / (s1 + s2) / v**2)
 
 

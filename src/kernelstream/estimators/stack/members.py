@@ -16,7 +16,7 @@ from ..window import WindowClassifier, WindowRegressor
 SIZES = ("small", "medium", "large")
 LASTING = ("cells", "linear", "learned widths")  # members without a memory for the time of a row: those of a batch
 WINDOWS = {"medium": 1, "large": 2}  # rows of the window in which the metric is learned, next to the usual number
-FEW = 200  # columns up to which a second-order linear member is cheap
+SECOND_ORDER_COLUMNS = 200  # columns up to which a second-order linear member is cheap
 
 
 def classifiers(size: str, d: int) -> list[tuple[str, Any]]:
@@ -74,10 +74,10 @@ def _fourier(D: int) -> RandomFourier:
 
 
 def _linear_labels(d: int) -> Any:
-    if d > FEW:
+    if d > SECOND_ORDER_COLUMNS:
         return FeatureClassifier("raw", "logistic")
     return OnlineRidgeClassifier("raw", lam=1.0, intercept=True)
 
 
 def _linear_numbers(d: int) -> Any:
-    return FeatureRegressor("raw") if d > FEW else OnlineRidge("raw", lam=1.0, intercept=True)
+    return FeatureRegressor("raw") if d > SECOND_ORDER_COLUMNS else OnlineRidge("raw", lam=1.0, intercept=True)

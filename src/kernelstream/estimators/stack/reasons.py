@@ -21,6 +21,7 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from .._contract.composite import fitted
+from .._contract.door import checked_rows
 from .._contract.mixed import encoded
 from .._contract.state import pad_columns, scaled_rows
 from .shell import StackShell
@@ -121,13 +122,13 @@ def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
         the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
     """
     state = fitted(est)
-    rows = np.asarray(est._check_X(encoded(est, X), reset=False))
+    rows = np.asarray(checked_rows(est, encoded(est, X), reset=False))
     base: Any
     if baseline is None:
         base = np.asarray(state["x_mean"], rows.dtype)[None]
     else:
         base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
-        base = np.asarray(est._check_X(encoded(est, base), reset=False))
+        base = np.asarray(checked_rows(est, encoded(est, base), reset=False))
     if len(base) != 1:
         raise ValueError(f"baseline must be one row, got {len(base)}")
     seen, start = (est._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))

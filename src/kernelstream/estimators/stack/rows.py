@@ -26,7 +26,7 @@ AT_ONCE = 32  # rows of a call up to which they go this way
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
     """Scores (n, outputs) of rows before each is learned; None where they need the long path."""
     n = X.shape[0]
-    if n > AT_ONCE or n >= watch.ROWS - state["t"] % watch.ROWS:  # only the long path can undo a look
+    if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
     if "_wanted" in stack.est.__dict__ or batch.present(state):
         return None

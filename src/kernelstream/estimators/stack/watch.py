@@ -25,8 +25,8 @@ from .shell import StackShell
 if TYPE_CHECKING:
     from .base import Stack
 
-ROWS = 128  # rows between two looks
-EVERY = 4
+ROWS_A_LOOK = 128  # rows between two looks
+ROWS_A_MEAN = 4
 MARKS = 100  # changes that are remembered
 UNKNOWN = -1.0  # error of a row that nobody has seen
 NAMES = ("adwin", "page_hinkley", "kernel")  # the detectors, in the order that marks count them
@@ -35,8 +35,8 @@ NAMES = ("adwin", "page_hinkley", "kernel")  # the detectors, in the order that 
 def start(stack: Stack, state: State) -> State:
     """Entries of a model that has not watched anything yet."""
     return {
-        "errors": np.full(ROWS, UNKNOWN),
-        "X": np.zeros((ROWS // EVERY, state["n_features"]), state["dtype"]),
+        "errors": np.full(ROWS_A_LOOK, UNKNOWN),
+        "X": np.zeros((ROWS_A_LOOK // ROWS_A_MEAN, state["n_features"]), state["dtype"]),
         "marks": np.zeros((0, 3), np.int64),
     }
 
@@ -52,14 +52,14 @@ def follow(stack: Stack, state: State, X: np.ndarray, errors: np.ndarray, t: int
         X, errors = X[weight > 0], errors[weight > 0]
     watched, begin = state["watch"], 0
     while begin < len(errors):
-        at = (t + begin) % ROWS
-        end = min(begin + ROWS - at, len(errors))
+        at = (t + begin) % ROWS_A_LOOK
+        end = min(begin + ROWS_A_LOOK - at, len(errors))
         watched["errors"][at : at + end - begin] = errors[begin:end]
-        first = -at % EVERY
-        chosen = X[begin + first : end : EVERY]
-        place = (at + first) // EVERY
+        first = -at % ROWS_A_MEAN
+        chosen = X[begin + first : end : ROWS_A_MEAN]
+        place = (at + first) // ROWS_A_MEAN
         watched["X"][place : place + len(chosen)] = chosen
-        if at + end - begin == ROWS:
+        if at + end - begin == ROWS_A_LOOK:
             look(stack, state, t + end)
         begin = end
 
@@ -71,14 +71,14 @@ def look(stack: Stack, state: State, t: int) -> None:
     if errors.min() < 0:  # the model comes from a file without
         return
     monitor = _attached(stack, state)
-    means = np.add.reduce(errors.reshape(-1, EVERY), axis=1) / EVERY
+    means = np.add.reduce(errors.reshape(-1, ROWS_A_MEAN), axis=1) / ROWS_A_MEAN
     known = monitor.detectors["kernel"].state.get("W")
     same = known is not None and len(known) == X.shape[1]  # not the first rows, and no new columns
     found = monitor.take(means, X) if same else monitor.learn(means, X)
     monitor.marks = []
     watched |= {name: detector.state for name, detector in monitor.detectors.items()}
     if found:
-        rows = [(t, max(t - EVERY * (mark.row - mark.since), 0), NAMES.index(mark.detector)) for mark in found]
+        rows = [(t, max(t - ROWS_A_MEAN * (mark.row - mark.since), 0), NAMES.index(mark.detector)) for mark in found]
         watched["marks"] = np.concatenate([watched["marks"], np.array(rows, np.int64)])[-MARKS:]
 
 
@@ -99,8 +99,8 @@ def schema(stack: Stack, state: State) -> Schema:
     marks: Any = watched.get("marks")
     n = min(len(marks), MARKS) if isinstance(marks, np.ndarray) and marks.ndim else 0
     own: Schema = {
-        "errors": Array((ROWS,), low=UNKNOWN),
-        "X": Array((ROWS // EVERY, d), state["dtype"]),
+        "errors": Array((ROWS_A_LOOK,), low=UNKNOWN),
+        "X": Array((ROWS_A_LOOK // ROWS_A_MEAN, d), state["dtype"]),
         "marks": Array((n, 3), "int64", low=0),
     }
     if n and marks.shape == (n, 3) and marks[:, 2].max() > 2:

@@ -61,9 +61,9 @@ def gradient(regression: bool, f: np.ndarray, y: float, target: np.ndarray) -> n
 
 
 def sketched(v: np.ndarray) -> np.ndarray:
-    """A vector (C,) of more than ``KEPT`` numbers as ``KEPT`` sums of them with signs; its mean length is the same.
+    """A vector (C,) of more than ``KEPT`` numbers as so many sums of them with signs, which keep its length on average.
 
-    Number c joins sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``. Fewer numbers stay as they are.
+    Number c joins sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``; fewer stand for themselves.
     """
     if len(v) <= KEPT:
         return v

@@ -1,0 +1,74 @@
+"""Plain calls: rows of which one look tells that they need neither a conversion nor further checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_consistent_length
+
+from ...rows import MODERATE, host, is_canonical
+from .door import checked_rows
+from .scaling import scales_columns
+
+if TYPE_CHECKING:
+    from .base import StreamEstimator
+
+
+class FastPath(NamedTuple):
+    """What the rows of plain calls are like, so that one look tells whether they need any further check."""
+
+    dtype: np.dtype
+    width: int
+    all_below: Any
+    exponent: int  # of the bound of all numbers
+    restricts_rows: bool  # whether the learner checks rows further
+    plain_rows: Any
+    single: bool  # whether rows are float32
+
+
+def plain_form(est: StreamEstimator) -> FastPath | None:
+    """What rows of plain calls are like; None as long as something about a row needs a decision."""
+    fast: FastPath | None = est._cache.get("fast")
+    if fast is None and est.__dict__.get("_state") is not None and _may_be_plain(est):
+        state, ops = est._state, est._ops
+        dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
+        rows = est._learner.restricts_rows, ops.plain_rows, dtype == np.float32
+        fast = est._cache["fast"] = FastPath(dtype, state["n_features"], ops.all_below, most, *rows)
+    return fast
+
+
+def _may_be_plain(est: StreamEstimator) -> bool:
+    if est._state["warm_rows"] or (est._encoder is None and hasattr(est, "feature_names_in_")):
+        return False
+    return not (est._weighs() or est._learner.weighs(est._state))
+
+
+def plain_rows(est: StreamEstimator, X: Any, fast: FastPath) -> bool:
+    """Whether the rows need neither a conversion nor further checks."""
+    if type(X) is np.ndarray:
+        return fast.plain_rows(X, fast.single, fast.width, fast.exponent)
+    if type(X) in (sp.csr_array, sp.csr_matrix) and not scales_columns(est._state):
+        plain = X.ndim == 2 and X.dtype == fast.dtype and X.shape[1] == fast.width and X.shape[0] > 0
+        return bool(plain and is_canonical(X) and fast.all_below(X.data, fast.exponent))
+    return False
+
+
+def made_plain(est: StreamEstimator, X: Any, y: Any, fast: FastPath) -> tuple[Any, Any, np.ndarray | None]:
+    """Rows, target and encoded target of a call in another form (lists, say); None where it needs a decision.
+
+    Only the rows and the state decide, not how the rows are given: lists go the way of arrays, to the same bits.
+    """
+    rows = X
+    if not plain_rows(est, X, fast):
+        rows = checked_rows(est, X, reset=False, least=0)
+        if not plain_rows(est, rows, fast):
+            return X, y, None
+    n = rows.shape[0]
+    target = est._fast_target(y, n)
+    if target is None and not (type(y) is np.ndarray and y.ndim == 1):
+        y = host(y)
+        check_consistent_length(rows, y)
+        target = est._fast_target(est._check_target(y, None, n, None, False)[0], n)
+    return (X, y, None) if target is None else (rows, y, target)
