@@ -149,11 +149,6 @@ class StreamPipeline(WithParameters):
             self.columns_, self.model_ = columns, model
             return answer
 
-    _lasting = ()
-
-    def _begin_call(self) -> None:
-        """Everything learned is inside."""
-
     def _kept(self) -> Any:
         inside = (self.model_, self.columns_) if "model_" in self.__dict__ else ()
         return all_or_nothing(self, *inside)
