@@ -27,8 +27,8 @@ struct Rule {
 };
 
 struct Model {
-    std::size_t R, C;  // grids, outputs
-    float* tables;     // (cells, 2, C): weights, sums of squared gradients
+    std::size_t R, C, size;  // grids, outputs, cells of all tables
+    float* tables;     // (size, 2, C): weights, sums of squared gradients
     double* bias;      // (2, C)
     double* target;    // (3): rows, mean, sum of squared deviations of the target
     double* use;       // (R): how much each grid has lowered the loss, to first order

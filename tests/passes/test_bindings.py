@@ -86,9 +86,7 @@ CALLS = {
     "linear_pass": lambda: FeatureClassifier("taylor", random_state=0).learn(X, LABELS),
     "fourier_pass": lambda: FeatureClassifier(FOURIER, random_state=0).learn(X, LABELS),
     "nystroem_pass": lambda: FeatureClassifier(NYSTROEM, random_state=0).learn(X, LABELS),
-    "cells_pass": lambda: CellsClassifier(n_grids=2, random_state=0).learn(
-        np.tile(X, (12, 1)), np.tile(LABELS, 12)
-    ),
+    "cells_pass": lambda: CellsClassifier(n_grids=2, random_state=0).learn(np.tile(X, (12, 1)), np.tile(LABELS, 12)),
     "standardize": lambda: FeatureClassifier(FOURIER, standardize=True, random_state=0).learn(X, LABELS),
     "expansion_pass": lambda: zoo.make("perceptron", gamma=1.0, random_state=0).learn(X, LABELS),
     "budget_pass": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(X, LABELS),
