@@ -40,10 +40,7 @@ GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
-FIRST, PERIOD = (
-    64,
-    16384,
-)  # rows before the first grids; reviews when the rows double, later every PERIOD
+FIRST, PERIOD = 64, 16384  # rows before the first grids; reviews when the rows double, later every PERIOD
 AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
@@ -122,13 +119,14 @@ class Cells(Learner):
             return self._of_outputs(state, scores)
         parts, start, n = [], 0, len(X)
         while start < n:
-            stop = rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
-            rows, before = slice(start, stop), state["t"]
+            due = _next_review(state["t"])
+            stop = rows_until(weight, start, n, due - state["t"])
+            rows = slice(start, stop)
             own = None if weight is None else weight[rows]
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
-            if state["t"] > before and state["t"] == _review_before(state["t"]):  # not again for rows of weight 0
+            if state["t"] == due:  # not again for rows of weight 0
                 self._review(state)
             start = stop
         return self._of_outputs(state, np.concatenate(parts) if len(parts) != 1 else parts[0])
@@ -349,19 +347,7 @@ def room(outputs: int) -> int:
 
 def _next_review(t: int) -> int:
     """The next row count above t at which the grids are reviewed."""
-    if t >= PERIOD:
-        return (t // PERIOD + 1) * PERIOD
-    point = FIRST
-    while point <= t:
-        point *= 2
-    return point
-
-
-def _review_before(t: int) -> int:
-    """The last row count of a review up to t, or -1."""
-    if t < FIRST:
-        return -1
-    return t // PERIOD * PERIOD if t >= PERIOD else 1 << (t.bit_length() - 1)
+    return (t // PERIOD + 1) * PERIOD if t >= PERIOD else max(FIRST, 1 << t.bit_length())
 
 
 @described()
