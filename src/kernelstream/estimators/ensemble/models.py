@@ -10,6 +10,7 @@ from ...kernels import Gaussian
 from .._contract.classifier import StreamClassifier
 from .._contract.composite import learners, weights, weights_history
 from .._contract.regressor import StreamRegressor
+from .._described import described
 from ..feature import FeatureClassifier, FeatureRegressor
 from .base import Ensemble
 from .parts import NAMED_PARTS, HedgeWeights, StochasticUpdates
@@ -22,6 +23,7 @@ def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
     return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
 
 
+@described()
 @dataclass(eq=False, repr=False)
 class MultiKernelClassifier(StreamClassifier):
     r"""Classifier made of many, one per kernel, that vote with weights earned by predicting well.
@@ -55,8 +57,6 @@ class MultiKernelClassifier(StreamClassifier):
         the first 100 rows have columns of different units, unless all widths of the ``learners`` are given numbers.
     class_weight : dict, "balanced" or None, default=None
         Factors of losses and discounts by class.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
         of the same numbers.
@@ -69,10 +69,6 @@ class MultiKernelClassifier(StreamClassifier):
         Row numbers and the weights after them, at most 256.
     learners_ : list
         The learners, fitted.
-    classes_ : array
-        Labels known so far, sorted.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -126,6 +122,7 @@ class MultiKernelClassifier(StreamClassifier):
         return Ensemble(self, pool, 0.99, self.vote, False)
 
 
+@described(like=MultiKernelClassifier)
 @dataclass(eq=False, repr=False)
 class MultiKernelRegressor(StreamRegressor):
     r"""Regression by many learners, one per kernel, averaged with weights that follow their squared errors.
@@ -142,33 +139,6 @@ class MultiKernelRegressor(StreamRegressor):
         Regressors of this library; None is FOGD with 100 frequencies for each of 13 Gaussian kernels.
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
         Weights that follow the squared errors, with a factor of 0.61 (an object has more choices); or equal ones.
-    updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
-        All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
-        which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
-    capacity : {"fixed", "shared", "weights"}, default="fixed"
-        Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
-        vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
-        Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
-        evenly, the rest goes by weight.
-    standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
-        the first 100 rows have columns of different units, unless all widths of the ``learners`` are given numbers.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
-        of the same numbers.
-
-    Attributes
-    ----------
-    weights_ : (m,) array
-        Weights of the learners now.
-    weights_history_ : pair of arrays (k,), (k, m)
-        Row numbers and the weights after them, at most 256.
-    learners_ : list
-        The learners, fitted; they go on learning with the ensemble.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -176,11 +146,6 @@ class MultiKernelRegressor(StreamRegressor):
     KernelRegressor : Unlike learners, combined by a recursion.
     kernelstream.estimators.HedgeWeights : Discount and share.
     kernelstream.estimators.StochasticUpdates : Who learns a row.
-
-    Notes
-    -----
-    Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share a
-    pool of support vectors.
 
     References
     ----------

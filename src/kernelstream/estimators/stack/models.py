@@ -15,6 +15,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.composite import learners, weights, weights_history
 from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
+from .._described import described
 from .about import members
 from .base import Stack
 from .fit import fit
@@ -29,6 +30,7 @@ def ops(est: Any) -> Any:
     return engines.get(engines.of_processor(est.engine))
 
 
+@described()
 @dataclass(eq=False, repr=False)
 class KernelClassifier(StreamClassifier):
     r"""Classifier of streams that needs no choice.
@@ -60,14 +62,10 @@ class KernelClassifier(StreamClassifier):
         Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
         (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
         columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class; "balanced" follows the class frequencies seen so far.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
         With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
         processor.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
@@ -82,10 +80,6 @@ class KernelClassifier(StreamClassifier):
         The members, fitted.
     columns_ : Columns
         The encoder of mixed rows, if there is one.
-    classes_ : array
-        Labels known so far, sorted.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
@@ -205,6 +199,7 @@ class KernelClassifier(StreamClassifier):
         return scores, 1.0 - p <= half[:, None]
 
 
+@described(like=KernelClassifier)
 @dataclass(eq=False, repr=False)
 class KernelRegressor(StreamRegressor):
     r"""Regression of streams that needs no choice.
@@ -222,50 +217,20 @@ class KernelRegressor(StreamRegressor):
     ----------
     members : "auto" or list of regressors of this library, default="auto"
         "auto" is eight regressors of the kinds named above; a list takes their place, each with its own parameters.
-    size : {"small", "medium", "large"}, default="medium"
-        Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
-        large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
     recent : bool, default=True
         Whether the last targets may help to forecast the next one in a stream.
-    columns : "auto" or dict of name: kind, default="auto"
-        Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
-        (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
-        columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
-    engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-        With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
-        processor.
-    random_state : int, Generator, RandomState or None, default=None
-        Where the seed of all random numbers comes from.
 
     Attributes
     ----------
     weights_ : (m,) array
-        Weights of the learners now.
-    weights_history_ : pair of arrays (k,), (k, m)
-        Row numbers and the weights after them, at most 256.
+        Weights of the members now.
     members_ : list of dict
         Each member's name, weight, error so far and lately, restarts after numbers out of range, rows learned.
-    learners_ : list
-        The learners, fitted; they go on learning with the ensemble.
-    state_ : dict
-        Everything learned, as arrays, numbers and strings by name.
 
     See Also
     --------
     KernelClassifier : The same for labels.
     FeatureRegressor : One learner of a kind: less work for a row.
-
-    Notes
-    -----
-    Every member forecasts a row before it learns it, so the weights are earned on rows that nobody had seen. The
-    combination of forecasts by a learner of its own is stacking [1]_, the recursion an online Newton step [2]_.
-
-    References
-    ----------
-    .. [1] Wolpert: Stacked generalization, Neural Networks 5 (1992).
-    .. [2] Hazan, Agarwal, Kale: Logarithmic regret algorithms for online convex optimization, Machine Learning 69
-       (2007).
 
     Examples
     --------
