@@ -168,7 +168,7 @@ def test_rows_one_by_one_are_those_of_a_call(y):
 
 
 def test_which_sizes_of_the_default_learner_have_it():
-    names = {size: [name for name, _ in members.regressors(size, 5)] for size in ("small", "medium", "large")}
+    names = {size: [name for name, _ in members.chosen(True, size, 5)] for size in ("small", "medium", "large")}
     assert [size for size in names if "metric" in names[size]] == ["medium", "large"]
 
 
