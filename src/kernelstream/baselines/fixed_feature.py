@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import losses
 from .._checks import positive
 from .._progress import SolverBar
-from ..estimators._contract.base import State, StreamEstimator
+from ..estimators._contract.base import State, entry
 from ..estimators._contract.batch import CALLER, BatchEstimator, Solved, history, n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
@@ -73,9 +73,7 @@ class FixedFeatures(Solved, Linear):
         )
 
 
-def coef(est: StreamEstimator) -> np.ndarray:
-    """Weights of the features, (outputs, P)."""
-    return est.state_["w"]
+coef = entry("w", "Weights of the features, (outputs, P).")
 
 
 @described()
@@ -134,7 +132,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     """
 
     _learner: ClassVar[FixedFeatures]
-    coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
+    coef_, n_iter_, history_ = coef, n_iter, history
 
     features: FeatureMap | str = "fourier"
     loss: Loss | str = "auto"
@@ -193,7 +191,7 @@ class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
     """
 
     _learner: ClassVar[FixedFeatures]
-    coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
+    coef_, n_iter_, history_ = coef, n_iter, history
 
     features: FeatureMap | str = "fourier"
     loss: Loss | str = "squared"

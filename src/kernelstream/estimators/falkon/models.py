@@ -284,8 +284,8 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
 
     on_device = True
     kernel_, width_, centers_ = property(kernel), property(width), property(centers)
-    lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
-    n_iter_, history_ = property(n_iter), property(history)
+    lam_, dual_coef_, intercept_ = lam, dual_coef, intercept
+    n_iter_, history_ = n_iter, history
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -337,8 +337,8 @@ class FalkonRegressor(BatchEstimator, StreamRegressor):
 
     on_device = True
     kernel_, width_, centers_ = property(kernel), property(width), property(centers)
-    lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
-    n_iter_, history_ = property(n_iter), property(history)
+    lam_, dual_coef_, intercept_ = lam, dual_coef, intercept
+    n_iter_, history_ = n_iter, history
     loss = "squared"
 
     kernel: Any = "gaussian"
