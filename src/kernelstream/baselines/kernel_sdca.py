@@ -13,7 +13,7 @@ from .. import losses
 from .._checks import positive, whole
 from .._progress import SolverBar
 from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import CALLER, BatchEstimator, n_iter
+from ..estimators._contract.batch import BatchEstimator, n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
@@ -21,6 +21,7 @@ from ..estimators._described import described
 from ..estimators.budget.base import KernelExpansion, dual_coef, n_support, support_vectors
 from ..losses._base import dual_of
 from ..random import Stream, generator
+from ..registry.caller import caller
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
 from .solvers.kernel_sdca import kernel_sdca
@@ -81,7 +82,7 @@ class DualAscent(KernelExpansion):
                 f"k-SDCA stopped after max_iter={self.max_iter} passes with a duality gap of {state['dual_gap']:.2g} "
                 f"(objective {state['objective']:.4g}); raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=CALLER,
+                stacklevel=caller(),
             )
 
     def schema(self, state: State, trained: bool) -> Schema:

@@ -13,8 +13,6 @@ from ...rows import Rows
 from .base import StreamEstimator, entry
 from .learner import Learner
 
-CALLER = 7  # frames between ``_solve`` and the caller of ``fit``, for warnings
-
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
     """The rows of positive weight."""

@@ -19,12 +19,13 @@ from ...features.binning import most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
 from ...random import Stream, generator
+from ...registry.caller import caller
 from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import CALLER, Solved
+from .._contract.batch import Solved
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search, mistakes, squares
 
@@ -154,7 +155,7 @@ class Binning(Solved):
                 f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
                 f"raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=CALLER,
+                stacklevel=caller(),
             )
         keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
         state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}

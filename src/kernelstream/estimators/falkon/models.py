@@ -15,13 +15,14 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import Stream, generator
+from ...registry.caller import caller
 from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import CALLER, BatchEstimator, dual_coef, history, intercept, lam, n_iter
+from .._contract.batch import BatchEstimator, dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
 from .._contract.kernel import WithKernel
@@ -120,7 +121,7 @@ class Falkon(WithKernel):
             warnings.warn(
                 f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=CALLER,
+                stacklevel=caller(),
             )
         drop("centers", state)
         state |= pack("centers", X[centers]) | {
