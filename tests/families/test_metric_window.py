@@ -1,5 +1,6 @@
 """Kernel ridge on the last rows of a stream in a learned metric, against a naive program."""
 
+import io
 import itertools
 import math
 
@@ -195,6 +196,8 @@ def test_a_label_may_come_late():
     late = ks.MetricWindowClassifier().partial_fit(X[order], THREE[order])
     np.testing.assert_allclose(late.predict_proba(X[300:310]), early.predict_proba(X[300:310]), atol=0.2)
     assert np.array_equal(late.state_["kept_value"], early.state_["kept_value"])
+    appeared = order[: np.argmax(THREE[order] == 2) + 1]  # its first row is the last
+    ks.save(ks.MetricWindowClassifier().partial_fit(X[appeared], THREE[appeared]), io.BytesIO())
     before = late.decision_function(X[300:310])
     late.widen(5)
     np.testing.assert_allclose(late.decision_function(np.c_[X[300:310], np.ones(10)]), before, atol=1e-6)

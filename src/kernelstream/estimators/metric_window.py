@@ -185,7 +185,7 @@ class MetricWindow(Learner):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
-        state["alpha"] = state["alpha"][:, change.source] * change.sign
+        state["alpha"] = np.ascontiguousarray(state["alpha"][:, change.source] * change.sign)
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
         self.est._cache.pop("functions", None)
 
