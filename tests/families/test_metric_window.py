@@ -197,7 +197,8 @@ def test_a_label_may_come_late():
     np.testing.assert_allclose(late.predict_proba(X[300:310]), early.predict_proba(X[300:310]), atol=0.2)
     assert np.array_equal(late.state_["kept_value"], early.state_["kept_value"])
     appeared = order[: np.argmax(THREE[order] == 2) + 1]  # its first row is the last
-    ks.save(ks.MetricWindowClassifier().partial_fit(X[appeared], THREE[appeared]), io.BytesIO())
+    for model in (late, ks.MetricWindowClassifier().partial_fit(X[appeared], THREE[appeared])):
+        ks.save(model, io.BytesIO())
     before = late.decision_function(X[300:310])
     late.widen(5)
     np.testing.assert_allclose(late.decision_function(np.c_[X[300:310], np.ones(10)]), before, atol=1e-6)
