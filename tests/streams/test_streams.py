@@ -143,6 +143,9 @@ def test_open_tells_formats_by_content(folder, tmp_path):
     (tmp_path / "data").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
     with pytest.raises(ValueError, match="no format that can be read"):
         streams.open(tmp_path / "data")
+    (tmp_path / "data").write_bytes(b'{"a": 1}\n')
+    with pytest.raises(ValueError, match=r"data holds JSON lines: kernelstream\.columns\.open_rows reads them"):
+        streams.open(tmp_path / "data")
     with pytest.raises(ValueError, match="'target' is not an option of LibSVM"):
         streams.open(folder / "a.libsvm", target="y")
     with pytest.raises(ValueError, match="format must be one of"):

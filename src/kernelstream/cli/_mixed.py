@@ -12,7 +12,6 @@ MARK_OPTIONS = ("decimal", "thousands")
 CELL_OPTIONS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARK_OPTIONS)
 _SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
 _OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
-_LOOK = 1 << 16  # bytes from which the kind of a file is judged
 
 
 def open_cells(path: str, options: dict[str, Any]) -> Any:
@@ -20,8 +19,9 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
 
     A pipe cannot be opened twice, so a source that had to be read comes back as a text at its start.
     """
-    from ..columns.files import FORMATS, format_by_name, format_of
+    from ..columns.files import FORMATS, SAMPLE_BYTES, format_of
     from ..streams._bytes import Text, is_pipe, name_of
+    from ..streams._open import format_by_name
 
     forced = options.get("mixed") or options.get("strict") or options.get("format") == "jsonl"
     forced = forced or any(key in options for key in ("columns", *MARK_OPTIONS))
@@ -34,7 +34,7 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
         return path
     if format is None or format in ("csv", "jsonl"):
         source = Text(path)
-        first = source.peek() if options.get("eager") else source.peek_bytes(_LOOK)
+        first = source.peek() if options.get("eager") else source.peek_bytes(SAMPLE_BYTES)
         if not first:
             return source
         format = format or format_of(path if path != "-" else "", first)
@@ -43,18 +43,8 @@ def open_cells(path: str, options: dict[str, Any]) -> Any:
     if format is None:  # the content shows numbers only
         if forced:
             raise UsageError(f"{name_of(path)} holds numbers only: --columns, --strict and --decimal are for tables")
-        return _reopened(source, path)
+        return source
     return _judged(path, source, format, options, bool(forced))
-
-
-def _reopened(source: Any, path: str) -> Any:
-    """A text that was looked into, or its path where it is a file of another kind."""
-    from ..streams._bytes import Text, is_pipe
-
-    if isinstance(source, Text) and not is_pipe(path):
-        source.bytes.close()
-        return path
-    return source
 
 
 def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced: bool) -> Any:
@@ -169,7 +159,6 @@ class WrongCells:
 
     def __init__(self, stream: Any, est: Any):
         self.stream, self.est, self.lines = stream, est, {}  # type: ignore[var-annotated]
-        self.offset = None if not hasattr(est, "columns_") else est.columns_._store.t
 
     def note_lines(self) -> None:
         """Note the lines of cells in the block that was learned last."""

@@ -18,10 +18,10 @@ _OPTIONS = (
 )
 
 
-def add_reading(parser: argparse.ArgumentParser, files: str = "*") -> None:
+def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument ``data`` and the options of readers."""
     parser.add_argument(
-        "data", nargs=files, metavar="DATA",
+        "data", nargs="*", metavar="DATA",
         help="files (CSV, TSV, ARFF, JSON lines, LIBSVM, Parquet, Feather, npy, npz, mat), '-' (pipe), or dataset:NAME",
     )  # fmt: skip
     group = parser.add_argument_group("reading")

@@ -219,15 +219,13 @@ def parse_row(
         return None
     found = Parsed(numbers, store.from_start, codes)
     for i in odd:
-        if not _closer(store, store.sources[i], row, found, most, journal):
+        if not _closer(store.sources[i], row, found, most, journal):
             journal.undo()
             return None
     return found
 
 
-def _closer(
-    store: Store, source: InputColumn, row: dict[Any, Any], found: Parsed, most: int | None, journal: Journal
-) -> bool:
+def _closer(source: InputColumn, row: dict[Any, Any], found: Parsed, most: int | None, journal: Journal) -> bool:
     """One cell of a dictionary, new names and dates included; False where it is wrong or its table has no room."""
     value, learn = row.get(source.name), most is not None
     if source.kind == "category":

@@ -6,6 +6,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -31,6 +32,7 @@ from .kinds import KINDS, LARGEST_NUMBER, is_missing, kind_of
 from .sources import Cells, cells_of, is_plain
 
 
+@dataclass(eq=False, repr=False)
 class Columns(Known, TransformerMixin, WithParameters):
     """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
 
@@ -72,31 +74,18 @@ class Columns(Known, TransformerMixin, WithParameters):
     [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0, 1.0], [0.0, 0.09, 1.0, 0.0, 1.0, 0.0]]
     """
 
-    _turns = OwnTurns()
-    _journal: Journal | None
+    kinds: dict[str, str] | None = None
+    _: KW_ONLY
+    target: str = "auto"
+    one_hot: int = 16
+    shrink: float = 10.0
+    max_categories: int = 10_000
+    max_columns: int = 1_000
+    scale: bool = True
+    strict: bool = False
+    engine: str = "auto"
 
-    def __init__(
-        self,
-        kinds: dict[str, str] | None = None,
-        *,
-        target: str = "auto",
-        one_hot: int = 16,
-        shrink: float = 10.0,
-        max_categories: int = 10_000,
-        max_columns: int = 1_000,
-        scale: bool = True,
-        strict: bool = False,
-        engine: str = "auto",
-    ):
-        self.kinds = kinds
-        self.target = target
-        self.one_hot = one_hot
-        self.shrink = shrink
-        self.max_categories = max_categories
-        self.max_columns = max_columns
-        self.scale = scale
-        self.strict = strict
-        self.engine = engine
+    _turns = OwnTurns()
 
     # ---------------------------------------------------------------- learning
     def learn_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -243,7 +232,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         before = self.__dict__.get("_store")
         journal = None if before is None else Journal(before)
         try:
-            self._journal = journal
+            self._journal: Journal | None = journal
             yield
         except BaseException:
             if complete():

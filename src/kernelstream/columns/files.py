@@ -15,14 +15,15 @@ import numpy as np
 
 from ..streams._base import BLOCK_ROWS, Block, Stream
 from ..streams._bytes import Text, name_of
-from ..streams._open import _BY_NAME as _NAMES
-from ..streams._open import _format_of, _suffix
+from ..streams._open import format_by_content, format_by_name
 from ..streams._text import TextStream
 from ..streams.csv import CSV, is_number
 from ..streams.tables import Arrow
 from .kinds import is_missing, number
 from .marks import Marks, find_marks
 from .sources import Cells, Records, cells_of, joined
+
+SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
 
 
 class CellsCSV(CSV):
@@ -85,7 +86,7 @@ class CellsCSV(CSV):
 
         Where there is none, the cells stay as they are.
         """
-        names, rows = self.columns.names, self._first_rows(1 << 16)
+        names, rows = self.columns.names, self._first_rows()
         columns = list(zip(*rows, strict=True)) or [()] * len(names)
         used = [*self.used, *([] if self.columns.target is None else [self.columns.target])]
         marks, examples = find_marks({names[j]: columns[j] for j in used}, self.delimiter)
@@ -172,13 +173,13 @@ class CellsCSV(CSV):
             return True
         return False
 
-    def sample(self, size: int = 1 << 16) -> Cells:
-        """The first rows, which stay unread: as many whole lines as fit in ``size`` bytes."""
-        rows = self._first_rows(size)
+    def sample(self) -> Cells:
+        """The first rows, which stay unread: as many whole lines as fit in 64 kB."""
+        rows = self._first_rows()
         return self._cells(list(zip(*rows, strict=True)) or [()] * len(self.columns.names), len(rows))
 
-    def _first_rows(self, size: int) -> list[list[str]]:
-        content = self.text.peek_bytes(size)
+    def _first_rows(self) -> list[list[str]]:
+        content = self.text.peek_bytes(SAMPLE_BYTES)
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         width, rows = len(self.columns.names), []
         lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
@@ -285,9 +286,9 @@ class JSONLines(TextStream):
             return False
         return True
 
-    def sample(self, size: int = 1 << 16) -> Records:
+    def sample(self) -> Records:
         """The first rows, without reading them."""
-        content = self.text.peek_bytes(size)
+        content = self.text.peek_bytes(SAMPLE_BYTES)
         rows = []
         for line in content[: content.rfind(b"\n") + 1].splitlines() or [content]:
             try:
@@ -341,7 +342,7 @@ class CellsArrow(Arrow):
         y = None if self.columns.target is None else np.concatenate([y for _, y in parts])
         return joined([cells for cells, _ in parts]), y
 
-    def sample(self, size: int = 1 << 16) -> Cells:
+    def sample(self) -> Cells:
         """The first rows, without reading them."""
         first = next(self._pieces(0), None)
         if first is None:
@@ -351,18 +352,11 @@ class CellsArrow(Arrow):
 
 
 FORMATS: dict[str, Any] = {"csv": CellsCSV, "jsonl": JSONLines, "arrow": CellsArrow}
-_BY_NAME = {".jsonl": "jsonl", ".ndjson": "jsonl"}
-
-
-def format_by_name(name: str) -> str | None:
-    """The format of a file of rows or numbers by the end of its name, or None."""
-    return _BY_NAME.get(_suffix(name)) or _NAMES.get(_suffix(name))
 
 
 def format_of(name: str, first: bytes) -> str | None:
     """The format of a file of rows, by its name or its first bytes; None for one that holds numbers only."""
-    is_json = first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
-    found = format_by_name(name) or ("jsonl" if is_json else _format_of(first, name))
+    found = format_by_name(name) or format_by_content(first, name)
     return found if found in FORMATS else None
 
 

@@ -44,7 +44,6 @@ class Marks:
         between = next((family for family in (BLANKS, QUOTES) if between in family), between)
         groups = rf"[1-9]\d{{0,2}}([{re.escape(between)}])\d{{3}}(?:\1\d{{3}})*"
         digits = rf"(?:{groups}|\d+)(?:{re.escape(decimal)}\d*)?|{re.escape(decimal)}\d+"
-        self.decimal = decimal
         self._number = re.compile(rf"(?:{digits})(?:[eE][+-]?\d+)?", re.ASCII)
         self._between = dict.fromkeys(map(ord, between)) | {ord(decimal): "."}
 

@@ -21,13 +21,9 @@ class Cells:
     ----------
     n : int
         Rows.
-    by_name : bool
-        Whether the names came with the rows, rather than from the places of the columns.
     hints : dict
         Kinds that follow from the type of a column.
     """
-
-    by_name = True
 
     def __init__(self, columns: Mapping[str, Values], n: int, hints: dict[str, str] | None = None):
         self.columns, self.n, self.hints = columns, n, hints or {}
@@ -62,10 +58,7 @@ class Cells:
 
     def part(self, rows: Any) -> Cells:
         """Some of the rows, by an array of their numbers."""
-        taken = {name: _taken(values, rows) for name, values in self.columns.items()}
-        made = type(self)(taken, len(rows), self.hints)
-        made.by_name = self.by_name
-        return made
+        return Cells({name: _taken(values, rows) for name, values in self.columns.items()}, len(rows), self.hints)
 
 
 def joined(parts: Sequence[Cells]) -> Cells:
@@ -141,10 +134,7 @@ def cells_of(rows: Any) -> Cells:
         if isinstance(rows[0], (list, tuple, np.ndarray)):
             if len({len(row) for row in rows}) > 1:
                 raise ValueError("rows of different lengths: give dictionaries, whose keys say what is where")
-            table = {f"x{j}": list(column) for j, column in enumerate(zip(*rows, strict=True))}
-            made = Cells(table, len(rows))
-            made.by_name = False
-            return made
+            return Cells({f"x{j}": list(column) for j, column in enumerate(zip(*rows, strict=True))}, len(rows))
     raise ValueError(
         f"rows must be a data frame, a dictionary, a list of dictionaries or an array (n, d), got {type(rows).__name__}"
     )
@@ -162,9 +152,7 @@ def is_plain(rows: Any) -> bool:
 def _of_array(rows: np.ndarray) -> Cells:
     if rows.ndim != 2:
         raise ValueError(f"rows must have two dimensions, got an array of {rows.ndim}: one row is array.reshape(1, -1)")
-    made = Cells({f"x{j}": _plain(rows[:, j]) for j in range(rows.shape[1])}, len(rows))
-    made.by_name = False
-    return made
+    return Cells({f"x{j}": _plain(rows[:, j]) for j in range(rows.shape[1])}, len(rows))
 
 
 def _of_frame(frame: Any) -> Cells:

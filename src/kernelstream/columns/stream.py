@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ def _answer(name: str, summary: str) -> Any:
     return _model_has(name)(in_turn(answer))
 
 
+@dataclass(eq=False, repr=False)
 class StreamPipeline(WithParameters):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
@@ -67,12 +69,11 @@ class StreamPipeline(WithParameters):
     ['cold', 'warm']
     """
 
-    _turns = OwnTurns()
+    columns: Any = None
+    model: Any = None
+    room: int = 0
 
-    def __init__(self, columns: Any = None, model: Any = None, room: int = 0):
-        self.columns = columns
-        self.model = model
-        self.room = room
+    _turns = OwnTurns()
 
     # ---------------------------------------------------------------- learning
     @_model_has("learn")
@@ -147,11 +148,6 @@ class StreamPipeline(WithParameters):
             answer = getattr(model, method)(X, *([] if y is None else [y]), **options, **asked)
             self.columns_, self.model_ = columns, model
             return answer
-
-    _lasting: tuple[str, ...] = ()
-
-    def _begin_call(self) -> None:
-        """Everything learned is inside."""
 
     def _kept(self) -> Any:
         inside = (self.model_, self.columns_) if "model_" in self.__dict__ else ()

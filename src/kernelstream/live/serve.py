@@ -20,6 +20,7 @@ with needs("serve"):
     import uvicorn
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+START_SECONDS = 30.0  # that a server may take to start
 HEAD_SECONDS = 10.0  # that the head of a request may take to arrive
 SWITCH_SECONDS = 0.001  # that a thread keeps the interpreter while others, and every request with them, wait for it
 
@@ -73,7 +74,18 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Notifies the application first that it shuts down: open event streams would keep it waiting."""
+    """Says when it has started, and lets the application know first that it shuts down, for open event streams."""
+
+    def __init__(self, config: uvicorn.Config):
+        super().__init__(config)
+        self.began = threading.Event()
+        self.then: Callable[[], Any] | None = None
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.started and self.then is not None:
+            self.then()
+        self.began.set()
 
     async def shutdown(self, sockets: Any = None) -> None:
         self.config.app.closing.set()  # type: ignore[union-attr]
@@ -132,8 +144,7 @@ class Server:
 
     def run(self, started: Callable[[], Any] | None = None) -> None:
         """Serve until interrupted (control-C or SIGTERM)."""
-        if started is not None:
-            threading.Thread(target=self._when_started, args=(started,), daemon=True).start()
+        self._server.then = started
         gc.collect()
         gc.freeze()  # a look at all objects of the libraries would stop every thread for a quarter of a second
         interval = sys.getswitchinterval()
@@ -149,8 +160,7 @@ class Server:
         """Serve in another thread; returns when it answers."""
         self._thread = threading.Thread(target=self.run, name="server", daemon=True)
         self._thread.start()
-        self._when_started(lambda: None)
-        if not self._server.started:
+        if not self._server.began.wait(START_SECONDS) or not self._server.started:
             raise RuntimeError("the server did not start")
         return self
 
@@ -165,12 +175,3 @@ class Server:
 
     def __exit__(self, *exc: Any) -> None:
         self.stop()
-
-    def _when_started(self, then: Callable[[], Any]) -> None:
-        pause = threading.Event()
-        for _ in range(3000):
-            if self._server.started or (self._thread is not None and not self._thread.is_alive()):
-                break
-            pause.wait(0.01)
-        if self._server.started:
-            then()

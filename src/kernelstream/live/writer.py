@@ -23,6 +23,7 @@ EXTRA_METHODS = ("predict_proba", "predict_interval", "predict_set")
 MAX_WAITING_CALLS = 10_000  # calls that may wait for the writer
 CALLS_PER_FSYNC = 256  # calls that share one fsync
 COPY_SHARE = 10  # copies for the readers take at most one part in COPY_SHARE of the writer's time
+PACE_SECONDS = 5.0  # over which the rows a second are counted
 IDLE_SECONDS = 5.0  # seconds after which the writer's thread ends
 
 
@@ -60,10 +61,10 @@ class Writer(Snapshots):
         status = "degraded" if problems else "ok"
         return {"status": status, "problems": problems, "waiting": len(self._queue), "lost": self.losses.calls}
 
-    def rows_per_second(self, seconds: float = 5.0) -> float:
+    def rows_per_second(self) -> float:
         """Rows learned per second in the recent past."""
         now, total = time.monotonic(), self.total
-        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - seconds), None)
+        then = next(((at, rows) for at, rows in list(self._pace) if at >= now - PACE_SECONDS), None)
         return 0.0 if then is None or now - then[0] < 0.05 else (total - then[1]) / (now - then[0])
 
     def _send(self, call: Call) -> Future[Any]:

@@ -165,10 +165,10 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
     Parameters
     ----------
     obj : object
-        Its attributes become what they were, but for those named in ``_lasting``. ``_begin_call()`` gives an
-        :class:`Undo` of its state that has begun, or None where there is nothing to undo;
-        ``_take_back(undo, nothing_learned)`` ends it. The attribute ``_nothing_learned`` is True as long as nothing has
-        been learned.
+        Its attributes become what they were, but for those named in ``_lasting``, where it has one. Where it has
+        ``_begin_call()``, that gives an :class:`Undo` of its state that has begun, or None where there is nothing to
+        undo; ``_take_back(undo, nothing_learned)`` ends it. The attribute ``_nothing_learned`` is True as long as
+        nothing has been learned.
     *inside : objects
         Those with a method ``_kept`` are kept in the context that it gives.
     fresh : bool
@@ -180,7 +180,7 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
         return
     with obj._turns:
         before = dict(own)
-        undo = None if fresh else obj._begin_call()
+        undo = None if fresh or not hasattr(obj, "_begin_call") else obj._begin_call()
         try:
             own |= {"_open": True, "_nothing_learned": True}
             with contextlib.ExitStack() as opened:
@@ -193,9 +193,10 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
             del own["_open"], own["_nothing_learned"]
         except BaseException:
             nothing_learned = own.get("_nothing_learned", False)
-            for name in [name for name in own if name not in before and name not in obj._lasting]:
+            lasting = getattr(obj, "_lasting", ())
+            for name in [name for name in own if name not in before and name not in lasting]:
                 del own[name]
-            own |= {name: value for name, value in before.items() if name not in obj._lasting}
+            own |= {name: value for name, value in before.items() if name not in lasting}
             if undo is not None:
                 obj._take_back(undo, nothing_learned)
             raise

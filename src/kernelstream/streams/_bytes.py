@@ -179,7 +179,7 @@ class Text:
     """
 
     def __init__(self, source: Any, chunk: int = CHUNK_BYTES):
-        self.bytes = Bytes(source)
+        self.source, self.bytes = source, Bytes(source)
         self.buffer, self.start, self.line, self.chunk = b"", 0, 0, chunk
         self._before, self._summed = 0, (0, 0)  # checksum of what was before the buffer; a place in it, and that there
         self.ended = False

@@ -20,7 +20,7 @@ FORMATS: dict[str, type[Stream]] = {"libsvm": LibSVM, "csv": CSV, "arrow": Arrow
 _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".arff": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
     ".npy": "arrays", ".npz": "arrays", ".mat": "arrays", ".parquet": "arrow", ".feather": "arrow",
-    ".arrow": "arrow", ".ipc": "arrow",
+    ".arrow": "arrow", ".ipc": "arrow", ".jsonl": "jsonl", ".ndjson": "jsonl",
 }  # fmt: skip
 BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"MATLAB": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
 _PACKED = (".gz", ".bz2", ".zst")
@@ -61,18 +61,17 @@ def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stre
 
     ``choices`` are sets of options: the first that the reader of this format knows is taken.
     """
-    if format is None:
-        format = _BY_NAME.get(_suffix(name_of(source)))
-    kind, text = FORMATS.get(format or ""), None
-    if kind is None or kind in (LibSVM, CSV):
+    format = format or format_by_name(name_of(source))
+    if format is None or format in ("libsvm", "csv"):
         text = source if isinstance(source, Text) else Text(source)
-        first = text.peek()
-        if kind is None:
-            kind = FORMATS[_format_of(first, text.bytes.name)]
-        if kind in (LibSVM, CSV):
-            source = text
-        else:
+        format = format or format_by_content(text.peek(), text.bytes.name)
+        source = text
+        if format not in ("libsvm", "csv"):
             text.bytes.close()
+            source = text.source
+    if format not in FORMATS:
+        raise ValueError(f"{name_of(source)} holds JSON lines: kernelstream.columns.open_rows reads them")
+    kind = FORMATS[format]
     if kind not in (LibSVM, CSV) and (is_pipe(source) or not isinstance(source, (str, os.PathLike))):
         raise ValueError(f"{name_of(source)}: {kind.__name__} streams are read from files, not from pipes")
     for options in choices[:-1]:
@@ -97,12 +96,13 @@ def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
     return Blocks(source, **_fitting(Blocks, options))
 
 
-def _suffix(name: str) -> str:
+def format_by_name(name: str) -> str | None:
+    """The format of a file by the end of its name, or None; "jsonl" is for :mod:`kernelstream.columns`."""
     stem, suffix = os.path.splitext(name.lower())
-    return os.path.splitext(stem)[1] if suffix in _PACKED else suffix
+    return _BY_NAME.get(os.path.splitext(stem)[1] if suffix in _PACKED else suffix)
 
 
-def _format_of(first: bytes, name: str) -> str:
+def format_by_content(first: bytes, name: str) -> str:
     """The format of a file, from its first bytes."""
     for magic, format in BINARY.items():
         if first.startswith(magic):
@@ -111,6 +111,8 @@ def _format_of(first: bytes, name: str) -> str:
         raise ValueError(f"{name} is empty")
     if b"\0" in first[:4096]:
         raise ValueError(f"{name} is in no format that can be read: give format= one of {', '.join(FORMATS)}")
+    if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "jsonl"
     lines = [line for line in first.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
     return "libsvm" if lines and _LIBSVM.match(lines[0]) else "csv"
 

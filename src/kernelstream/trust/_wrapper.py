@@ -93,7 +93,6 @@ class Wrapper(WithParameters):
         """Whether the model has learned nothing: there were no rows, or only rows of weight 0."""
         return hasattr(type(model), "state_") and not hasattr(model, "state_")
 
-    _lasting: tuple[str, ...] = ()
     _replaced = _by_row = frozenset[str]()
 
     def _kept(self, model: Any = None) -> contextlib.AbstractContextManager[None]:
