@@ -12,7 +12,7 @@ from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
 from ..estimators.binning.base import BinningShell
 from ..estimators.binning.fit import best_constant, make_features
-from ..estimators.binning.search import MORE_ROWS
+from ..estimators.binning.search import MORE_ROWS, Search
 from ..random import Stream, generator
 from ..rows import column_ranges, concat, dense
 from ._client import check_memory, compute, need, slots
@@ -228,6 +228,6 @@ def _searched(est: BinningShell, X: Any, y: Any, wanted: Targets) -> dict[str, A
         width = state["width"]
         learner.choose_bandwidth(state, X, Y, weight, width)
     if est.lam is None:
-        search = learner.search(state, X, Y, weight)
-        state["searched_lam"] = search.penalty(state.get("gamma"), learner.kernel(state), learner.solver.name == "cd")
+        search = Search(learner, state, X, Y, weight)
+        state["searched_lam"] = search.penalty(learner.kernel(state), learner.solver.name == "cd")
     return {name: state[name] for name in ("gamma", "searched_lam") if name in state}
