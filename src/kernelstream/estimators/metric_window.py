@@ -145,7 +145,8 @@ class MetricWindow(Learner):
         pair = metric.rows((rows, np.zeros_like(rows)))
         matrix = RowMatrix(table(pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
         spare = ((0, room - n), (0, 0))
-        state |= {"centres": np.pad(rows, spare), "alpha": np.pad(matrix.divide(Y) * unit, spare), "offset": offset}
+        alpha = np.ascontiguousarray(np.pad(matrix.divide(Y) * unit, spare))
+        state |= {"centres": np.pad(rows, spare), "alpha": alpha, "offset": offset}
         self.est._cache.pop("functions", None)
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
@@ -185,7 +186,7 @@ class MetricWindow(Learner):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
-        state["alpha"] = state["alpha"][:, change.source] * change.sign
+        state["alpha"] = np.ascontiguousarray(state["alpha"][:, change.source] * change.sign)
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
         self.est._cache.pop("functions", None)
 
