@@ -25,13 +25,11 @@ import numpy as np
 
 from kernelstream import (
     BinningRegressor,
-    DoublyStochasticRegressor,
     FeatureClassifier,
     KernelClassifier,
     OnlineRidge,
     streams,
 )
-from kernelstream.estimators import DoublySchedule
 from kernelstream.evaluate import model_bytes
 from kernelstream.features import RandomFourier
 
@@ -111,9 +109,6 @@ def measure() -> tuple[list[Way], float, float]:
     grids.fit(X[:10_000], y[:10_000])
     rounds = int(grids.n_iter_) + 3
     binning = (time.process_time() - started) / 10_000 / rounds
-    doubly = DoublyStochasticRegressor(gamma=0.05, schedule=DoublySchedule(max_blocks=8, passes=1), random_state=0)
-    doubly.fit(X[:10_000], y[:10_000])  # its features are as many as they may be
-    stochastic = rate(lambda: doubly.partial_fit(X[:5120], y[:5120]), 5120)
     cells = 8 * grids.coef_.size
     P = 512
     return (
@@ -122,7 +117,6 @@ def measure() -> tuple[list[Way], float, float]:
             Way("one learner, `KernelClassifier`", every, 1, 0, every_bytes, 1),
             Way("ridge, 512 features, exact merge", second, 1, 8 * P * P + 16 * P, second_bytes, max(WORKERS)),
             Way(f"random binning, 64 grids, {rounds} rounds", binning, rounds, 2 * cells, 2 * cells, max(WORKERS)),
-            Way("doubly stochastic, 4,096 features", stochastic, 1, 16 * 4096, model_bytes(doubly), 256),
             Way("a million keys, a learner each", first, 1, 0, KEYS * first_bytes, max(WORKERS)),
         ],
         reading,

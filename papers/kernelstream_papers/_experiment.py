@@ -60,6 +60,8 @@ class Data:
         A generator of ``river.datasets.synth`` that makes the rows; ``values`` are its arguments.
     positive : int or None
         This class against the rest.
+    above : float or None
+        Labels instead of numbers: whether the target is larger.
     classes : list of int
         Rows of these classes only.
     also : list of str
@@ -84,6 +86,7 @@ class Data:
     test_rows: int | None = None
     order: str | None = None
     positive: int | None = None
+    above: float | None = None
     classes: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
     blur: float | None = None
@@ -113,6 +116,11 @@ class Algorithm:
         Rows per call; None is the library's own choice.
     rows : dict
         A data set's name to the number of its first rows that this algorithm gets, where all of them take too long.
+    tune_rows : int or None
+        Rows on which its grid is searched, where they are not those of the experiment.
+    instead : str or None
+        Label of a line that this one explains: the same algorithm by the rules of the author's own program, which is
+        what the paper measured.
     """
 
     label: str
@@ -125,6 +133,8 @@ class Algorithm:
     skip: tuple[str, ...] = ()
     block: int | None = None
     rows: dict[str, int] = field(default_factory=dict)
+    tune_rows: int | None = None
+    instead: str | None = None
 
     def points(self) -> list[dict[str, Any]]:
         """The settings of the sweep: one for a table."""
@@ -208,6 +218,7 @@ class Experiment:
                 a,
                 grid={k: v[:: len(v) - 1 or 1] for k, v in a.grid.items()},
                 sweep={k: v[:2] for k, v in a.sweep.items()},
+                tune_rows=None,
             )
             for a in self.algorithms
         )
@@ -220,6 +231,10 @@ class Experiment:
     def lines(self) -> list[tuple[Data, Algorithm]]:
         """Every data set with every algorithm that serves it, cut to the rows that the algorithm can take."""
         return [(_cut(d, a.rows.get(d.name)), a) for d in self.data for a in self.algorithms if a.serves(d.name)]
+
+    def tuned_on(self, algorithm: Algorithm) -> int | None:
+        """Rows on which a grid is searched."""
+        return self.tune_rows if algorithm.tune_rows is None else algorithm.tune_rows
 
     def settings(self, data: Data, algorithm: Algorithm, point: dict[str, Any]) -> dict[str, Any]:
         """Parameters of a run, with ``"$name"`` replaced by the data set's value."""
@@ -299,6 +314,8 @@ def parse(name: str, text: str) -> Experiment:
     for algorithm in algorithms:
         if (algorithm.zoo is None) == (algorithm.peer is None):
             raise ValueError(f"{name}: {algorithm.label!r} needs either zoo or peer")
+        if algorithm.instead is not None and algorithm.instead not in labels:
+            raise ValueError(f"{name}: {algorithm.label!r} is instead of {algorithm.instead!r}, which is no line")
     for d, lines in printed.items():
         if d not in sets or not set(lines) <= labels:
             raise ValueError(

@@ -77,6 +77,8 @@ def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, An
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"
+    if data.above is not None:
+        y, task = np.where(y > data.above, 1, -1), "binary"
     if data.target == "minmax":
         y = ((y - y.min()) / (y.max() - y.min())).astype(np.float64)
     rng = np.random.default_rng(order)

@@ -14,6 +14,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 
+from ._author import AuthorBOGD, AuthorRules
+
 _PEERS: dict[str, Callable[[str, dict[str, Any], int], Any]] = {}
 
 
@@ -239,6 +241,16 @@ class _Coded:
 
     def predict(self, X: Any) -> np.ndarray:
         return self.classes[self.regressor.predict(X).argmax(axis=1)]
+
+
+@_enter
+def _author(task: str, settings: dict[str, Any], seed: int) -> Any:
+    """The rules of the thesis's own programs."""
+    if task == "regression":
+        return AuthorBOGD(**settings)
+    if task != "binary":
+        raise ValueError("the author's rules are for two classes or numbers here")
+    return AuthorRules(**{"random_state": seed, **settings})
 
 
 @_enter

@@ -108,7 +108,7 @@ def run(
 
 
 def grid_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> str:
-    return digest("grid", *_what(experiment, data, algorithm, settings), experiment.tune_rows)
+    return digest("grid", *_what(experiment, data, algorithm, settings), experiment.tuned_on(algorithm))
 
 
 def repeat_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int) -> str:
@@ -199,8 +199,9 @@ def _work(
 def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     data = task.data
-    if task.what == "grid" and experiment.tune_rows is not None:
-        data = replace(data, rows=min(data.rows or experiment.tune_rows, experiment.tune_rows))
+    most = experiment.tuned_on(task.algorithm)
+    if task.what == "grid" and most is not None:
+        data = replace(data, rows=min(data.rows or most, most))
     try:
         if experiment.isolate:
             return task, _in_a_process(experiment, data, task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -14,7 +14,9 @@ HEAD = """# Where is this? The papers, table by table
 
 Written by `kernelstream reproduce --page` from the runs beside this file and from the list of what the papers hold. A
 cell is *level* with the paper when the means differ by at most two standard deviations, the larger of the paper's and
-ours; otherwise it is *ahead* or *behind*. [tables.md](tables.md) has the same figures as tables, with lines of our own.
+ours; otherwise it is *ahead* or *behind*. *By the author's rules* are cells where the algorithm as published is behind,
+and the rules of the author's own program, a line of the same experiment, come to the printed figure.
+[tables.md](tables.md) has the same figures as tables, with lines of our own.
 """
 
 
@@ -23,6 +25,7 @@ class Tally:
     """Printed numbers of a table or a paper."""
 
     level: int = 0
+    author: int = 0
     ahead: int = 0
     behind: int = 0
     not_run: int = 0
@@ -32,15 +35,19 @@ class Tally:
         return Tally(*(a + b for a, b in zip(self.numbers(), other.numbers(), strict=True)))
 
     def numbers(self) -> list[int]:
-        return [self.level, self.ahead, self.behind, self.not_run, self.absent]
+        return [self.level, self.author, self.ahead, self.behind, self.not_run, self.absent]
 
     @property
     def printed(self) -> int:
         return sum(self.numbers())
 
+    @property
+    def recomputed(self) -> int:
+        return self.printed - self.not_run - self.absent
+
     def row(self) -> str:
         """Printed, recomputed, then the parts."""
-        return " | ".join(str(n) for n in (self.printed, self.level + self.ahead + self.behind, *self.numbers()))
+        return " | ".join(str(n) for n in (self.printed, self.recomputed, *self.numbers()))
 
 
 def contents() -> dict[str, Any]:
@@ -58,10 +65,11 @@ def where(found: dict[str, list[Cell]]) -> str:
         sections += lines
         rows.append(f"| {paper['source']} | {sum_of.row()} |")
         total += sum_of
-    head = "| paper | printed | recomputed | level | ahead | behind | declared, not run | not declared |"
+    counts = "level | by the author's rules | ahead | behind | declared, not run | not declared"
+    head = f"| paper | printed | recomputed | {counts} |"
     rows.append(f"| **all** | {total.row()} |")
     rest = [*_listed("Built otherwise than printed", told["differs"]), *_listed("Not built", told["lacks"])]
-    return "\n".join([HEAD, head, f"|---|{'---:|' * 7}", *rows, "", *sections, *rest])
+    return "\n".join([HEAD, head, f"|---|{'---:|' * 8}", *rows, "", *sections, *rest])
 
 
 def _listed(title: str, entries: list[dict[str, str]]) -> list[str]:
@@ -87,7 +95,7 @@ def _paper(paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[
         missing = [f"{data}: {n} ({absent[data]})" for data, n in item.get("absent", {}).items()]
         notes = "; ".join(missing) + ("; " if missing and "note" in item else "") + item.get("note", "")
         shown = ", ".join(f"`{name}`" for name in names) or "—"
-        numbers = f"{tally.printed} | {tally.printed - tally.absent - tally.not_run}" if tally.printed else " | "
+        numbers = f"{tally.printed} | {tally.recomputed}" if tally.printed else " | "
         lines.append(f"| {item['place']} | {item['what']} | {shown} | {numbers} | {notes} |")
         total += tally
     return [*lines, "", *details], total
@@ -101,20 +109,33 @@ def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Tally, list[
         return Tally(), []
     by_place = {(cell.data, cell.algorithm): cell for cell in cells if not cell.point}
     recipes = {a.label: a.zoo or f"peer {a.peer}" for a in experiment.algorithms}
+    instead = {a.instead: a.label for a in experiment.algorithms if a.instead is not None}
     lines = [f"### {experiment.source}, {experiment.place}: {experiment.title}", "",
              f"`kernelstream reproduce {experiment.name}`. {experiment.about}", "",
              "| data | line | recipe | printed | ours | | cause |", "|---|---|---|---:|---:|---|---|"]  # fmt: skip
-    counts = dict.fromkeys(("level", "ahead", "behind", "not_run"), 0)
+    counts = dict.fromkeys(("level", "author", "ahead", "behind", "not_run"), 0)
     for data, printed in experiment.printed.items():
         for label, figure in printed.items():
             cell = by_place.get((data, label))
             found = (verdict(experiment, cell) if cell is not None else None) or "not run"
+            cause = experiment.why.get(f"{data}/{label}", "not explained" if found == "behind" else "")
+            other = by_place.get((data, instead.get(label, "")))
+            if found == "behind" and other is not None and other.values:
+                other = replace(other, printed=figure)
+                cause = f"By the author's rules {_ours(other, experiment.measure)}. {cause}"
+                found = "author" if verdict(experiment, other) == "level" else found
             counts[found.replace(" ", "_")] += 1
+            found = "by the author's rules" if found == "author" else found
             told = number(figure.value, experiment.measure)
             told += f" ± {number(figure.std, experiment.measure, figure.value)}" if figure.std else ""
-            cause = experiment.why.get(f"{data}/{label}", "not explained" if found == "behind" else "")
-            ours = "" if cell is None or not cell.values else number(cell.mean, experiment.measure)
-            if cell is not None and len(cell.values) > 1:
-                ours += f" ± {number(cell.std, experiment.measure, cell.mean)}"
+            ours = "" if cell is None or not cell.values else _ours(cell, experiment.measure)
             lines.append(f"| {data} | {label} | `{recipes[label]}` | {told} | {ours} | {found} | {cause} |")
     return Tally(**counts), [*lines, ""]
+
+
+def _ours(cell: Cell, measure: str) -> str:
+    """Mean and deviation of a cell."""
+    from .report import number
+
+    spread = f" ± {number(cell.std, measure, cell.mean)}" if len(cell.values) > 1 else ""
+    return number(cell.mean, measure) + spread

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import kernelstream_papers as papers
@@ -39,6 +40,7 @@ def setup(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], Non
     parser.add_argument("--results", metavar="DIR", help="where results are kept (results, or results-quick)")
     parser.add_argument("--data", action="append", metavar="NAME", help="only these data sets")
     parser.add_argument("--algorithm", action="append", metavar="LABEL", help="only these lines of the tables")
+    parser.add_argument("--repeats", type=int, metavar="N", help="no more than so many repetitions this time")
     parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="processes (one per core)")
     parser.add_argument("--files", metavar="DIR", help="write result files as the StreamArena board takes them")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -77,6 +79,8 @@ def _run(args: argparse.Namespace) -> None:
     summary = {}
     left_out = None
     for experiment in experiments:
+        if args.repeats is not None:
+            experiment = replace(experiment, repeats=min(args.repeats, experiment.repeats))
         asked = experiment.quick() if args.quick else experiment
         try:
             records = papers.run(

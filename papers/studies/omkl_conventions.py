@@ -10,9 +10,9 @@ here:
 - a score of 0 is a vote for +1, and for -1 in SPA; SDPA does not count it as a mistake; a draw of all votes is one;
 - PA and SPA take steps min(C, loss), as if k(x, x) were 1 for polynomials too;
 - perceptrons learn a row at f = 0 whatever its label;
-- in SD the row that polynomial i should learn joins Gaussian i, so that polynomials are silent for ever;
-- the Forgetron may take a factor above 1 to shrink its function with, and counts mistakes of rows for which it was not
-  drawn.
+- in SD the row that polynomial i should learn joins Gaussian i, so that polynomials are silent for ever.
+
+The learners with a budget are lines of the experiments, ``peer = "author"``.
 
 Both compute in double precision: in single precision a Gaussian is 0, and its learner silent, where squared distances
 exceed about 200 sigma^2 instead of 1490 sigma^2. The column "single" is the author's rules with such kernel values.
@@ -89,81 +89,6 @@ def one_pass(K: np.ndarray, y: np.ndarray, algorithm: str, theirs: bool, order: 
     return 100 * mistakes / n, vectors
 
 
-def shrunk(delta: float, mu: float, c: float, theirs: bool) -> float:
-    """The Forgetron's factor phi: a phi^2 + b phi + c <= 0. Ours is at most 1; theirs can be a root above."""
-    a, b = delta * delta - 2 * delta * mu, 2 * delta
-    if a + b + c <= 0:
-        return 1.0
-    root = np.sqrt(b * b - 4 * a * c)
-    return (-b - root) / (2 * a) if theirs and a < 0 else -2 * c / (b + root)
-
-
-def budgeted_pass(X: np.ndarray, y: np.ndarray, algorithm: str, theirs: bool, order: int, budget: int = 1600) -> float:
-    """Mistakes in percent of RBP or the Forgetron with stochastic updates and one budget for all kernels."""
-    rng = np.random.default_rng(order)
-    norms, sigma = (X**2).sum(axis=1), 2.0 ** np.arange(-6, 7)
-    m = POLYNOMIALS + len(sigma)
-    sets, alphas = [[] for _ in range(m)], [[] for _ in range(m)]  # rows and coefficients, the oldest first
-    theta, mistakes, total = np.full(m, 1 / m), 0, 0
-    damage, errors = np.zeros(m), np.zeros(m)  # the Forgetron's Q and M
-
-    def score(i: int, t: int) -> float:
-        rows = sets[i]
-        values = X[rows] @ X[t]
-        if i < POLYNOMIALS:
-            values = values ** (i + 1)
-        else:
-            far = np.maximum(norms[rows] + norms[t] - 2 * values, 0.0)
-            values = np.exp(-far / (2 * sigma[i - POLYNOMIALS] ** 2))
-        return float(np.dot(alphas[i], values))
-
-    for t in rng.permutation(len(y)):
-        f = np.array([score(i, t) if sets[i] else 0.0 for i in range(m)])
-        vote = theta @ np.where(f == 0, int(theirs), np.sign(f))
-        mistakes += vote * y[t] <= 0 if theirs else (1 if vote >= 0 else -1) != y[t]
-        wrong = y[t] * f <= 0
-        chosen = rng.random(m) < (1 - SMOOTHING) * theta / theta.max() + SMOOTHING
-        update = chosen & (wrong if theirs else np.where(f >= 0, 1, -1) != y[t])
-        errors += wrong if theirs else update
-        for i in np.flatnonzero(update):
-            sets[i].append(int(t))
-            alphas[i].append(float(y[t]))
-            total += 1
-            if total <= budget:
-                continue
-            r = 0
-            if algorithm == "RBP":
-                r = int(rng.integers(max(1, len(sets[i]) - 1)))
-            else:
-                label, delta = y[sets[i][0]], abs(alphas[i][0])
-                mu = label * score(i, sets[i][0])
-                phi = shrunk(delta, mu, damage[i] - 15 / 32 * errors[i], theirs)
-                damage[i] += (delta * phi) ** 2 + 2 * delta * phi * (1 - phi * mu)
-                alphas[i] = [phi * alpha for alpha in alphas[i]]
-            del sets[i][r], alphas[i][r]
-            total -= 1
-        theta = theta * np.where(wrong & chosen, DISCOUNT, 1.0)
-        theta /= theta.sum()
-    return 100 * mistakes / len(y)
-
-
-def budgeted(orders: int) -> list[str]:
-    X, y = datasets.load("ijcnn1", split="train", return_X_y=True)
-    X, y = np.asarray(X, np.float64), np.where(y > 0, 1.0, -1.0)
-    text = [
-        f"\n### ijcnn1, budget 1600 ({orders} orders)\n",
-        "| algorithm | our rules | the author's rules | printed |\n| --- | ---: | ---: | --- |",
-    ]
-    for algorithm, printed in (("RBP", "9.47 ± 0.18"), ("Forgetron", "10.28 ± 0.12")):
-        means = [
-            np.mean([budgeted_pass(X, y, algorithm, theirs, order) for order in range(orders)])
-            for theirs in (False, True)
-        ]
-        text.append(f"| {algorithm}-SD | {means[0]:.2f} | {means[1]:.2f} | {printed} |")
-        print(text[-1], flush=True)
-    return text
-
-
 def main(orders: int) -> str:
     text = []
     for name, scale in SETS.items():
@@ -184,7 +109,6 @@ def main(orders: int) -> str:
             printed = f"{value:.2f} ± {spread:.2f} | {VECTORS[name][algorithm]:,}"
             text.append(f"| {algorithm} | {' | '.join(cells)} | {printed} |")
             print(name, text[-1], flush=True)
-    text += budgeted(max(1, orders // 5))
     return "\n".join(text) + "\n"
 
 

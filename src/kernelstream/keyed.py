@@ -3,7 +3,7 @@
 Engines that keep state for each key (Spark, Flink, Quix, Kafka Streams) or for each actor (Ray) store bytes with their
 checkpoints and give back those of the last one after a crash. :class:`KeyedLearner` has nothing else to remember: what
 it makes of the same bytes and the same rows is the same, bit for bit, so that learning is exactly once where the
-engine's state is. :mod:`kernelstream.spark` uses it; ``examples/`` has Ray and Quix.
+engine's state is. :mod:`kernelstream.spark` uses it; ``examples/`` has Flink, Ray and Quix.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .evaluate._runners import StreamRunner
 from .live.copies import seeded
 from .live.rows import takes_dictionaries
 from .live.sources import BadMessage, parse
+from .rows import taken
 
 CHECKSUM = 64  # last bytes of a model file, which depend on all others
 LIVE_BYTES = 256 << 20  # of states whose models stay in this process, ready for the next call
@@ -214,15 +215,6 @@ def _in_parts(work: Callable[[np.ndarray], dict[str, Any]], at: np.ndarray, foun
         filled = getattr(found, name)
         for i, value in zip(at.tolist(), values if isinstance(values, list) else values.tolist()):
             filled[i] = value
-
-
-def taken(rows: Any, at: np.ndarray) -> Any:
-    """Some of the rows."""
-    if len(at) == len(rows):
-        return rows
-    if isinstance(rows, list):
-        return [rows[i] for i in at.tolist()]
-    return rows.iloc[at] if hasattr(rows, "iloc") else rows[at]
 
 
 @functools.lru_cache(maxsize=8)

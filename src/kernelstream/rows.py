@@ -183,6 +183,13 @@ def take(X: Rows, rows: Any) -> Rows:
     return X[rows]
 
 
+def taken(rows: Any, at: np.ndarray) -> Any:
+    """Some rows by their numbers, of a table, a data frame or a list."""
+    if isinstance(rows, list):
+        return [rows[i] for i in at.tolist()]
+    return rows.iloc[at] if hasattr(rows, "iloc") else rows[at]
+
+
 def merged(X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
     """Rows (n, d) and targets (n, outputs), equal pairs of them as one with the sum of their weights, in order."""
 

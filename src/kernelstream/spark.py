@@ -27,9 +27,10 @@ from sklearn.base import is_classifier
 from . import model_io
 from ._extra import needs
 from .columns.kinds import is_missing
-from .keyed import NOTHING, KeyedLearner, loaded, taken
+from .keyed import NOTHING, KeyedLearner, loaded
 from .live import DurableLearner
 from .live.rows import encoder_of
+from .rows import taken
 
 with needs("spark"):
     import pandas as pd
@@ -135,7 +136,8 @@ def learn_by(
         With ``messages``, the type of labels; otherwise it is that of the target.
     ttl : float, optional
         Seconds after which the learner of a key without rows is forgotten. Spark then looks at the clock in batches
-        without rows, so that a query with ``trigger(availableNow=True)`` does not end by itself.
+        without rows: a query with ``trigger(availableNow=True)`` ends only if the session has the setting
+        ``spark.sql.streaming.noDataMicroBatches.enabled=false``.
 
     Returns
     -------

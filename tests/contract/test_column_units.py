@@ -12,6 +12,7 @@ from sklearn.base import clone
 import kernelstream as ks
 from kernelstream import baselines, zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream.estimators._contract import warm_up
 from kernelstream.estimators._contract.scaling import APART, WIDE, apart, column_units, units_differ
 from kernelstream.features import RandomFourier, TaylorFeatures
 from kernelstream.kernels import Gaussian
@@ -277,11 +278,11 @@ def test_a_call_that_fails_at_the_decision_leaves_the_model_as_it_was(first, mon
     model, _ = learned(est, X * UNITS, first)
     before = pickle.dumps(model.state_)
 
-    def fail(self):
+    def fail(est):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ks.FeatureRegressor, "_drop_kept", fail)
+        patch.setattr(warm_up, "_drop_kept", fail)
         with pytest.raises(KeyboardInterrupt):
             model.learn(X[first:] * UNITS, y[first:])
     assert pickle.dumps(model.state_) == before

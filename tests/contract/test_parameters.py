@@ -3,7 +3,7 @@
 import inspect
 
 import pytest
-from cases import LABELS, X, public
+from cases import LABELS, LEARNERS, X, instance, public
 from sklearn.base import clone
 
 import kernelstream as ks
@@ -45,6 +45,16 @@ def test_parts_are_checked():
     for message, model in wrong.items():
         with pytest.raises(ValueError, match=message):
             model.fit(X[:20], LABELS[:20])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_has_what_it_declares(name):
+    """What its class declares without a value is a parameter of the estimator, and has its value."""
+    est = instance(name)
+    learner = est._learner
+    for base in type(learner).__mro__[:-2]:
+        for declared in inspect.get_annotations(base).keys() - base.__dict__.keys() - {"est", "solved_by"}:
+            assert getattr(learner, declared) == getattr(est, declared), declared
 
 
 def test_the_signature_of_a_class_is_read_once(monkeypatch):

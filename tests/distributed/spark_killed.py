@@ -1,6 +1,8 @@
 """A driver that a test kills: a learner for each key over a folder of Parquet files, one file a batch.
 
 python spark_killed.py FOLDER
+
+Prints a line when the query has been started.
 """
 
 import sys
@@ -22,6 +24,7 @@ def main(folder):
         .trigger(availableNow=True)
         .start()
     )
+    print("started", flush=True)
     query.awaitTermination()
 
 

@@ -15,9 +15,8 @@ import dask.array as da
 from distributed import wait
 from two_workers import DX, DY, N, X, Y, close, killing, slowly
 
-from kernelstream import BinningRegressor, DoublyStochasticRegressor, OnlineRidge, distributed
-from kernelstream.distributed import _data, doubly
-from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream import BinningRegressor, OnlineRidge, distributed
+from kernelstream.distributed import _data
 from kernelstream.features import RandomBinning, RandomFourier
 from kernelstream.solvers import ConjugateGradient
 
@@ -57,53 +56,27 @@ def test_a_killed_worker_changes_nothing(client, files, tmp_path, caplog):
     both_are_back(client)
 
 
-def solves_the_normal_equations(model, client):
-    Z = RandomBinning(gamma=0.2, n_components=5, random_state=1).fit_transform(X).toarray()
-    w = np.linalg.solve(Z.T @ Z + 50.0 * np.eye(Z.shape[1]), Z.T @ (Y - Y.mean()))
-    close(model.predict(X), Y.mean() + Z @ w)
-
-
-def as_on_one_machine(model, client):
-    close(model.predict(X), clone(model).fit(X, Y).predict(X))
-
-
-# where the rounds wait for their results, an estimator, what its result is compared with
-ROUNDS = {
-    "conjugate gradients": (
-        _data,
-        BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
-        solves_the_normal_equations,
-    ),
-    "doubly stochastic": (
-        doubly,
-        DoublyStochasticRegressor(
-            gamma=0.3, step=DoublyStep(eta=2.0), schedule=DoublySchedule(block_size=32, passes=1.0), random_state=5
-        ),
-        as_on_one_machine,
-    ),
-}
-
-
 @pytest.mark.usefixtures("clean")
-@pytest.mark.parametrize("what", ["conjugate gradients", pytest.param("doubly stochastic", marks=pytest.mark.slow)])
-def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog, what):
+def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog):
     """SIGKILL as the fifth round begins: what the worker had pinned is made again elsewhere."""
-    module, est, unchanged = ROUNDS[what]
-    waits = "call_each" if what == "conjugate gradients" else "compute"
-    compute, calls = getattr(module, waits), []
+    call_each, calls = _data.call_each, []
 
     def watched(*args):
         calls.append(args)
         if len(calls) == 5:
             os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
-        return compute(*args)
+        return call_each(*args)
 
-    monkeypatch.setattr(module, waits, watched)
+    monkeypatch.setattr(_data, "call_each", watched)
+    solver = ConjugateGradient(tol=1e-11)
+    est = BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=solver, random_state=1)
     with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
-        model = distributed.fit(clone(est), DX, DY, client=client)
+        model = distributed.fit(est, DX, DY, client=client)
     assert len(calls) > 7 and any("was lost" in record.message for record in caplog.records)
     both_are_back(client)
-    unchanged(model, client)
+    Z = RandomBinning(gamma=0.2, n_components=5, random_state=1).fit_transform(X).toarray()
+    w = np.linalg.solve(Z.T @ Z + 50.0 * np.eye(Z.shape[1]), Z.T @ (Y - Y.mean()))
+    close(model.predict(X), Y.mean() + Z @ w)
 
 
 @pytest.mark.slow

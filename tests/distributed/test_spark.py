@@ -17,7 +17,7 @@ from kernelstream import (
     FalkonClassifier,
     FeatureClassifier,
     FeatureRegressor,
-    KernelClassifier,
+    KernelRegressor,
     OnlineRidge,
     OnlineRidgeClassifier,
     distributed,
@@ -44,6 +44,7 @@ def session(tmp_path_factory):
     from kernelstream import spark
 
     log = tmp_path_factory.mktemp("spark") / "log"
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # half the time of short runs
     try:
         made = spark.session("local[2]", log, spark_sql_shuffle_partitions=2, spark_default_parallelism=2)
     except RuntimeError as error:
@@ -86,7 +87,9 @@ def run(frame, folder, name="run"):
 def states(session, checkpoint, key="k"):
     """States by key."""
     rows = session.read.format("statestore").option("stateVarName", "model").load(str(checkpoint)).collect()
-    return {row.key[key]: bytes(row.value.file) for row in rows}
+    return {
+        row.key[key]: bytes((row.value.value if "ttlExpirationMs" in row.value else row.value).file) for row in rows
+    }
 
 
 def test_a_learner_for_each_key_goes_on_after_a_restart(session, table, tmp_path):
@@ -133,6 +136,25 @@ def test_messages_bring_columns_late_and_bad_ones_are_counted(session, table, tm
     assert max(by.probabilities[399], key=by.probabilities[399].get) == by.prediction[399]
     kept = model_io.load(io.BytesIO(states(session, tmp_path / "run.checkpoint")[table.k[300]]))
     assert "late" in kept.columns_.kinds_
+
+
+def test_idle_keys_are_forgotten_and_the_query_ends(session, table, tmp_path):
+    from kernelstream import spark
+
+    setting = "spark.sql.streaming.noDataMicroBatches.enabled"
+    session.conf.set(setting, False)
+    (tmp_path / "in").mkdir()
+    first, second = table[:200], table[200:].query("k == 1")
+    try:
+        for i, rows in enumerate((first, second)):
+            rows.to_parquet(tmp_path / "in" / f"{i}.parquet")
+            stream = session.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+            run(spark.learn_by(stream, FeatureRegressor(random_state=0), "k", "y", order="at", ttl=1.0), tmp_path)
+            time.sleep(1.0)
+    finally:
+        session.conf.unset(setting)
+    found = states(session, tmp_path / "run.checkpoint")
+    assert list(found) == [1] and KeyedLearner.counts(found[1])["learned"] == len(second)
 
 
 def test_one_model_learns_a_repeated_batch_once(session, table, tmp_path):
@@ -191,6 +213,7 @@ def test_a_model_as_a_function_of_columns(session, table, tmp_path):
     [
         OnlineRidge(RandomFourier(n_components=20, gamma=0.5), random_state=0),
         FalkonClassifier(n_centers=10, gamma=2.0, lam=0.2, tol=1e-10, random_state=0),
+        KernelRegressor(size="small", random_state=0),  # fewer rows than it takes for a sample
         BinningRegressor(  # of few rounds: each is a job
             n_components=2, gamma=0.1, lam=50.0, solver=solvers.ConjugateGradient(tol=1e-11), random_state=0
         ),
@@ -220,8 +243,6 @@ def test_what_is_wrong_on_an_executor_is_named(session, table):
     frame = session.createDataFrame(table[["a", "b", "y"]]).coalesce(1)
     with pytest.raises(distributed.BadPartitionError, match=r"partition 0, row 1: .*NaN"):
         distributed.fit(OnlineRidge(RandomFourier(n_components=20, gamma=0.5)), frame, "y")
-    with pytest.raises(ValueError, match="not fitted on Spark"):
-        distributed.fit(KernelClassifier(), frame, "y")
     with pytest.raises(ValueError, match="must name the target"):
         distributed.fit(OnlineRidgeClassifier(), frame, "z")
 
@@ -230,7 +251,7 @@ def test_what_is_wrong_on_an_executor_is_named(session, table):
 def test_a_driver_killed_twenty_times_leaves_the_states_of_training_from_files(session, tmp_path, rng):
     """10^6 rows, 100 keys; Spark repeats batches, and the states are those of learning every row once, bit for bit."""
     pd = pytest.importorskip("pandas")
-    rows, files, keys, kills = 1_000_000, 50, 100, 20
+    rows, files, keys, kills = 1_000_000, 25, 100, 20
     (tmp_path / "in").mkdir()
     tables = []
     for i in range(files):
@@ -240,22 +261,25 @@ def test_a_driver_killed_twenty_times_leaves_the_states_of_training_from_files(s
         tables.append(table.assign(y=np.sin(X[:, 0] + key) + X[:, 1] ** 2))
         tables[-1].sample(frac=1, random_state=i).to_parquet(tmp_path / "in" / f"{i:02d}.parquet")
         os.utime(tmp_path / "in" / f"{i:02d}.parquet", (1e9 + i, 1e9 + i))
-    program = [sys.executable, str(Path(__file__).with_name("spark_killed.py")), str(tmp_path)]
-    begun, killed = set(), 0
-    while killed < kills:
-        process = subprocess.Popen(program, start_new_session=True)
-        while process.poll() is None and offsets(tmp_path) <= begun:  # until another one begins
+    begun = time.monotonic()
+    span = 0.0  # seconds from the start of a query to somewhat beyond the end of its first batch
+    for kill in range(kills):
+        process = driver(tmp_path)
+        began = time.monotonic()
+        while not span and not entries(tmp_path, "commits"):
             time.sleep(0.05)
-        # anywhere in a batch: while it reads, learns, writes states or commits
-        time.sleep(rng.uniform(0.0, 1.0))
-        begun |= offsets(tmp_path)
-        if process.poll() is not None:
-            break
+        span = span or 1.2 * (time.monotonic() - began)
+        time.sleep(rng.uniform(0.0, span))  # while it reads, learns, writes states or answers, or commits
+        assert process.poll() is None
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        killed += 1
-    assert killed == kills
-    subprocess.run(program, check=True)
+        begun_batches, done = entries(tmp_path, "offsets"), entries(tmp_path, "commits")
+        print(
+            f"kill {kill + 1}: {time.monotonic() - began:.1f} s after the start of the query, "
+            f"{len(done)} batches done, {len(begun_batches - done)} cut"
+        )
+    assert driver(tmp_path).wait() == 0
+    print(f"{kills} kills, {rows} rows in {time.monotonic() - begun:.0f} s")
     found, answers = states(session, tmp_path / "checkpoint", "key"), session.read.parquet(str(tmp_path / "answers"))
     assert answers.count() == rows == answers.select("at").distinct().count()
     for key in range(keys):
@@ -268,8 +292,18 @@ def test_a_driver_killed_twenty_times_leaves_the_states_of_training_from_files(s
         whole = pd.concat(mine)
         at_once.learn(whole[["a", "b"]].to_numpy(), whole.y.to_numpy())
         assert_allclose(at_once.state_["w"], by_batch.state_["w"], rtol=1e-10, atol=1e-12)
+    print(f"{keys} of {keys} states equal those of training from files, bit for bit")
 
 
-def offsets(folder):
-    """Batches that were begun."""
-    return {path.name for path in (folder / "checkpoint" / "offsets").glob("[0-9]*")}
+def driver(folder):
+    """A driver whose query has been started, in a session of its own."""
+    program = [sys.executable, str(Path(__file__).with_name("spark_killed.py")), str(folder)]
+    env = os.environ | {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
+    process = subprocess.Popen(program, start_new_session=True, stdout=subprocess.PIPE, env=env)
+    process.stdout.readline()
+    return process
+
+
+def entries(folder, log):
+    """Batches in a log of the checkpoint: begun ("offsets"), or done ("commits")."""
+    return {path.name for path in (folder / "checkpoint" / log).glob("[0-9]*")}

@@ -7,6 +7,7 @@ import pytest
 
 from kernelstream import BudgetClassifier, CellsClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
 from kernelstream.baselines import FixedFeatureClassifier
+from kernelstream.estimators.stack.base import Stack
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change
 
@@ -41,6 +42,18 @@ def test_a_class_with_every_row_of_the_default_learner(rng):
         times.append(time.thread_time() - begin)
     assert len(model.classes_) == 300
     assert times[2] < 3 * times[1] and times[2] < 4.0
+
+
+def test_fit_knows_all_labels_beforehand(monkeypatch, rng):
+    """Rows are not cut where a label appears; afterwards others may still come."""
+    learn, sizes = Stack.learn, []
+    monkeypatch.setattr(
+        Stack, "learn", lambda self, state, X, *rest: (sizes.append(len(X)), learn(self, state, X, *rest))[1]
+    )
+    rows, labels = rng.normal(size=(400, 3)), np.arange(400) % 60
+    model = KernelClassifier(size="small", random_state=0).fit(rows, labels)
+    assert len(sizes) < 30 and max(sizes) > 200  # those of the warm-up are small
+    assert model.partial_fit(rows[:1], [77]).classes_.tolist() == [*range(60), 77]
 
 
 @pytest.mark.parametrize("engine", ["native", "python"])

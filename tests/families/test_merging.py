@@ -61,6 +61,18 @@ def test_other_learners_come_close_to_pooled_learning(table, model):
     assert_array_equal(model_io.load(file).predict(X), merged.predict(X))
 
 
+def test_four_models_of_few_rows_come_close_to_pooled_learning(table):
+    X, y = table
+    parts = [KernelRegressor(size="small", random_state=i) for i in range(4)]
+    pooled = KernelRegressor(size="small", random_state=0)
+    pooled.learn(X[:1200], y[:1200])
+    for i, part in enumerate(parts):
+        part.learn(X[:1200][i::4], y[:1200][i::4])
+    merged = merge(parts, X[:400], y[:400])
+    error, goal = (np.mean((model.predict(X[1200:]) - y[1200:]) ** 2) for model in (merged, pooled))
+    assert error < 1.02 * goal
+
+
 def test_a_model_that_knows_nothing_of_the_rows_does_not_count(table):
     X, y = table[0], np.where(table[1] > 1, "up", "down")
     good, bad = (FeatureClassifier(loss="logistic", random_state=i) for i in range(2))

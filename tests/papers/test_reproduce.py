@@ -98,6 +98,7 @@ def test_every_experiment_runs(name, tmp_path):
         ('zoo = "rbp"', 'zoo = "rbp"\npeer = "svc"', "either zoo or peer"),
         ("RBP = [99.0, 0.5]", "RPB = [99.0, 0.5]", "not run: .'RPB'"),
         ('"iris/Perceptron"', '"iris/Perceptrons"', "belongs to no cell"),
+        ('zoo = "rbp"', 'zoo = "rbp"\ninstead = "PBR"', "instead of 'PBR', which is no line"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(old, new, message):
@@ -153,6 +154,14 @@ def test_rows_as_an_experiment_wants_them():
     np.testing.assert_array_equal(doubled, X)
     with pytest.raises(ValueError, match="square images, and 13 columns"):
         _job.rows_of(reproduce.Data("wine", blur=1.0), 0, "online")
+
+
+def test_numbers_become_labels_and_a_line_has_rows_of_its_own_for_its_grid(small):
+    late = reproduce.Data("diabetes", above=140.0)
+    _, y, _, _, task = _job.rows_of(late, 0, "online")
+    assert task == "binary" and (y == 1).sum() == (datasets.load("diabetes").y > 140).sum()
+    searched = replace(small, tune_rows=7)
+    assert [searched.tuned_on(a) for a in (small.algorithms[2], replace(small.algorithms[2], tune_rows=9))] == [7, 9]
 
 
 def test_the_best_of_the_grid_is_used(small, tmp_path):
@@ -472,10 +481,18 @@ def test_the_page_counts_cells_and_gives_causes(monkeypatch):
     monkeypatch.setattr(_where, "contents", lambda: told)
     monkeypatch.setattr(_where, "load", lambda name: small)
     page = _where.where({"small": cells})
-    assert "| tests | 8 | 3 | 1 | 1 | 1 | 1 | 4 |" in page
+    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 |" in page
     assert "| iris | Perceptron | `perceptron` | 1.00 ± 0.10 | 3.10 ± 0.14 | behind | The figure is made up. |" in page
     assert "| iris | FOGD | `fogd` | 7.00 |  | not run |  |" in page and "lost: 4 (gone)" in page
     assert "Rows in float32." in page and "| A | p | o |" in page and "| W | here |" in page
+    line = '\n[[algorithm]]\nlabel = "P, author\'s rules"\npeer = "author"\ninstead = "Perceptron"\n\n[printed.iris]'
+    small = reproduce.parse("small", text.replace("\n[printed.iris]", line))
+    theirs = replace(cells[0], algorithm="P, author's rules", printed=None)
+    page = _where.where({"small": [*cells, replace(theirs, values=[1.1, 1.0])]})
+    assert "| tests | 8 | 3 | 1 | 1 | 1 | 0 | 1 | 4 |" in page
+    assert "| by the author's rules | By the author's rules 1.05 ± 0.07. The figure is made up. |" in page
+    page = _where.where({"small": [*cells, replace(theirs, values=[2.0, 2.1])]})  # no cause that explains enough
+    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 |" in page
 
 
 def test_the_type_of_the_rows_is_what_is_loaded(small):

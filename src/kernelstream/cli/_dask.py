@@ -20,7 +20,6 @@ def train_on_workers(args: argparse.Namespace) -> None:
     """Train on files that the workers read; nothing but the first block of the first file is read here."""
     from .. import distributed, model_io
     from ..estimators import KernelClassifier, KernelRegressor
-    from ..estimators.doubly.base import Doubly
     from ..evaluate import model_bytes
     from .train import beside, kept, task_of_run, written
 
@@ -52,9 +51,8 @@ def train_on_workers(args: argparse.Namespace) -> None:
     if task != "regression":
         targets_for(task, args.task)(est.classes_)  # no worker sees all labels
     seconds = time.perf_counter() - started
-    # a doubly stochastic learner counts iterations, the default learner rows of its sample, the others all rows
-    counts = not isinstance(est, (KernelClassifier, KernelRegressor)) and not isinstance(est._learner, Doubly)
-    rows = int(est.state_["t"]) if counts else None
+    # the default learner counts the rows of its sample, the others all rows
+    rows = None if isinstance(est, (KernelClassifier, KernelRegressor)) else int(est.state_["t"])
     model_io.save(est, args.model, notes | ({} if rows is None else {"rows": rows}) | {"finished": True})
     if args.json:
         about: dict[str, Any] = {"algorithm": args.algorithm, "task": task, "finished": True, "rows": rows}

@@ -13,8 +13,7 @@ Needs the extra ``distributed``; docs/distributed.md says what each algorithm se
 from ._client import connect
 from ._data import BLOCK_ROWS, BadPartitionError, Data, partitions
 from ._fit import fit
-from .landmarks import fit_map
-from .predict import predict, prequential, score
+from .predict import predict, score
 
 __all__ = [
     "BLOCK_ROWS",
@@ -22,9 +21,7 @@ __all__ = [
     "Data",
     "connect",
     "fit",
-    "fit_map",
     "partitions",
     "predict",
-    "prequential",
     "score",
 ]

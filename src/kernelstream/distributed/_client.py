@@ -148,11 +148,6 @@ def compute(client: Any, work: Any) -> Any:
     return _results(client, [client.compute(work)])[0]
 
 
-def compute_each(client: Any, works: list[Any]) -> list[Any]:
-    """Values of delayed objects, each computed with all it depends on by a worker of its own, if there are enough."""
-    return _results(client, spread(client, works))
-
-
 def call_each(client: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[Any]:
     """``function(*call)`` of every call, each on a worker of its own if there are enough: a round of few, short tasks.
 
@@ -212,9 +207,3 @@ def release(client: Any, *futures: Any) -> None:
             client.cancel(pending)
     for future in futures:
         future.release()
-
-
-def forget(client: Any, function: Any, job: str) -> None:
-    """Make every worker forget what it keeps of a job; workers that cannot be reached keep nothing."""
-    with contextlib.suppress(Exception):
-        client.run(function, job)

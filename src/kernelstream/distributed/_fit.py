@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..estimators.binning.base import Binning
-from ..estimators.doubly.models import DoublyStochasticClassifier, DoublyStochasticRegressor
 from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
-from ._client import connect, is_spark
+from ._client import connect
 from ._data import BLOCK_ROWS, partitions
 from .binning import fit_binning
 from .default_learner import fit_default_learner
-from .doubly import fit_doubly
 from .falkon import fit_falkon
 from .ridge import fit_ridge
 
@@ -43,12 +41,8 @@ def fit(
     :class:`~kernelstream.FalkonClassifier` and :class:`~kernelstream.FalkonRegressor` with the squared loss: the result
     of ``est.fit``, up to its tolerance; choices left to the model are made on at most 50,000 rows.
 
-    :class:`~kernelstream.KernelClassifier` and :class:`~kernelstream.KernelRegressor`: the parts named above learn all
-    rows, members that follow rows one by one a sample of at most 100,000 (a warning names them), and all are weighed on
-    rows held out; see ``kernelstream.distributed.default_learner``.
-
-    :class:`~kernelstream.DoublyStochasticClassifier` and :class:`~kernelstream.DoublyStochasticRegressor`: the result
-    of ``est.fit``, up to rounding; the rows are held in the workers' memory.
+    :class:`~kernelstream.KernelClassifier` and :class:`~kernelstream.KernelRegressor`: the result of ``est.fit``, with
+    more than 100,000 rows on that many of them, drawn from all partitions (a warning says so).
 
     Parameters
     ----------
@@ -80,11 +74,6 @@ def fit(
     """
     solve = _solver(est)
     est._learner.check_parameters()
-    if is_spark(X) and solve in (fit_default_learner, fit_doubly):
-        raise ValueError(
-            f"{type(est).__name__} is not fitted on Spark: there, OnlineRidge, BinningClassifier, FalkonClassifier and "
-            f"their relatives are; Dask fits it"
-        )
     with connect(client, X) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
         try:
@@ -106,8 +95,6 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
         return fit_falkon
     if isinstance(est._learner, Binning):
         return fit_binning
-    if isinstance(est, DoublyStochasticClassifier | DoublyStochasticRegressor):
-        return fit_doubly
     raise ValueError(
         f"{type(est).__name__} cannot be fitted on several machines: its model depends on the order of the rows. "
         f"OnlineRidge, BinningClassifier, FalkonClassifier and their relatives can, see "

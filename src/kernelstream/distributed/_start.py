@@ -14,22 +14,17 @@ from ..features import Nystroem
 from ..rows import concat
 from ..streams._base import Block
 from ._client import compute, need
-from ._data import Data, Piece, tree
+from ._data import Data, Piece
 from .landmarks import chosen
 
 
-def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bool = False) -> Any:
+def begin(est: Any, data: Data, client: Any, classes: Any = None) -> Any:
     """A copy of an estimator on features that has no weights yet, with the map that one machine would have.
 
     What a map estimates from rows, it estimates from the first ones, as in ``est.learn``; only landmarks that a Nyström
     map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
-    worker makes the same random numbers from them. With ``all_labels`` a classifier knows the labels of all partitions
-    from the start, for one more pass over the rows if ``classes`` does not say them.
+    worker makes the same random numbers from them.
     """
-    if all_labels and is_classifier(est) and classes is None:
-        made = begin(est, data, client, known_labels(data, client))
-        made._state["classes_fixed"] = 0
-        return made
     features = getattr(est._learner, "map", None)
     wanted = 1 if features is None else max(1, est._learner.warm_up_rows())
     seed, map_entries = None, None
@@ -45,11 +40,12 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None, all_labels: bo
             break
     if made is None:
         raise ValueError("there are no rows")
-    warn(message)
+    if message:
+        warnings.warn(message, UserWarning, stacklevel=2)
     return made
 
 
-def units_warning(est: Any, X: Any) -> str:
+def _units_warning(est: Any, X: Any) -> str:
     """What to say about columns that one machine would scale, by some rows X (n, d); "" where they share a unit."""
     if est._scaling() is not None or not units_differ(X):
         return ""
@@ -58,23 +54,6 @@ def units_warning(est: Any, X: Any) -> str:
         f"the columns have different units, {extremes(X, names)}, and one width compares them all: on one machine "
         f"standardize='auto' scales them, row by row, which partitions cannot. Scale them before a distributed fit"
     )
-
-
-def warn(message: str) -> None:
-    if message:
-        warnings.warn(message, UserWarning, stacklevel=2)
-
-
-def known_labels(data: Data, client: Any) -> np.ndarray:
-    """The labels of all partitions, sorted."""
-    return compute(client, tree(data.map(_labels), np.union1d))
-
-
-def _labels(piece: Piece) -> np.ndarray:
-    found = np.empty(0)
-    for labels in piece.blocks(lambda X, y: np.unique(y)):
-        found = labels if not len(found) else np.union1d(found, labels)
-    return found
 
 
 def _head(piece: Piece, n: int) -> list[Block]:
@@ -103,7 +82,7 @@ def _settled(
         est._learner.estimate(state, X)
     state |= {"warm_rows": 0, "warm_count": 0}
     est._forget()
-    return est, X.shape[0], units_warning(est, X)
+    return est, X.shape[0], _units_warning(est, X)
 
 
 def refuse(est: Any) -> None:

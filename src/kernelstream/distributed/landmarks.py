@@ -13,47 +13,18 @@ from ..kernels.bandwidth import median_rows
 from ..kernels.parameters import rules_of
 from ..random import Stream, generator, seed_from
 from ..rows import concat
-from ._client import compute, connect, need
-from ._data import Data, Piece, partitions
-
-CHOICES = ("uniform", "leverage")
-
-
-def fit_map(features: Nystroem, X: Any, *, client: Any = None, **reader: Any) -> Nystroem:
-    """A Nyström map whose landmarks are chosen over all partitions.
-
-    Parameters
-    ----------
-    features : Nystroem
-        With ``landmarks`` "uniform" or "leverage"; it is left as it is.
-    X : dask array, dask frame, or names of files
-        See :func:`partitions`.
-    client : distributed.Client, str or None
-        See :func:`connect`.
-    **reader
-        Options of files.
-
-    Returns
-    -------
-    Nystroem
-        The same map with the landmarks, and the bandwidth as a number: the ones that ``features.fit`` would find in all
-        rows. Ready for an estimator, or for ``fit`` on any rows.
-    """
-    with connect(client) as client:
-        data = partitions(X, client=client, **reader)
-        _, entries = chosen(features, data, client, features.random_state)
-    kernel = features.resolved(entries)
-    return clone(features).set_params(kernel=kernel, gamma=None, landmarks=entries["landmarks"])
+from ._client import compute, need
+from ._data import Data, Piece
 
 
 def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tuple[int, dict[str, Any]]:
     """Seed and entries of the map, equal to ``features.prepare(all rows, seed)``."""
     if not isinstance(features.landmarks, str):
         raise ValueError("the map has landmarks already")
-    if features.landmarks not in CHOICES:
+    if features.landmarks != "uniform":
         raise ValueError(
-            f"landmarks={features.landmarks!r} looks at one row after the other: over partitions they are chosen by "
-            f"{' or '.join(map(repr, CHOICES))}"
+            f"landmarks={features.landmarks!r} compares all rows with each other: over partitions they are drawn, "
+            f"landmarks='uniform', or given as rows"
         )
     if features.kernel_needs_data and "scale" in rules_of(features.kernel_object).values():
         raise ValueError("gamma='scale' needs the variance of all rows: give a number, or 'median'")
@@ -63,12 +34,7 @@ def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tu
     known = compute(client, need("dask").delayed(features.kernel_entries, pure=False)(some))
     kernel = features.resolved(known)
     m, rng = features.n_components, generator(seed, Stream.MAP)
-    if rows.n <= m:
-        picked = np.arange(rows.n)
-    elif features.landmarks == "uniform":
-        picked = landmarks.uniform(kernel, rows, m, rng)
-    else:
-        picked = landmarks.leverage_by(rows.n, m, rng, rows.scorer(kernel, m))
+    picked = np.arange(rows.n) if rows.n <= m else landmarks.uniform(kernel, rows, m, rng)
     S = rows[picked]
     S = S.toarray() if hasattr(S, "toarray") else S
     given = clone(features).set_params(kernel=kernel, gamma=None, landmarks=S)
@@ -111,22 +77,6 @@ class AllRows:
     def __getitem__(self, rows: np.ndarray) -> Any:
         return compute(self.client, self.delayed(np.asarray(rows)))
 
-    def scorer(self, kernel: Any, m: int) -> Any:
-        """Leverage scores, each computed where its row is; see :func:`landmarks.leverage_by`."""
-
-        def score(rows: np.ndarray, sample: np.ndarray, weight: np.ndarray) -> np.ndarray:
-            S = self.delayed(sample)
-            basis = need("dask").delayed(landmarks.basis, pure=False)(kernel, S, weight, m)
-            parts = self.split(rows)
-            found = self.data.some(_scores, {i: (mine, kernel, basis) for i, _, mine in parts})
-            values = compute(self.client, need("dask").delayed(list)(found))
-            out = np.empty(len(rows))
-            for (_, places, _), part in zip(parts, values):
-                out[places] = part
-            return out
-
-        return score
-
 
 def _count(piece: Piece) -> int:
     return sum(piece.blocks(lambda X, y: X.shape[0]))
@@ -153,21 +103,3 @@ def _pick(piece: Piece, wanted: np.ndarray, target: bool) -> Any:
 
 def _arranged(parts: Sequence[Any], order: np.ndarray) -> Any:
     return concat(list(parts))[order]
-
-
-def _scores(piece: Piece, wanted: np.ndarray, kernel: Any, basis: landmarks.Basis) -> np.ndarray:
-    """Leverage scores of rows of a partition."""
-    order = np.argsort(wanted, kind="stable")
-    ascending, at = wanted[order], 0
-    out = np.empty(len(wanted))
-
-    def take(X: Any, y: Any) -> None:
-        nonlocal at
-        low, high = np.searchsorted(ascending, [at, at + X.shape[0]])
-        if high > low:
-            out[order[low:high]] = basis.scores(kernel, X[ascending[low:high] - at])
-        at += X.shape[0]
-
-    for _ in piece.blocks(take, int(wanted.max()) + 1):
-        pass
-    return out

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from .. import evaluate
-from ._client import compute, compute_each, connect, need
+from ._client import compute, connect, need
 from ._data import BLOCK_ROWS, Data, Piece, partitions, tree
 
 WHAT = ("predict", "decision_function", "predict_proba")
@@ -126,46 +125,3 @@ def _added(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return a
     apart = b[1] - a[1]
     return np.array([n, a[1] + apart * b[0] / n, a[2] + b[2] + apart**2 * a[0] * b[0] / n, a[3] + b[3]])
-
-
-def prequential(
-    est: Any,
-    X: Any,
-    y: Any = None,
-    *,
-    client: Any = None,
-    metrics: Any = None,
-    classes: Any = None,
-    block: int = BLOCK_ROWS,
-    labels: Any = None,
-    **reader: Any,
-) -> list[evaluate.Result]:
-    """Prequential evaluation of every partition as a stream of its own.
-
-    A copy of the estimator, as it is, goes through each partition: every row is predicted, then learned. The copies are
-    forgotten, the estimator stays as it was.
-
-    Parameters
-    ----------
-    est : estimator
-    X, y, client, block, labels, **reader
-        See :func:`fit`.
-    metrics, classes
-        See :func:`kernelstream.evaluate.prequential`.
-
-    Returns
-    -------
-    list of Result
-        One for each partition, with its name.
-    """
-    with connect(client) as client:
-        data = partitions(X, y, block=block, client=client, labels=labels, **reader)
-        same_columns(est, data)
-        return compute_each(client, data.map(_stream, _plain(est), metrics, classes))
-
-
-def _stream(piece: Piece, est: Any, metrics: Any, classes: Any) -> evaluate.Result:
-    blocks = piece.blocks(lambda X, y: (X, y))
-    return evaluate.prequential(
-        copy.deepcopy(est), blocks, metrics=metrics, classes=classes, progress=False, name=piece.name
-    )

@@ -27,9 +27,10 @@ from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, Update, unwrap
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
+from ._contract.kept import pad_columns
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
-from ._contract.state import centres, no_centres, pad_columns, scales
+from ._contract.state import centres, no_centres, scales
 from ._contract.warm_up import WARM_UP
 from ._described import described
 

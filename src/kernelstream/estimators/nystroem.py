@@ -26,10 +26,11 @@ from ..state.schema import Array, Count, Schema, length
 from ..updates import NormAdaGrad, Update
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
+from ._contract.kept import pad_columns
 from ._contract.kernel import WithKernel
 from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
-from ._contract.state import centres, no_centres, pad_columns
+from ._contract.state import centres, no_centres
 from ._described import described
 from .feature import MAP, Linear, mix_outputs
 

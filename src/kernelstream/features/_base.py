@@ -192,10 +192,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
         -------
         self
         """
-        X = self._validate(X, reset=True)
+        self._fit(self._validate(X, reset=True))
+        return self
+
+    def _fit(self, X: Any) -> Any:
         self.entries_ = self.prepare(X, seed_from(self.random_state))
         self.mapping_ = self.build(self.entries_, X.shape[1], X.dtype)
-        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Features of the rows of X, in the float type of X.

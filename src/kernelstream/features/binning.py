@@ -96,21 +96,6 @@ class RandomBinning(KernelMap):
             "use BinningClassifier or BinningRegressor, for streams CellsClassifier or …Regressor with grids='hashed'"
         )
 
-    def fit(self, X: Any, y: Any = None) -> RandomBinning:
-        """Draw the grids and give a column to every cell of the rows of X.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
-        self._fit(self._validate(X, reset=True))
-        return self
-
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """``fit(X).transform(X)``, going through the rows once.
 
@@ -138,8 +123,8 @@ class RandomBinning(KernelMap):
         (n, D) CSR matrix
             R entries ``1/sqrt(R)`` per row, fewer where a row falls in cells that ``fit`` did not meet.
         """
-        matrix = self.cells(X)
-        return matrix.tocsr(self._dtype_of(X))
+        single = getattr(X, "dtype", None) == np.float32
+        return self.cells(X).tocsr(np.float32 if single else np.float64)
 
     def cells(self, X: Any) -> CellMatrix:
         """The features of the rows of X as a matrix of column numbers; its ``index`` is (n, R).
@@ -160,6 +145,7 @@ class RandomBinning(KernelMap):
         return CellMatrix(cells, self.starts_, ops, most_threads(), missing=True)
 
     def _fit(self, X: Any) -> CellMatrix:
+        """Draw the grids and give a column to every cell of the rows of X."""
         R = whole("n_components", self.n_components)
         width = self._width()
         entries = self.prepare(X, seed_from(self.random_state))
@@ -189,11 +175,6 @@ class RandomBinning(KernelMap):
         if n_columns // n_grids >= 2**31:
             raise ValueError(f"n_columns={n_columns} is more than 2^31 columns a grid")
         return n_columns // n_grids
-
-    @staticmethod
-    def _dtype_of(X: Any) -> Any:
-        dtype = getattr(X, "dtype", None)
-        return np.float32 if dtype == np.float32 else np.float64
 
     @property
     def _n_features_out(self) -> int:

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 Choice = Callable[[Any, Any, int, np.random.Generator], np.ndarray]
-Score = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def uniform(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -85,24 +84,7 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
     ----------
     .. [1] Musco, Musco: Recursive sampling for the Nyström method, NeurIPS 2017, algorithm 3.
     """
-
-    def score(rows: np.ndarray, sample: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        return basis(kernel, X[sample], weight, m).scores(kernel, X[rows])
-
-    return leverage_by(X.shape[0], m, rng, score)
-
-
-def leverage_by(n: int, m: int, rng: np.random.Generator, score: Score) -> np.ndarray:
-    """The recursion of :func:`leverage` among n rows that may be anywhere.
-
-    Parameters
-    ----------
-    n, m : int
-    rng : Generator
-    score : callable
-        ``score(rows, sample, weight)``: leverage scores of rows in their own Gram matrix, which the weighted sample
-        stands for; rows and sample are numbers of rows.
-    """
+    n = X.shape[0]
     if m >= n:
         return np.arange(n)
     order = rng.permutation(n)
@@ -110,7 +92,7 @@ def leverage_by(n: int, m: int, rng: np.random.Generator, score: Score) -> np.nd
     sample, weight = order[:size], np.ones(size)
     while True:
         rows = order[: min(n, 2 * size)]
-        found = score(rows, sample, weight * np.sqrt(len(rows) / size))
+        found = basis(kernel, X[sample], weight * np.sqrt(len(rows) / size), m).scores(kernel, X[rows])
         if len(rows) == n:
             return rows[rng.choice(n, m, replace=False, p=found / found.sum())]
         size, keep = len(rows), min(len(rows), 2 * m)

@@ -25,7 +25,7 @@ from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...random import seed_from
 from ...registry.parameters import WithParameters
-from ...rows import Rows, drop, host, unmasked
+from ...rows import Rows, host, unmasked
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.turns import OwnTurns, in_turn
@@ -518,13 +518,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_final_weights` counted."""
         self._learner.forget_rows(state)
-
-    def _drop_kept(self) -> None:
-        drop("warm_X", self._state)
-        for name in ("warm_y", "warm_weight"):
-            self._state.pop(name, None)
-        self.__dict__.pop("_draws", None)
-        self._state |= {"warm_rows": 0, "warm_count": 0}
 
     # ---------------------------------------------------------------- the learner
     _learns: type[Learner]  # what learns: a class of learners

@@ -263,7 +263,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
 
     def _add_class(self, state: State, label: Any, trained: bool) -> None:
-        """Enter a label and change the outputs; the scores of the classes known before must stay the same."""
+        """Enter a label, unless it is known."""
         old = state["classes"]
         place = int(np.searchsorted(old, label))
         if place < len(old) and old[place] == label:
@@ -271,7 +271,12 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
         if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays that brought the labels
             new = np.array(new.tolist())
-        kept = np.arange(len(old)) + (np.arange(len(old)) >= place)
+        self._enter(state, new, place, trained)
+
+    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool) -> None:
+        """Change the outputs to those of classes with a new one; the scores of the others must stay the same."""
+        kept = np.arange(len(new) - 1)
+        kept[place:] += 1
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
         change = self._transition(state, new, kept)
@@ -279,7 +284,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         link.grow(state, kept, len(new))
         if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
             self._learner.mix_outputs(state, change)
-        self._learner.class_added(state, label, place, trained)
+        self._learner.class_added(state, place, trained)
 
     def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
         """From the outputs of the old classes to those of the new ones."""

@@ -8,9 +8,10 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
-from ...rows import concat, dense, drop, host, pack, unpack
-from ...state.schema import POSITIVE, SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
-from . import link
+from ...rows import dense, host
+from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
+from . import kept, link
+from .kept import pad_columns
 from .scaling import scales_columns
 
 State = dict[str, Any]
@@ -65,38 +66,6 @@ def _targets(est: Any, state: State) -> Schema:
     return schema
 
 
-def packed(prefix: str, state: State, n: int) -> Schema:
-    """Rows in a state (see ``rows.pack``), n of them, finite; sparse ones with sorted columns, none of them twice."""
-    d, dtype = state["n_features"], state["dtype"]
-    if prefix in state:
-        return {prefix: Array((n, d), dtype)}
-    size, types = length(state, f"{prefix}_data"), ("int32", "int64")
-    parts: Schema = {
-        f"{prefix}_data": Array((size,), dtype),
-        f"{prefix}_indices": Array((size,), types, low=0, high=d - 1),
-        f"{prefix}_indptr": Array((n + 1,), types, low=0, high=size, rising=True),
-        f"{prefix}_width": Count(d, d),
-    }
-    check({name: state[name] for name in parts if name in state}, parts)
-    indptr = state[f"{prefix}_indptr"]
-    rows: Any = unpack(prefix, state)
-    if indptr[0] != 0 or indptr[-1] != size or not rows.has_canonical_format:
-        raise ValueError(f"state_[{prefix + '_indptr'!r}] and the columns do not make sparse rows")
-    return parts
-
-
-def targets(name: str, state: State, n: int) -> Schema:
-    """Targets of n rows that are kept: labels among the classes, or numbers."""
-    value: Any = state.get(name)
-    if "classes" not in state:
-        outputs = state["n_outputs"]
-        return {name: Array((n,) if outputs == 1 else (n, outputs))}
-    labels = isinstance(value, np.ndarray) and value.shape == (n,) and value.dtype.kind in "biufUS"
-    if not labels or not np.isin(value, state["classes"]).all():
-        raise ValueError(f"state_[{name!r}] must be {n} labels among the classes")
-    return {name: Anything()}
-
-
 def scaled_rows(X: Any, state: State) -> np.ndarray:
     """Rows of any kind, (n, d), scaled by the moments of the columns, in the type of the model."""
     mean, m2, low, high, _ = (state[name] for name in COLUMNS)
@@ -142,8 +111,7 @@ def _kept(state: State) -> Schema:
         raise ValueError(f"{n} rows are kept until there are {most}")
     if not n and "warm_y" not in state:
         return {}
-    own = targets("warm_y", state, n) | {"warm_weight": Array((n,), low=POSITIVE)}
-    return own | packed("warm_X", state, n)
+    return kept.schema("warm", state, n)
 
 
 def widen_rows(state: State, d: int) -> None:
@@ -151,24 +119,5 @@ def widen_rows(state: State, d: int) -> None:
     for name in COLUMNS:
         if name in state:
             state[name] = pad_columns(state[name], d)  # as of a column of zeros
-    widen_packed("warm_X", state, d)
+    kept.widen("warm_X", state, d)
     state["n_features"] = d
-
-
-def widen_packed(name: str, state: State, d: int) -> None:
-    """Pad rows that are kept in a state, if there are any, with columns of zeros up to width d."""
-    rows = unpack(name, state)
-    if rows is None:
-        return
-    drop(name, state)
-    if hasattr(rows, "indptr"):
-        rows = concat([rows])
-        rows.resize(rows.shape[0], d)
-    else:
-        rows = pad_columns(dense(rows), d)
-    state |= pack(name, rows)
-
-
-def pad_columns(A: np.ndarray, d: int) -> np.ndarray:
-    """The array with zeros added at the end of its last axis, up to length d."""
-    return np.pad(A, [(0, 0)] * (A.ndim - 1) + [(0, d - A.shape[-1])])

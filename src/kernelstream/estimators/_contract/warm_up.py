@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from ...core import threads
 from ...core.ranges import COLUMNS
 from ...registry.caller import caller
-from ...rows import Rows, concat, dense, drop, host, pack, unpack
+from ...rows import Rows, dense, host, unpack
+from . import kept
 from .first_rows import odd_cells
 from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
 
@@ -56,12 +57,13 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
                 est._follow(parts[0], est._encode(state, ys), est._final_weights(state, ys, ws))
         else:
             parts.append(est._learner.learn_scaled(Xs, ys, ws))
-        kept = _keep(est, Xs, ys, ws)
-        if kept == state["warm_rows"]:
+        state["warm_count"] += kept.add("warm", state, Xs, ys, ws)
+        now = state["warm_count"]
+        if now == state["warm_rows"]:
             est._learner.renew()
             warn_about_units(est, unpack("warm_X", state))
-            est._drop_kept()
-        elif kept > before and kept & (kept - 1) == 0:
+            _drop_kept(est)
+        elif now > before and now & (now - 1) == 0:
             est._learner.renew()
         start = stop
     return np.concatenate(parts)
@@ -97,23 +99,11 @@ def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
         state |= no_moments(X.shape[1])
 
 
-def _keep(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
-    """Add rows of positive weight to the kept ones; returns how many there are now, 0 if none was added."""
-    state = est._state
-    if weight is None:
-        weight = np.ones(len(y))
-    counted = weight > 0
-    if not counted.any():
-        return 0
-    X, y, weight = X[counted], y[counted], weight[counted]
-    kept = unpack("warm_X", state)
-    if kept is not None:
-        X = concat([kept, X])
-        y = np.concatenate([state["warm_y"], y])
-        weight = np.concatenate([state["warm_weight"], weight])
-    drop("warm_X", state)
-    state |= pack("warm_X", X) | {"warm_y": np.array(y), "warm_weight": np.array(weight), "warm_count": len(y)}
-    return len(y)
+def _drop_kept(est: StreamEstimator) -> None:
+    """The warm-up has ended."""
+    kept.take("warm", est._state)
+    est.__dict__.pop("_draws", None)
+    est._state |= {"warm_rows": 0, "warm_count": 0}
 
 
 def renew(est: StreamEstimator) -> None:
@@ -163,7 +153,7 @@ def end(est: StreamEstimator) -> None:
     if state["warm_rows"] and state["warm_count"]:
         est._learner.renew()
         warn_about_units(est, unpack("warm_X", state))
-        est._drop_kept()
+        _drop_kept(est)
     est._learner.end_warm_up()
 
 

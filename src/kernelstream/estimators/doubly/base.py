@@ -22,17 +22,17 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...registry.parameters import named_part
-from ...rows import Rows, concat, dense, drop, pack, unpack
+from ...rows import Rows, dense, unpack
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
-from .._contract import warm_up
+from .._contract import kept, warm_up
 from .._contract.base import State, StreamEstimator
 from .._contract.batch import counted
 from .._contract.learner import Learner
 from .._contract.order import check_order
 from .._contract.scaling import scales_columns
-from .._contract.state import packed, scaled_rows, targets, widen_packed
+from .._contract.state import scaled_rows
 from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
 from .choice import CHOICE_ROWS, choose, trial, unit
 from .step import BATCH, LARGE_BATCH, BatchTags, DoublySchedule, DoublyStep, Plan, checked_passes
@@ -212,14 +212,12 @@ class Doubly(Learner):
 
     # ---------------------------------------------------------------- a stream of batches
     def reset(self, state: State) -> None:
-        for name in ("wait_y", "wait_weight"):
-            state.pop(name, None)
-        drop("wait_X", state)
+        kept.take("wait", state)
         state["waiting"] = 0
         self.descent(state).reset(state, self.columns(state))
 
     def columns(self, state: State) -> int:
-        """Number of functions that are learned."""
+        """Number of functions that are learned, by the parameters alone."""
         return state["n_outputs"]
 
     def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -231,7 +229,8 @@ class Doubly(Learner):
         while start < n:
             stop = rows_until(weight, start, n, self.batch_size - state["waiting"])
             part = slice(start, stop)
-            fresh = self._wait(X[part], y[part], None if weight is None else weight[part])
+            fresh = kept.add("wait", state, X[part], y[part], None if weight is None else weight[part])
+            state["waiting"] += fresh
             full = state["waiting"] == self.batch_size
             if full and fresh == stop - start:  # usually: the rows complete a batch, whose scores are computed anyway
                 before = self.learn_waiting(wanted)
@@ -247,28 +246,10 @@ class Doubly(Learner):
             self.est._follow(scores, self.est._encode(state, y), weight)
         return scores
 
-    def _wait(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
-        """Add rows of positive weight to those that wait; returns how many."""
-        state = self.est._state
-        weight = np.ones(len(y)) if weight is None else weight
-        if not weight.all():
-            counted = weight > 0
-            X, y, weight = X[counted], y[counted], weight[counted]
-        fresh = len(y)
-        if state["waiting"]:
-            X = concat([unpack("wait_X", state), X])
-            y = np.concatenate([state["wait_y"], y])
-            weight = np.concatenate([state["wait_weight"], weight])
-        drop("wait_X", state)
-        if len(y):
-            state |= pack("wait_X", X) | {"wait_y": np.array(y), "wait_weight": np.array(weight), "waiting": len(y)}
-        return fresh
-
     def learn_waiting(self, wanted: bool) -> np.ndarray:
         """One iteration for the rows that wait; returns their scores before it if ``wanted``, (b, C)."""
         state = self.est._state
-        X, y, weight = unpack("wait_X", state), state.pop("wait_y"), state.pop("wait_weight")
-        drop("wait_X", state)
+        X, y, weight = kept.take("wait", state)
         state["waiting"] = 0
         descent = self.descent(state)
         F, shown = descent.both(state, X) if wanted else (descent.iterate(state, X), np.empty(0))
@@ -359,7 +340,7 @@ class Doubly(Learner):
     def widen(self, state: State, d: int) -> None:
         if not isinstance(self.given.kernel_object, kernels.Gaussian):
             super().widen(state, d)
-        widen_packed("wait_X", state, d)  # the random numbers of a column do not depend on the number of columns
+        kept.widen("wait_X", state, d)  # the random numbers of a column do not depend on the number of columns
 
     def schema(self, state: State, trained: bool) -> Schema:
         if not (trained or not self.warm_up_rows()):
@@ -372,7 +353,7 @@ class Doubly(Learner):
         blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
         d, dtype = state["n_features"], state["dtype"]
         width = FeatureBlocks(self.kernel(state), state["seed"], d, self.block_size, dtype, self.ops).width
-        weights = Array((blocks, width, self.columns_of(state)), dtype)
+        weights = Array((blocks, width, self.columns(state)), dtype)
         average: Schema = {"mean": weights} if self.step.average else {}
         return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
 
@@ -381,15 +362,7 @@ class Doubly(Learner):
         waiting = Count(0, self.batch_size - 1)
         check({name: state[name] for name in ("waiting",) if name in state}, {"waiting": waiting})
         n = state["waiting"]
-        own: Schema = {"waiting": waiting}
-        if n:
-            own |= targets("wait_y", state, n) | {"wait_weight": Array((n,), low=POSITIVE)}
-            own |= packed("wait_X", state, n)
-        return own
-
-    def columns_of(self, state: State) -> int:
-        """Number of functions that are learned, by the parameters alone."""
-        return state["n_outputs"]
+        return {"waiting": waiting} | (kept.schema("wait", state, n) if n else {})
 
     def tags(self, tags: Any) -> Any:
         tags.input_tags.positive_only = self.given.kernel_object.domain == "nonnegative"

@@ -103,15 +103,12 @@ class GaussianProcess(Doubly):
     def one_width(self) -> bool:
         return self.points is None and super().one_width()
 
-    def columns(self, state: State) -> int:
-        return self.descent(state).columns  # type: ignore[attr-defined]
-
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
         prior: Schema = {"noise": Number(POSITIVE), "amplitude": Number(POSITIVE)} if schema else {}
         return schema | prior | {"rows": Count()}
 
-    def columns_of(self, state: State) -> int:
+    def columns(self, state: State) -> int:
         points = self._checked_points(state)
         if points is not None:
             return 1 + len(points)

@@ -23,9 +23,9 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, lengt
 from .._contract.base import State, StreamEstimator
 from .._contract.batch import CALLER, BatchEstimator, dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.kept import packed
 from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
-from .._contract.state import packed
 from .._described import described
 from ..binning.fit import best_constant
 from ..feature import map_entries, renew_map_entries

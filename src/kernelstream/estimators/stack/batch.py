@@ -5,7 +5,7 @@ r"""Kernel ridge on all rows in a learned metric, beside the members of the stre
 s is the combination of the members, g the function of all n rows (:mod:`..metric`). Its share p is 1, unless the
 members lower the loss on held-out rows by more than chance: no member has learned them, and g forecasts each by all
 others. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows
-grows old. (Learned on many machines, n may be more than the members have learned; then t counts from there.)
+grows old.
 
 For numbers b is 1. For labels least squares gives q, about the probability of a label, but at times beyond 0 and 1;
 g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such, and b makes the
@@ -46,8 +46,8 @@ def chosen(seed: int, n: int) -> np.ndarray:
     return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
-def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> None:
-    """Learn all rows at once, some of which are held out from members; ``rows``, if not as many as these have."""
+def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
+    """Learn all rows at once, some of which are held out from members."""
     state, learner = est._state, _make(est)
     learner.__dict__.update(_clock=clock, _apart=len(held[1]), _link_frozen=True)  # scores are all that is asked of it
     X, y, weight = joined(held, others)
@@ -62,9 +62,7 @@ def learn(est: Any, held: Part, others: Part, clock: Clock, rows: int = 0) -> No
     if k:
         S = est._learner.members_score(state, rows_left[:k], False)
         share = _chosen_share(est._regression, G[:k], S, Y[:k], None if own is None else own[:k])
-    state["batch"] = {"scale": scale, "share": share, "rows": int(rows or state["t"]), "metric": learner.state_}
-    if rows:
-        state["batch"]["since"] = int(state["t"])
+    state["batch"] = {"scale": scale, "share": share, "rows": int(state["t"]), "metric": learner.state_}
     est._cache.pop("batch", None)
     # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
     # few rows that the members do not know.
@@ -101,8 +99,7 @@ def alone(state: State) -> bool:
 def _share(state: State, t: Any) -> Any:
     """The share lambda after t rows."""
     part = state["batch"]
-    n = part["rows"]
-    return part["share"] * n / np.maximum(n + t - part.get("since", n), n)
+    return part["share"] * part["rows"] / np.maximum(t, part["rows"])
 
 
 def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any = False) -> np.ndarray:
@@ -140,8 +137,6 @@ def schema(state: State) -> Schema:
         "rows": Count(1, t),
         "metric": Inside(anything(metric if isinstance(metric, dict) else ())),
     }
-    if "since" in found:
-        own |= {"rows": Count(1), "since": Count(0, t)}
     return {"batch": Inside(own)}
 
 

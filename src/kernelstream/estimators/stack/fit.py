@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -49,16 +47,6 @@ TOO_FEW_ROWS = 60  # rows for which nothing is held out
 REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
 
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
-
-
-@dataclass
-class Left:
-    """What is left to do at the end of ``fit``."""
-
-    held: np.ndarray  # numbers of rows that no member has learned, sorted
-    held_rows: Part  # these in random order
-    train: np.ndarray  # numbers of the others
-    prepare: Prepare
 
 
 @with_callbacks
@@ -117,41 +105,29 @@ def fit(
 def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
-        with fitting(est, shuffle, shuffle and passes != 1 and batch.helps(est, y)):
-            found = passes_over(est, X, y, None, sample_weight, shuffle, passes, clock)
-            if found is not None:
-                some = found.train[batch.chosen(est._state["seed"], len(found.train))]
-                conclude(est, found.held_rows, lambda: found.prepare(some), clock)
+        est._fitting, est._solving = shuffle, shuffle and passes != 1 and batch.helps(est, y)  # which members there are
+        try:
+            _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
+        finally:
+            del est._fitting, est._solving
 
 
-@contextmanager
-def fitting(est: StackShell, shuffle: bool, solving: bool) -> Iterator[None]:
-    """While rows are learned at once: whether their order means nothing, and which members there are."""
-    est._fitting, est._solving = shuffle, solving
-    try:
-        yield
-    finally:
-        del est._fitting, est._solving
-
-
-def passes_over(
-    est: StackShell, X: Any, y: Any, classes: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
-) -> Left | None:
-    """All passes over the rows; what is left to do, None where they were all."""
-    rows, target, weight = est._admit(X, y, classes, sample_weight, fresh=True)
+def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
+    rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True)
     est._check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+    if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
+        est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     _first_pass(est, X, y, rows, target, weight, held, shuffle)
-    prepare = partial(prepared, est, est._state, rows, target, weight)
     if held is None:
-        return None
-    train = np.setdiff1d(counted, held)
+        return
+    prepare, train = partial(_prepared, est, est._state, rows, target, weight), np.setdiff1d(counted, held)
     # the combination takes them as a stream
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most, clock)
-    return Left(held, held_rows, train, prepare)
+    _conclude(est, held_rows, lambda: prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
 
 
 def _first_pass(
@@ -205,12 +181,12 @@ def _more_passes(
             est._learner.members[i]._forget()
 
 
-def conclude(est: StackShell, held_rows: Part, others: Callable[[], Part], clock: Clock, rows: int = 0) -> None:
-    """Weigh the members on held-out rows, learn all rows at once (``rows``, if not as many as the members have)."""
+def _conclude(est: StackShell, held_rows: Part, others: Callable[[], Part], clock: Clock) -> None:
+    """Weigh the members on held-out rows, learn all rows at once."""
     if est._state["lasting"]:  # the members' weights must not follow from the rows that tell how much they count
         first, second = (_part(held_rows, half) for half in np.array_split(np.arange(len(held_rows[1])), 2))
         _weigh(est, est._state, *first)
-        batch.learn(est, second, batch.joined(first, others()), clock, rows)
+        batch.learn(est, second, batch.joined(first, others()), clock)
     _weigh(est, est._state, *held_rows)
     _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)
 
@@ -220,7 +196,7 @@ def _part(rows: Part, which: np.ndarray) -> Part:
     return X[which], y[which], None if weight is None else weight[which]
 
 
-def prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+def _prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
     X = np.ascontiguousarray(est._ops.squashed(scaled_rows(np.asarray(take(rows, which)), state)))
     y = target[which]

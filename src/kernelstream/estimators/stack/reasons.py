@@ -22,8 +22,9 @@ from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from .._contract.composite import fitted
 from .._contract.door import checked_rows
+from .._contract.kept import pad_columns
 from .._contract.mixed import encoded
-from .._contract.state import pad_columns, scaled_rows
+from .._contract.state import scaled_rows
 from .shell import StackShell
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from ...state.nested import State, part
 from ...state.schema import Array, Inside, Schema
 from ...state.turns import in_turn
 from .._contract.composite import fitted
-from .._contract.state import pad_columns
+from .._contract.kept import pad_columns
 from .shell import StackShell
 
 if TYPE_CHECKING:
