@@ -24,7 +24,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector
 from ._checks import whole
 from ._files import sweep
 from .evaluate._metrics import errors
-from .evaluate._runners import StreamRunner
+from .evaluate._runners import StreamRunner, task_of
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat, padded
 
@@ -216,7 +216,7 @@ def train(
         to_bytes(est)  # a model that cannot be saved should fail now, not hours later
     if resume and kept is None:
         raise ValueError("resume=True needs the folder of the checkpoints")
-    task = "classification" if is_classifier(est) else "novelty" if is_outlier_detector(est) else "regression"
+    task = task_of(est)
     run = Run(est, metric={"classification": "mistake_rate", "novelty": "novelty_rate", "regression": "mse"}[task])
     total = 0.0
     found = kept.latest() if kept is not None and resume else None
@@ -274,7 +274,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
         width = max(X.shape[1] for X, _ in blocks)
         X, y = concat([padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
         est.fit(X, y)
-        run.value = float(errors("classification" if is_classifier(est) else "regression", y, est.predict(X)).mean())
+        run.value = float(errors(task_of(est), y, est.predict(X)).mean())
     run.seconds = time.perf_counter() - started
     return run
 

@@ -367,7 +367,7 @@ def kernel_weights(
 
     rows, weights = est.weights_history_
     shown = [i for i in range(weights.shape[1]) if weights[:, i].max() >= least]
-    labels = [_kernel_label(est.learners_[i]) for i in shown]
+    labels = [member_label(est.learners_[i]) for i in shown]
     bands = [weights[:, i] for i in shown]
     colours = [
         colormaps["viridis"](i / (weights.shape[1] - 1 or 1)) for i in shown
@@ -387,8 +387,8 @@ def kernel_weights(
     return _finished(ax, title, path)
 
 
-def _kernel_label(learner: Any) -> str:
-    """What distinguishes a learner among others: its kernel, or else its class."""
+def member_label(learner: Any) -> str:
+    """What distinguishes a member among others: its kernel, or else its class."""
     holder = learner if hasattr(learner, "kernel") else getattr(learner, "features", None)
     kernel = getattr(holder, "kernel", None)
     gamma = getattr(kernel, "gamma", getattr(holder, "gamma", None))

@@ -15,11 +15,16 @@ def entries_of(content):
         return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
-def rewritten(content, change):
-    """The file after ``change(header, arrays)``, signed; ``change`` may return another header."""
+def taken_apart(content):
+    """The header of a model file, and its arrays."""
     entries = entries_of(content)
     header = json.loads(entries.pop("kernelstream.json"))
-    arrays = [np.load(io.BytesIO(entry)) for entry in entries.values()]
+    return header, [np.load(io.BytesIO(entry)) for entry in entries.values()]
+
+
+def rewritten(content, change):
+    """The file after ``change(header, arrays)``, signed; ``change`` may return another header."""
+    header, arrays = taken_apart(content)
     header = change(header, arrays) or header
     header["arrays"] = [{"dtype": a.dtype.str, "shape": list(a.shape)} for a in arrays]
     entries = {"kernelstream.json": json.dumps(header).encode()}

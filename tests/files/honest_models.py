@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import io
-import json
 import warnings
-import zipfile
 
 import numpy as np
 import scipy.sparse as sp
+from archives import taken_apart
 
 from kernelstream import estimators, kernels, losses, model_io, updates, zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
@@ -137,10 +135,7 @@ class Template:
 
     def __init__(self, name, content):
         self.name = name
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = {info.filename: archive.read(info) for info in archive.infolist()}
-        self.header = json.loads(entries.pop("kernelstream.json"))
-        self.arrays = [np.load(io.BytesIO(entry)) for entry in entries.values()]
+        self.header, self.arrays = taken_apart(content)
 
 
 def templates(only=""):

@@ -27,7 +27,10 @@ def test_the_tables_are_complete():
 def test_rows_of_a_test_do_not_depend_on_the_tests_before():
     """No function of the tests draws from a generator that the module holds: the fixture ``rng`` is the test's own."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if not re.search(r"^_?rng_? = .*default_rng", text, re.MULTILINE | re.IGNORECASE):
+            continue
+        tree = ast.parse(text)
         held = {
             target.id
             for node in tree.body

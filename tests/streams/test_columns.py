@@ -385,15 +385,6 @@ def test_set_output():
         assert list(made.columns) == list(enc.get_feature_names_out())
 
 
-def test_plain_rows_need_no_encoder():
-    import pandas as pd
-    import scipy.sparse as sp
-
-    assert Columns.is_plain(np.ones((2, 2))) and Columns.is_plain(sp.csr_array(np.eye(2)))
-    for rows in (np.array([[1, np.nan]]), np.array([["a"]]), [{"a": 1}], pd.DataFrame({"a": ["u"]})):
-        assert not Columns.is_plain(rows)
-
-
 # -------------------------------------------------------------------- tables
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_table_is_scaled_by_all_its_rows(engine):

@@ -29,7 +29,7 @@ from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, row_reader
 from .kinds import KINDS, LARGEST_NUMBER, is_missing, kind_of
-from .sources import Cells, cells_of, is_plain
+from .sources import Cells, cells_of
 
 
 @dataclass(eq=False, repr=False)
@@ -144,11 +144,6 @@ class Columns(Known, TransformerMixin, WithParameters):
         """
         with self._turns:
             return self._encode(rows)
-
-    @staticmethod
-    def is_plain(rows: Any) -> bool:
-        """Whether rows are an array of finite numbers, or a sparse one, which needs no encoder."""
-        return is_plain(rows)
 
     # ---------------------------------------------------------------- what is known
     @property

@@ -140,15 +140,6 @@ def cells_of(rows: Any) -> Cells:
     )
 
 
-def is_plain(rows: Any) -> bool:
-    """Whether rows are an array of finite numbers, or a sparse one, which needs no encoder."""
-    if sp.issparse(rows):
-        return True
-    if isinstance(rows, np.ndarray):
-        return rows.dtype.kind in "iuf" and not np.ma.is_masked(rows) and bool(np.isfinite(rows).all())
-    return type(rows).__module__.partition(".")[0] == "torch"
-
-
 def _of_array(rows: np.ndarray) -> Cells:
     if rows.ndim != 2:
         raise ValueError(f"rows must have two dimensions, got an array of {rows.ndim}: one row is array.reshape(1, -1)")

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 
 from kernelstream import losses
@@ -18,13 +18,15 @@ from ._metrics import CRPS_LEVELS, crps_or_error, of_true_class
 Answer = tuple[np.ndarray, "np.ndarray | None"]
 
 
-def task_of(est: Any, y: np.ndarray) -> str:
-    """Classification or regression: what the estimator says it is, or else what the type of the targets suggests."""
+def task_of(est: Any, y: np.ndarray | None = None) -> str:
+    """ "classification", "regression" or "novelty": what the estimator says it is, or else what targets suggest."""
     if hasattr(est, "__sklearn_tags__"):
         if is_classifier(est):
             return "classification"
-        if is_regressor(est):
+        if is_regressor(est) or (y is None and not is_outlier_detector(est)):
             return "regression"
+        if y is None:
+            return "novelty"
     return "regression" if np.asarray(y).dtype.kind == "f" else "classification"
 
 

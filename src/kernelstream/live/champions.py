@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_io
+from ..evaluate._runners import task_of
 from .answers import Learned
 from .clock import Clock
 from .log import Log
 from .samples import Samples
-from .scores import Scores, task_of
+from .scores import Scores
 
 VERSIONS = 5  # former champions that are kept
 GUARD_ROWS = 500  # rows after which a new champion is held against the former one

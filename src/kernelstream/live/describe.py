@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Kernel
+from ..plots import member_label
 from .answers import View
 from .copies import copied
 from .rows import encoder_of
@@ -115,14 +115,7 @@ def _members(model: Any) -> dict[str, Any] | None:
     members: Any = getattr(model, "members_", None)
     named = isinstance(members, list) and members and isinstance(members[0], dict)
     names = [member["name"] for member in members] if named else []
-    names = names or [_member_name(member) for member in getattr(model, "learners_", [])][: len(weights)]
+    names = names or [member_label(member) for member in getattr(model, "learners_", [])][: len(weights)]
     if len(set(names)) < len(weights):
         names = [f"{i + 1}: {name}" for i, name in enumerate(names or ["member"] * len(weights))]
     return {"names": names, "weights": weights}
-
-
-def _member_name(member: Any) -> str:
-    """A member in a few words: its kernel if it has one."""
-    params = member.get_params() if hasattr(member, "get_params") else {}
-    kernel = next((value for value in params.values() if isinstance(value, Kernel)), None)
-    return " ".join(str(kernel or member).split())[:60]

@@ -27,12 +27,12 @@ import numpy as np
 
 from .. import model_io
 from ..columns import Columns, make_stream
+from ..evaluate._runners import task_of
 from . import describe, records
 from .answers import InUse, Learned, UnknownId, View
 from .copies import seeded
 from .log import Log
 from .rows import RowError, as_rows, takes_dictionaries
-from .scores import task_of
 from .writer import Call, Writer
 
 SNAPSHOT_ROWS = 50_000

@@ -13,7 +13,6 @@ from collections import deque
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_outlier_detector
 
 from ..evaluate._metrics import errors, log_losses, of_true_class
 from ..evaluate._runners import labels_of, probabilities_of
@@ -28,13 +27,6 @@ LARGEST_ERROR = 1e150  # that the detector takes: its square is a number
 CALLS_COUNTED_TOGETHER = 64  # calls with few rows that are counted together
 
 logger = logging.getLogger("kernelstream.live")
-
-
-def task_of(model: Any) -> str:
-    """ "classification", "regression" or "novelty"."""
-    if is_outlier_detector(model):
-        return "novelty"
-    return "classification" if is_classifier(model) else "regression"
 
 
 class Scores:

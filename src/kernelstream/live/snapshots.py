@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import model_io
 from .._files import sweep, write_atomic
+from ..evaluate._runners import task_of
 from . import records
 from .answers import StoreError
 from .champions import Champions, ScoredModel, logger
@@ -23,7 +24,7 @@ from .log import Log
 from .losses import Gap, Losses
 from .rows import rows_learned
 from .samples import Samples
-from .scores import Scores, task_of
+from .scores import Scores
 
 SNAPSHOTS_KEPT = 2  # snapshots
 NOTED = ("version", "total", "columns", "positions", "retired", "policy", "rollbacks")  # go into a snapshot as they are
