@@ -18,6 +18,7 @@ namespace nb = nanobind;
 
 template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 template <class T> using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;  // any number of axes
 template <class A> using Maybe = std::optional<A>;
 

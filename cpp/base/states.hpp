@@ -70,14 +70,8 @@ template <class A> Maybe<A> maybe_entry(nb::handle entries, const Name& name) {
     return array_of<A>(found, name.text());
 }
 
-template <class A> Maybe<A> maybe_entry(nb::handle state, const char* name) {
-    nb::object value = state.attr("get")(name);
-    if (value.is_none()) return std::nullopt;
-    return array_of<A>(value, name);
-}
-
 // The numbers of an array of a state. A pass that only reads takes an array that cannot be written to (of a model in a mapped file).
-template <class T> T* numbers_of(nb::handle state, const char* name, std::size_t size, bool writes) {
+template <class T, class Key> T* numbers_of(nb::handle state, const Key& name, std::size_t size, bool writes) {
     if (writes) {
         const auto array = entry<Array<T>>(state, name);
         require(array.size() == size, "an array of the state has the wrong size");

@@ -1,4 +1,5 @@
 // Bindings of random binning: cells of rows, and products with the matrix they make.
+#include "bind/group.hpp"
 #include "bind/rows.hpp"
 #include "passes/binning_cells.hpp"
 #include "passes/binning_product.hpp"
@@ -124,7 +125,7 @@ std::tuple<Keys, Counts> slots(Vector<const std::uint64_t> keys, Vector<const st
     return {out, begins};
 }
 
-template <class> auto as_is() { return nb::arg().noconvert(); }
+template <class> auto as_is() { return plain; }
 
 // name(X, grids, rest) for dense rows X (n, d), or CSR rows (data, indices, indptr).
 template <class T, class... Rest, class F>
@@ -133,14 +134,14 @@ void over_rows(nb::module_& m, const char* name, F f) {
     m.def(name, [f](Matrix<const T> X, Given grids, Rest... rest) {
         const DenseRows<T> rows{X.shape(0), X.shape(1), X.data()};
         return f(rows, grids_of<T>(rows.d, grids), rest...);
-    }, as_is<Matrix<const T>>(), as_is<Given>(), as_is<Rest>()...);
+    }, plain, plain, as_is<Rest>()...);
     const auto sparse = [&](auto integer) {
         using I = decltype(integer);
         m.def(name, [f](CsrArrays<T, I> X, Given grids, Rest... rest) {
             const std::size_t d = std::get<2>(grids).shape(0), n = csr_rows(X, d);
             const SparseRows<T, I> rows{n, d, std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data()};
             return f(rows, grids_of<T>(d, grids), rest...);
-        }, as_is<CsrArrays<T, I>>(), as_is<Given>(), as_is<Rest>()...);
+        }, plain, plain, as_is<Rest>()...);
     };
     sparse(std::int32_t());
     sparse(std::int64_t());
@@ -207,15 +208,12 @@ void bind_products(nb::module_& m) {
           "U"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
 }
 
-}  // namespace
-
-void bind_binning_solvers(nb::module_& m);
-
-void bind_binning(nb::module_& m) {
-    bind_binning_solvers(m);
+const Group group([](nb::module_& m) {
     bind_cells<float>(m);
     bind_cells<double>(m);
     m.def("bin_slots", &slots, "keys"_a.noconvert(), "starts"_a.noconvert());
     bind_products<float>(m);
     bind_products<double>(m);
-}
+});
+
+}  // namespace

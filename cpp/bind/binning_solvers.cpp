@@ -1,4 +1,5 @@
 // Bindings of the solvers on random binning features: conjugate gradients, coordinate descent.
+#include "bind/group.hpp"
 #include "bind/rows.hpp"
 #include "passes/binning_cd.hpp"
 #include "passes/krylov.hpp"
@@ -101,7 +102,7 @@ Pair bound_sweep_cells(nb::dict state, Lists lists, Vector<const std::int64_t> o
 // The state: f (n), w (P); features: Z (P, n) and the sums of its squares.
 template <class T>
 Pair bound_sweep_columns(nb::dict state, std::pair<Matrix<const T>, Vector<const double>> features, Vector<const std::int64_t> order,
-                         Vector<const double> y, Maybe<Vector<const double>> weight, Rule rule, int threads) {
+                         Vector<const double> y, Maybe<Vector<const double>> weight, Rule rule) {
     const auto& [Z, squares] = features;
     const auto f = entry<Vector<double>>(state, name::f), w = entry<Vector<double>>(state, name::w);
     const std::size_t P = Z.shape(0), n = Z.shape(1);
@@ -114,7 +115,7 @@ Pair bound_sweep_columns(nb::dict state, std::pair<Matrix<const T>, Vector<const
     nb::gil_scoped_release release;
     return with_curve(std::get<0>(rule), [&](auto curve) {
         return sweep_columns<T, decltype(curve)>(n, P, columns, sums, order.data(), y.data(), data_or_null(weight), lam, f.data(),
-                                                 w.data(), threads);
+                                                 w.data());
     });
 }
 
@@ -125,16 +126,16 @@ void bind(nb::module_& m) {
     m.def("cg_turn", &bound_turn<T>, "turn"_a.noconvert(), "M"_a.noconvert(), "R"_a.noconvert(), "P"_a.noconvert(),
           "threads"_a);
     m.def("sweep_columns", &bound_sweep_columns<T>, "state"_a, "features"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
-          "weight"_a.none().noconvert(), "rule"_a, "threads"_a);
+          "weight"_a.none().noconvert(), "rule"_a);
 }
 
-}  // namespace
-
-void bind_binning_solvers(nb::module_& m) {
+const Group group([](nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
     m.def("cell_lists", &bound_lists, "cells"_a.noconvert(), "starts"_a.noconvert(), "rows"_a.noconvert(),
           "first"_a.noconvert(), "threads"_a);
     m.def("sweep_cells", &bound_sweep_cells, "state"_a, "lists"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
           "weight"_a.none().noconvert(), "rule"_a, "threads"_a);
-}
+});
+
+}  // namespace

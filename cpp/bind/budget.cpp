@@ -1,4 +1,5 @@
 // Bindings of the kernel expansions: Gaussian blocks, and the passes with and without a budget.
+#include "bind/group.hpp"
 #include "bind/rows.hpp"
 #include "maps/gaussian_wide.hpp"
 #include "passes/budget.hpp"
@@ -29,7 +30,7 @@ void bound_gaussian_dense(Matrix<const T> X, Vector<const T> xn, Matrix<const T>
     for (std::size_t i = 0; unit_diagonal && i < std::min(m, n); ++i) K.data()[i * stride + i] = T(1);
 }
 
-template <class T> using Tiles = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+template <class T> using Tiles = Cube<T>;
 
 template <class T, class I> Csr<T, I> csr(const CsrArrays<T, I>& X) {
     return {std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data()};
@@ -164,7 +165,6 @@ void bound_gaussian_wide_among(CsrArrays<T, I> X, std::size_t d, Vector<const T>
 
 template <class T>
 void bind_sparse_set(nb::module_& m, const char* name) {
-    const auto plain = nb::arg().noconvert();
     nb::class_<SparseSet<T>>(m, name, "Vectors of very many columns, by their entries.")
         .def(nb::init<std::size_t>())
         .def("__len__", &SparseSet<T>::capacity)
@@ -173,8 +173,8 @@ void bind_sparse_set(nb::module_& m, const char* name) {
         .def("entries", &list_entries<T>, plain, plain, plain)
         .def("put", &put_rows<T, std::int32_t>, plain, plain, plain, plain)
         .def("put", &put_rows<T, std::int64_t>, plain, plain, plain, plain)
-        .def("gaussian", &wide_values<T, std::int32_t>, plain, nb::arg(), plain, nb::arg(), plain, nb::arg(), plain)
-        .def("gaussian", &wide_values<T, std::int64_t>, plain, nb::arg(), plain, nb::arg(), plain, nb::arg(), plain);
+        .def("gaussian", &wide_values<T, std::int32_t>, plain, value, plain, value, plain, value, plain)
+        .def("gaussian", &wide_values<T, std::int64_t>, plain, value, plain, value, plain, value, plain);
 }
 
 // ---- Passes ---------------------------------------------------------------------------------------------------------
@@ -289,29 +289,23 @@ std::tuple<std::size_t, std::vector<double>> bound_budget_pass(nb::dict state, n
 
 template <class T, class I>
 void bind_sparse(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    m.def("csr_norms", &bound_csr_norms<T, I>, plain, nb::arg(), plain);
-    m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, nb::arg(), plain);
-    m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, nb::arg(), plain);
-    m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, nb::arg(), plain, plain);
-    m.def("gaussian_wide_among", &bound_gaussian_wide_among<T, I>, plain, nb::arg(), plain, nb::arg(), plain);
+    m.def("csr_norms", &bound_csr_norms<T, I>, plain, value, plain);
+    m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, value, plain);
+    m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, value, plain);
+    m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, value, plain, plain);
+    m.def("gaussian_wide_among", &bound_gaussian_wide_among<T, I>, plain, value, plain, value, plain);
     m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, maybe, maybe);
 }
 
 template <class T>
 void bind(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto value = nb::arg();
     bind_sparse<T, std::int32_t>(m);
     bind_sparse<T, std::int64_t>(m);
     m.def("row_norms", &bound_row_norms<T>, plain, plain);
     m.def("gaussian_dense", &bound_gaussian_dense<T>, plain, plain, plain, plain, value, plain, value);
 }
 
-}  // namespace
-
-void bind_budget(nb::module_& m) {
+const Group group([](nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
     bind_sparse_set<float>(m, "SparseSetSingle");
@@ -320,4 +314,6 @@ void bind_budget(nb::module_& m) {
     m.def("budget_pass", &bound_budget_pass);
     m.attr("FLOAT_TILE") = csr_tile_width<float>;
     m.attr("DOUBLE_TILE") = csr_tile_width<double>;
-}
+});
+
+}  // namespace

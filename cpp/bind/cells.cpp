@@ -1,10 +1,11 @@
 // Bindings of learning on cells.
-#include <nanobind/stl/tuple.h>
-
-#include "base/arrays.hpp"
+#include "base/states.hpp"
+#include "bind/group.hpp"
+#include "bind/row_learner.hpp"
 #include "passes/cell_grids.hpp"
 #include "passes/cell_tables.hpp"
-#include "base/states.hpp"
+
+#include <nanobind/stl/tuple.h>
 
 using namespace ks;
 
@@ -12,21 +13,27 @@ namespace {
 
 using Index = Matrix<const std::int32_t>;
 
-cells::Model model_of(nb::handle state, const Index& index, bool writes) {
-    const auto tables = entry<nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>>(state, "tables");
-    const std::size_t R = index.shape(1), width = tables.shape(2), C = entry<Matrix<const double>>(state, "bias").shape(1),
-                      size = tables.shape(0);
+cells::Model model_of(nb::handle state, std::size_t R, bool writes) {
+    const auto tables = entry<Cube<const float>>(state, "tables");
+    const std::size_t width = tables.shape(2), C = entry<Matrix<const double>>(state, "bias").shape(1), size = tables.shape(0);
     require(tables.shape(1) == 2 && C > 0 && (C == 1 ? width == 1 : width >= C), "tables do not fit the outputs");
-    require(cells::inside(index.size(), index.data(), size), "a cell lies outside the table");
-    return {R, C, width, numbers_of<float>(state, "tables", size * 2 * width, writes), numbers_of<double>(state, "bias", 2 * C, writes),
+    return {R, C, width, size, numbers_of<float>(state, "tables", size * 2 * width, writes), numbers_of<double>(state, "bias", 2 * C, writes),
             numbers_of<double>(state, "target", 3, writes), numbers_of<double>(state, "use", R, writes)};
 }
+
+cells::Model model_of(nb::handle state, const Index& index, bool writes) {
+    const cells::Model m = model_of(state, index.shape(1), writes);
+    require(cells::inside(index.size(), index.data(), m.size), "a cell lies outside the table");
+    return m;
+}
+
+cells::Rule rule_of(nb::tuple spec) { return {nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])}; }
 
 void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
                 Matrix<double> scores, Matrix<double> downhill) {
     const std::size_t n = index.shape(0);
     cells::Model m = model_of(state, index, true);
-    const cells::Rule rule{nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])};
+    const cells::Rule rule = rule_of(spec);
     require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
     require(scores.shape(0) == n && scores.shape(1) == m.C, "scores must be (rows, outputs)");
     require(downhill.shape(0) == n && downhill.shape(1) == std::min(m.C, cells::kept), "what goes downhill does not fit the outputs");
@@ -40,17 +47,24 @@ void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vecto
     require_finite(3, m.target);
 }
 
+// Levels of d columns, n_levels (d) of at most L, which grids have that many places for.
+void check_levels(std::size_t d, std::size_t L, const Vector<const std::int32_t>& n_levels, const Index& columns) {
+    require(n_levels.shape(0) == d, "levels do not fit the columns");
+    for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
+    for (std::size_t i = 0; i < columns.size(); ++i)
+        require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
+}
+
 // Grids over few columns: levels (d, L) and how many (d), columns (R, K), maps (R, K, L + 1), cells of a grid.
 using Levels = std::tuple<Matrix<const double>, Vector<const std::int32_t>, Index,
-                          nb::ndarray<const std::int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu>, std::size_t>;
+                          Cube<const std::int32_t>, std::size_t>;
 
 cells::ByLevels grids_of(const Levels& grids, std::size_t n, std::size_t d) {
     const auto& [levels, n_levels, columns, maps, cells] = grids;
     const std::size_t L = levels.shape(1), R = columns.shape(0), K = columns.shape(1);
-    require(levels.shape(0) == d && n_levels.shape(0) == d, "levels do not fit the columns");
+    require(levels.shape(0) == d, "levels do not fit the columns");
     require(maps.shape(0) == R && maps.shape(1) == K && maps.shape(2) == L + 1, "maps do not fit the grids");
-    for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
-    for (std::size_t i = 0; i < R * K; ++i) require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
+    check_levels(d, L, n_levels, columns);
     return {n, d, L, levels.data(), n_levels.data(), R, K, columns.data(), maps.data(), cells};
 }
 
@@ -83,17 +97,15 @@ void bound_score(nb::dict state, Index index, bool regression, Matrix<double> sc
     cells::score(index.shape(0), index.data(), regression, m, scores.data());
 }
 
-void bound_grid_maps(Index columns, nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu> edges, Index n_edges,
+void bound_grid_maps(Index columns, Cube<const double> edges, Index n_edges,
                      Matrix<const double> levels, Vector<const std::int32_t> n_levels,
-                     nb::ndarray<std::int32_t, nb::ndim<3>, nb::c_contig, nb::device::cpu> maps) {
+                     Cube<std::int32_t> maps) {
     const std::size_t R = columns.shape(0), K = columns.shape(1), E = edges.shape(2), d = levels.shape(0), L = levels.shape(1);
     require(edges.shape(0) == R && edges.shape(1) == K && n_edges.shape(0) == R && n_edges.shape(1) == K, "the grids' arrays differ");
-    require(n_levels.shape(0) == d && maps.size() == R * K * (L + 1), "maps do not fit the grids");
-    for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
-    for (std::size_t i = 0; i < R * K; ++i) {
-        require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
+    require(maps.size() == R * K * (L + 1), "maps do not fit the grids");
+    check_levels(d, L, n_levels, columns);
+    for (std::size_t i = 0; i < R * K; ++i)
         require(n_edges.data()[i] >= 0 && std::size_t(n_edges.data()[i]) <= E, "more edges than there is room for");
-    }
     cells::grid_maps(R, K, E, L, columns.data(), edges.data(), n_edges.data(), levels.data(), n_levels.data(), maps.data());
 }
 
@@ -109,16 +121,64 @@ void bound_gains(Index index, Matrix<const double> v, std::size_t cells, int thr
     cells::gains(n, R, v.shape(1), cells, index.data(), v.data(), threads, out.data());
 }
 
-}  // namespace
+// ---- Single rows
 
-void bind_cells(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    const auto value = nb::arg();
+template <class L, class T, class Grids>
+std::unique_ptr<L> learner_of(rows::BoundLearner<T>& made, nb::tuple spec, const Grids& arrays, std::size_t R) {
+    const cells::Model model = model_of(made.state, R, true);
+    require(model.C == made.C, "tables do not fit the outputs");
+    const std::int32_t* places = numbers_of<std::int32_t>(made.state, "places", made.C, false);
+    for (std::size_t c = 0; c < made.C; ++c)
+        require(places[c] >= 0 && std::size_t(places[c]) < model.C, "an output has a column that there is not");
+    made.pin("tables", "bias", "target", "use", "unit", "places");
+    made.held.keep(arrays);
+    return std::make_unique<L>([&] { return grids_of(arrays, 1, made.d); }, rule_of(spec), model, nb::cast<int>(made.state["unit"]),
+                               made.C > 1 ? places : nullptr);
+}
+
+template <class T>
+rows::LearnerPtr<T> hashed_cells(nb::dict state, nb::list others, nb::tuple spec, const Hashes& grids) {
+    auto made = rows::begin<T>(state, others);
+    made->learner = learner_of<rows::Cells<T, cells::ByHashing>>(*made, spec, grids, std::get<0>(grids).shape(0));
+    return made;
+}
+
+// sample: (seed, slot, last rows that it is drawn from); looks: (first, period)
+template <class T>
+rows::LearnerPtr<T> column_cells(nb::dict state, nb::list others, nb::tuple spec, Cube<const std::int32_t> maps, std::size_t cells,
+                                 std::tuple<std::uint64_t, std::uint64_t, std::int64_t> sample, std::pair<std::int64_t, std::int64_t> looks) {
+    auto made = rows::begin<T>(state, others);
+    const Levels grids{entry<Matrix<const double>>(state, "levels"), entry<Vector<const std::int32_t>>(state, "n_levels"),
+                       entry<Index>(state, "columns"), maps, cells};
+    made->pin("levels", "n_levels", "columns");
+    const auto sampled = entry<Matrix<const double>>(state, "sample_rows");
+    const std::size_t S = sampled.shape(0);
+    require(sampled.shape(1) == made->d && looks.first > 0 && looks.second >= looks.first, "levels do not fit the columns");
+    auto learner = learner_of<rows::ColumnCells<T>>(*made, spec, grids, std::get<2>(grids).shape(0));
+    learner->sample_rows = made->template numbers<double>("sample_rows", S * made->d);
+    learner->sample_down = made->template numbers<double>("sample_down", S * learner->down.size());
+    learner->S = std::int64_t(S);
+    std::tie(learner->seed, learner->slot, learner->last) = sample;
+    std::tie(learner->first, learner->period) = looks;
+    made->learner = std::move(learner);
+    return made;
+}
+
+template <class T>
+void bind_rows(nb::module_& m) {
+    m.def(rows::named<T>("row_hashed_cells").c_str(), &hashed_cells<T>, value, value, value, plain);
+    m.def(rows::named<T>("row_column_cells").c_str(), &column_cells<T>, value, value, value, plain, value, value, value);
+}
+
+const Group group([](nb::module_& m) {
+    bind_rows<float>(m);
+    bind_rows<double>(m);
     m.def("cells_pass", &bound_pass, value, plain, plain, maybe, value, plain, plain);
     m.def("cells_score", &bound_score, value, plain, value, plain);
     m.def("cells_find", &bound_find<Levels>, plain, plain, value, plain);
     m.def("cells_find", &bound_find<Hashes>, plain, plain, value, plain);
     m.def("grid_maps", &bound_grid_maps, plain, plain, plain, plain, plain, plain);
     m.def("cells_gains", &bound_gains, plain, plain, value, value, plain);
-}
+});
+
+}  // namespace

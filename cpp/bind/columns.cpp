@@ -1,5 +1,6 @@
 // Binding of the pass that encodes rows of words and numbers.
 #include "base/states.hpp"
+#include "bind/group.hpp"
 #include "files/text.hpp"
 #include "passes/columns.hpp"
 
@@ -124,11 +125,10 @@ bool bound_numbers_of_texts(nb::list texts, Vector<double> out) {
     return true;
 }
 
-}  // namespace
+const Group group([](nb::module_& m) {
+    m.def("columns_pass", &bound_columns_pass, value, value, value, value, value, plain);
+    m.def("numbers_of_texts", &bound_numbers_of_texts, value, plain);
+    m.def("columns_row", &bound_columns_row, value, value, plain, plain);
+});
 
-void bind_columns(nb::module_& m) {
-    const auto value = nb::arg();
-    m.def("columns_pass", &bound_columns_pass, value, value, value, value, value, nb::arg().noconvert());
-    m.def("numbers_of_texts", &bound_numbers_of_texts, value, nb::arg().noconvert());
-    m.def("columns_row", &bound_columns_row, value, value, nb::arg().noconvert(), nb::arg().noconvert());
-}
+}  // namespace

@@ -1,7 +1,7 @@
 // Bindings of what every call of an estimator begins with: rows at the door, turns of threads, marks to go back to.
-#include "base/arrays.hpp"
 #include "base/csr.hpp"
 #include "base/turns.hpp"
+#include "bind/group.hpp"
 
 #include <nanobind/stl/tuple.h>
 
@@ -126,19 +126,19 @@ class Marks {
     }
 };
 
-}  // namespace
-
-void bind_contract(nb::module_& m) {
-    m.def("csr_form", &form<std::int32_t>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg());
-    m.def("csr_form", &form<std::int64_t>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg());
+const Group group([](nb::module_& m) {
+    m.def("csr_form", &form<std::int32_t>, plain, plain, value, value);
+    m.def("csr_form", &form<std::int64_t>, plain, plain, value, value);
     nb::class_<Turns>(m, "Turns", "A lock whose callers take turns; the thread that has it may take it again.")
         .def(nb::init<>())
         .def("__enter__", &enter)
-        .def("__exit__", [](Turns& turns, nb::handle, nb::handle, nb::handle) { turns.leave(); }, nb::arg().none(),
-             nb::arg().none(), nb::arg().none());
+        .def("__exit__", [](Turns& turns, nb::handle, nb::handle, nb::handle) { turns.leave(); }, value.none(),
+             value.none(), value.none());
     nb::class_<Marks>(m, "Marks", "Some states as they are, to go back to.")
         .def(nb::init<nb::list, nb::list>())
         .def("save", &Marks::save)
         .def("forget", &Marks::forget)
         .def("restore", &Marks::restore);
-}
+});
+
+}  // namespace

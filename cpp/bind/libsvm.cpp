@@ -1,5 +1,5 @@
 // Bindings of libsvm.hpp and csv.hpp: bytes in, arrays out. The arrays own the memory the parser filled.
-#include "base/arrays.hpp"
+#include "bind/group.hpp"
 #include "files/csv.hpp"
 #include "files/libsvm.hpp"
 
@@ -47,9 +47,7 @@ std::size_t checked(const nb::bytes& data, std::size_t start) {
     return data.size() - start;
 }
 
-}  // namespace
-
-void bind_libsvm(nb::module_& m) {
+const ks::Group group([](nb::module_& m) {
     m.def(
         "libsvm_parse",
         [](nb::bytes data, std::size_t start, std::size_t max_rows, bool zero_based, std::int64_t n_features,
@@ -83,4 +81,6 @@ void bind_libsvm(nb::module_& m) {
         },
         "data"_a, "start"_a, "max_rows"_a, "delimiter"_a, "kinds"_a, "fill"_a.none(), "largest"_a,
         "Complete lines of delimited text -> rows, numbers, places of text fields, lines, consumed, quoted, bad rows.");
-}
+});
+
+}  // namespace

@@ -1,9 +1,27 @@
 // Binding of kernel functions in a learned metric.
-#include "bind/metric.hpp"
+#include "bind/group.hpp"
+#include "bind/row_learner.hpp"
 
 using namespace ks;
 
 namespace {
+
+// middle, unit, root, scales, centres by both kinds in tiles, coefficients of both, offset, whether targets are labels
+using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const double>, Vector<const double>, Matrix<const double>,
+                                   Matrix<const double>, Matrix<const double>, Matrix<const double>, Vector<const double>, bool>;
+
+metric::Model metric_model(const MetricFunctions& functions, double* follow) {
+    const auto& [middle, unit, root, scales, near, apart, A, B, offset, labels] = functions;
+    constexpr std::size_t P = tile_width<double>;
+    const std::size_t d = middle.shape(0), m = A.shape(1), C = A.shape(0);
+    const bool full = root.ndim() == 2;
+    require(unit.shape(0) == d && scales.shape(0) == d && root.size() == (full ? d * d : d), "the metric does not fit the columns");
+    for (const auto& tiles : {near, apart})
+        require(tiles.shape(0) == (m + P - 1) / P && (m == 0 || tiles.shape(1) == d * P), "the centres do not fit the columns");
+    require(B.shape(0) == C && B.shape(1) == m && offset.shape(0) == C && (labels || C == 1), "the coefficients do not fit the centres");
+    return {d, m, C, full, labels, middle.data(), unit.data(), root.data(), scales.data(), near.data(), apart.data(), A.data(), B.data(),
+            offset.data(), follow};
+}
 
 void bound_metric_pass(Matrix<const double> X, Maybe<Vector<const double>> y, Maybe<Vector<const double>> weight, Vector<double> follow,
                        const MetricFunctions& functions, Matrix<double> scores) {
@@ -19,10 +37,25 @@ void bound_metric_pass(Matrix<const double> X, Maybe<Vector<const double>> y, Ma
     }
 }
 
-}  // namespace
-
-void bind_metric(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    m.def("metric_pass", &bound_metric_pass, plain, maybe, maybe, plain, nb::arg(), plain);
+template <class T>
+rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const MetricFunctions& functions) {
+    auto made = rows::begin<T>(state, others);
+    const auto kept = entry<Matrix<const double>>(state, "kept_rows");
+    const std::size_t W = kept.shape(0), d = made->d;
+    const auto numbers = [&](const char* name, std::size_t size) { return made->template numbers<double>(name, size); };
+    const metric::Model model = metric_model(functions, numbers("follow", metric::FOLLOWED));
+    require(kept.shape(1) == d && model.d == d && model.C == made->C && W > 0, "the rows do not fit the window");
+    made->held.keep(functions);
+    made->pin("alpha");  // another one, and the functions are others
+    made->learner = std::make_unique<rows::MetricWindow<T>>(model, W, numbers("kept_rows", W * d), numbers("kept_value", W),
+                                                            numbers("kept_weight", W));
+    return made;
 }
+
+const Group group([](nb::module_& m) {
+    m.def("metric_pass", &bound_metric_pass, plain, maybe, maybe, plain, value, plain);
+    m.def("row_metric_window32", &row_metric_window<float>);
+    m.def("row_metric_window64", &row_metric_window<double>);
+});
+
+}  // namespace

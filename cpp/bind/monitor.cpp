@@ -1,6 +1,6 @@
 // Bindings of monitor.hpp.
-#include "base/arrays.hpp"
 #include "base/states.hpp"
+#include "bind/group.hpp"
 #include "passes/monitor.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -39,13 +39,13 @@ std::pair<double, double> kernel_look(Matrix<const double> W, Vector<double> ref
     return {found[0], found[1]};
 }
 
-}  // namespace
-
-void bind_monitor(nb::module_& m) {
+const Group group([](nb::module_& m) {
     m.def("adwin_look", &adwin_look, nb::arg("buckets").noconvert(), nb::arg("used").noconvert(), nb::arg("first").noconvert(),
           nb::arg("block"), nb::arg("delta"), "Rows since the mean of losses rose, or 0; block (32,) enters the window.");
     m.def("page_look", &page_look, nb::arg("moments").noconvert(), nb::arg("held").noconvert(), nb::arg("block"), nb::arg("delta"),
           nb::arg("threshold"), "Rows since the sum began that is beyond the threshold, or 0; block (32,) is added.");
     m.def("kernel_look", &kernel_look, nb::arg("W"), nb::arg("reference").noconvert(), nb::arg("last").noconvert(), nb::arg("block"),
           "F statistic of the last rows against those before and its second degrees of freedom; block (32, d) enters the window.");
-}
+});
+
+}  // namespace

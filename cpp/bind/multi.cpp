@@ -1,4 +1,5 @@
 // Bindings of the passes over many learners.
+#include "bind/group.hpp"
 #include "bind/hedge.hpp"
 #include "bind/linear.hpp"
 #include "passes/family.hpp"
@@ -6,8 +7,6 @@
 using namespace ks;
 
 namespace {
-
-template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 void bound_hedge_pass(nb::dict state, Cube<const double> F, Vector<const double> y, Maybe<Vector<const double>> weight,
                       Maybe<Matrix<const bool>> drawn, HedgeNumbers numbers, Matrix<double> scores) {
@@ -58,14 +57,11 @@ void bound_family_pass(nb::list members, Matrix<const T> P, Vector<const double>
     for (std::size_t k = 0; k < m; ++k) set_number(members[k][0], name::t, family[k].t);
 }
 
-}  // namespace
-
-void bind_multi(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    const auto value = nb::arg();
+const Group group([](nb::module_& m) {
     m.def("hedge_pass", &bound_hedge_pass, value, plain, plain, maybe, maybe, value, plain);
     const auto family = [&](auto* f) { m.def("family_pass", f, value, plain, plain, maybe, value, plain); };
     family(&bound_family_pass<float>);
     family(&bound_family_pass<double>);
-}
+});
+
+}  // namespace

@@ -1,5 +1,6 @@
 // Bindings of the sequential passes over blocks of rows.
 #include "base/ranges.hpp"
+#include "bind/group.hpp"
 #include "bind/linear.hpp"
 
 using namespace ks;
@@ -73,9 +74,6 @@ std::size_t bound_set_aside(Array<const double> y, Maybe<Vector<const double>> w
 
 template <class T>
 void bind(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    const auto value = nb::arg();
     m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, plain, maybe, value, plain, value);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, plain, maybe, value, plain, value);
@@ -83,11 +81,10 @@ void bind(nb::module_& m) {
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 }
 
-}  // namespace
-
-void bind_passes(nb::module_& m) {
+const Group group([](nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
-    m.def("set_aside", &bound_set_aside, nb::arg().noconvert(), nb::arg().none().noconvert(), nb::arg().noconvert(),
-          nb::arg().noconvert());
-}
+    m.def("set_aside", &bound_set_aside, plain, maybe, plain, plain);
+});
+
+}  // namespace

@@ -1,5 +1,5 @@
 // Bindings of philox.hpp; compiled without fused multiply-adds, see there.
-#include "base/arrays.hpp"
+#include "bind/group.hpp"
 #include "maps/philox.hpp"
 
 using namespace ks;
@@ -14,9 +14,7 @@ void normals(std::uint64_t seed, std::uint32_t block, std::uint32_t stream, Vect
     philox_normals<T>(seed, block, stream, rows.size(), rows.data(), out.shape(1), T(scale), out.data());
 }
 
-}  // namespace
-
-void bind_philox(nb::module_& m) {
+const Group group([](nb::module_& m) {
     const auto bind = [&](auto* f) {
         m.def("philox_normals", f, nb::arg("seed"), nb::arg("block"), nb::arg("stream"), nb::arg("rows").noconvert(),
               nb::arg("scale"), nb::arg("out").noconvert(),
@@ -24,4 +22,6 @@ void bind_philox(nb::module_& m) {
     };
     bind(&normals<float>);
     bind(&normals<double>);
-}
+});
+
+}  // namespace

@@ -1,4 +1,5 @@
 // Bindings of the learners that take kernel values from one pool of vectors.
+#include "bind/group.hpp"
 #include "bind/hedge.hpp"
 #include "bind/rows.hpp"
 #include "passes/pool_pass.hpp"
@@ -6,8 +7,6 @@
 using namespace ks;
 
 namespace {
-
-template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 void bound_squared_distances(Matrix<const T> X, Vector<const T> xn, Matrix<const T> S, Vector<const T> sn, Matrix<const T> A, Matrix<T> D,
@@ -102,18 +101,23 @@ std::vector<PoolMember<T>> pool_members(nb::list specs, const PoolBlock<T>& bloc
     return members;
 }
 
-template <class T>
-void require_finite(const std::vector<PoolMember<T>>& members) {
-    for (const auto& member : members) {
-        ks::require_finite(member.S.C * member.S.capacity, member.S.alpha);
-        ks::require_finite(member.S.capacity, member.S.diag);
-        ks::require_finite(member.S.C * member.joining.q, member.joining.coefficients);
+// Learn the rows y of a block from `start` on: pass(block, members) goes over them. What it leaves behind enters the states; returns for
+// every learner how many rows have joined a set that only grows.
+template <class T, class Pass>
+std::vector<std::size_t> learn_pool(const BlockArrays<T>& arrays, std::size_t start, const Vector<const double>& y, nb::list specs,
+                                    const Cube<double>& F, Pass pass) {
+    const PoolBlock<T> block = pool_block<T>(arrays);
+    auto members = pool_members<T>(specs, block, start, y, F);
+    {
+        nb::gil_scoped_release release;
+        pass(block, members);
+        require_finite(F.size(), F.data());
+        for (const auto& member : members) {
+            require_finite(member.S.C * member.S.capacity, member.S.alpha);
+            require_finite(member.S.capacity, member.S.diag);
+            require_finite(member.S.C * member.joining.q, member.joining.coefficients);
+        }
     }
-}
-
-// What the pass leaves behind in the states; returns for every learner how many rows have joined a set that only grows.
-template <class T>
-std::vector<std::size_t> settle(nb::list specs, const std::vector<PoolMember<T>>& members) {
     std::vector<std::size_t> joined;
     for (std::size_t k = 0; k < members.size(); ++k) {
         set_number(specs[k][0], name::t, members[k].t);
@@ -126,16 +130,10 @@ std::vector<std::size_t> settle(nb::list specs, const std::vector<PoolMember<T>>
 template <class T>
 std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size_t start, Vector<const double> y,
                                          Maybe<Matrix<const double>> weights, nb::list specs, int threads, Cube<double> F) {
-    const PoolBlock<T> block = pool_block<T>(arrays);
     require(threads >= 1 && (!weights || (weights->shape(0) == specs.size() && weights->shape(1) == y.shape(0))), "block shapes differ");
-    auto members = pool_members<T>(specs, block, start, y, F);
-    {
-        nb::gil_scoped_release release;
+    return learn_pool<T>(arrays, start, y, specs, F, [&](const PoolBlock<T>& block, std::vector<PoolMember<T>>& members) {
         pool_pass<T>(block, start, y.shape(0), y.data(), data_or_null(weights), members, threads);
-        ks::require_finite(F.size(), F.data());
-        require_finite(members);
-    }
-    return settle<T>(specs, members);
+    });
 }
 
 using Given = std::tuple<Vector<const double>, Maybe<Vector<const double>>, Matrix<const double>, Vector<const bool>>;
@@ -147,25 +145,25 @@ template <class T>
 std::vector<std::size_t> bound_pool_hedge_pass(nb::dict whole, const BlockArrays<T>& arrays, nb::list specs, const Given& given,
                                                std::tuple<HedgeNumbers, Drawing> rule, int threads,
                                                const std::tuple<Cube<double>, Matrix<double>>& out) {
-    const PoolBlock<T> block = pool_block<T>(arrays);
-    const auto& [y, weight, chances, able] = given;
-    const auto& [F, scores] = out;
-    const auto [smoothing, only_drawn] = std::get<1>(rule);
+    const auto& y = std::get<0>(given);
+    const auto& weight = std::get<1>(given);
+    const auto& chances = std::get<2>(given);
+    const auto& able = std::get<3>(given);
+    const auto& F = std::get<0>(out);
+    const auto& scores = std::get<1>(out);
+    const Drawing drawing = std::get<1>(rule);
     const std::size_t rows = y.shape(0), m = specs.size(), C = F.shape(2);
     require(threads >= 1 && chances.shape(0) == rows && chances.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
     require(able.shape(0) == m, "able needs one entry per learner");
     require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
     HedgeState held(whole, rule_of(std::get<0>(rule)), m, C);
-    auto members = pool_members<T>(specs, block, 0, y, F);
-    {
-        nb::gil_scoped_release release;
-        held.t = pool_hedge_pass<T>(block, 0, rows, int(C), y.data(), data_or_null(weight), chances.data(), able.data(), smoothing, only_drawn,
-                                    members, threads, F.data(), held.hedge, held.t, held.past, held.range_or_null(), scores.data());
-        ks::require_finite(F.size(), F.data());
-        require_finite(members);
-    }
+    auto joined = learn_pool<T>(arrays, 0, y, specs, F, [&](const PoolBlock<T>& block, std::vector<PoolMember<T>>& members) {
+        held.t = pool_hedge_pass<T>(block, 0, rows, int(C), y.data(), data_or_null(weight), chances.data(), able.data(),
+                                    std::get<0>(drawing), std::get<1>(drawing), members, threads, F.data(), held.hedge, held.t, held.past,
+                                    held.range_or_null(), scores.data());
+    });
     held.write(whole);
-    return settle<T>(specs, members);
+    return joined;
 }
 
 // Returns the number of places, and for every learner whether it has other vectors than before.
@@ -197,18 +195,15 @@ std::tuple<std::size_t, std::vector<bool>> bound_settle_rows(Matrix<T> vectors, 
 
 template <class T>
 void bind(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    const auto value = nb::arg();
     m.def("squared_distances", &bound_squared_distances<T>, plain, plain, plain, plain, plain, plain, value);
     m.def("settle_rows", &bound_settle_rows<T>, plain, maybe, plain, value, value, value, plain);
     m.def("pool_pass", &bound_pool_pass<T>, plain, value, plain, maybe, value, value, plain);
     m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, value, plain, value, plain, value, value, plain);
 }
 
-}  // namespace
-
-void bind_pool(nb::module_& m) {
+const Group group([](nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
-}
+});
+
+}  // namespace

@@ -4,6 +4,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>
+#include <variant>
 
 #include "base/arrays.hpp"
 #include "base/csr.hpp"
@@ -13,6 +14,9 @@
 namespace ks {
 
 template <class T, class I> using CsrArrays = std::tuple<Vector<const T>, Vector<const I>, Vector<const I>>;  // data, indices, indptr
+
+// Rows X (n, d), dense or sparse.
+template <class T> using AnyRows = std::variant<Matrix<const T>, CsrArrays<T, std::int32_t>, CsrArrays<T, std::int64_t>>;
 
 // The number of rows of a CSR matrix with d columns.
 template <class T, class I> std::size_t csr_rows(const CsrArrays<T, I>& X, std::size_t d) {

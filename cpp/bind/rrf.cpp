@@ -1,5 +1,6 @@
 // Bindings of the pass that learns its kernel, and of the yardstick of its speed.
-#include "bind/rows.hpp"
+#include "bind/group.hpp"
+#include "bind/row_learner.hpp"
 #include "passes/learned.hpp"
 
 #include <numeric>
@@ -84,6 +85,23 @@ void bound_csr(nb::dict state, std::tuple<Vector<const T>, Vector<const I>, Vect
     learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, F);
 }
 
+template <class T>
+rows::LearnerPtr<T> row_learned_widths(nb::dict state, nb::list others, Matrix<const T> E, double eta, double guard, nb::object spec) {
+    auto made = rows::begin<T>(state, others);
+    const Spec& parts = nb::cast<const Spec&>(spec);
+    const std::size_t d = made->d, C = made->C, D = E.shape(1);
+    const Carried carried(state, parts, C);
+    require(E.shape(0) == d && parts.update->diagonal, "E does not fit");
+    const auto numbers = [&](const char* name, std::size_t size) { return made->template numbers<T>(name, size); };
+    const RrfModel<T> model{numbers("w", 2 * C * D), numbers("G", 2 * C * D), carried.memory.data(), data_or_null(carried.center),
+                            nullptr, nullptr, T(number<double>(state, name::inverse_length)), 1};
+    const Guarded<T> theta{numbers("theta", d), numbers("theta0", d), numbers("H", d), nullptr, T(eta), T(guard)};
+    made->pin("memory", "center", "inverse_length");
+    made->held.keep(E, spec);
+    made->learner = std::make_unique<rows::LearnedWidths<T>>(d, D, C, carried.memory.size(), model, theta, E.data(), parts);
+    return made;
+}
+
 // Both products of every row of X, and nothing else; their sum keeps a compiler from leaving any of it out.
 template <class T>
 void bound_two_products(Matrix<const T> X, Matrix<const T> E, Vector<T> total) {
@@ -99,19 +117,17 @@ void bound_two_products(Matrix<const T> X, Matrix<const T> E, Vector<T> total) {
 // rows: X (m, d), or (data, indices, indptr, d).
 template <class T>
 void bind(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    const auto value = nb::arg();
     const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, plain); };
     pass(&bound_dense<T>);
     pass(&bound_csr<T, std::int32_t>);
     pass(&bound_csr<T, std::int64_t>);
     m.def("rrf_two_products", &bound_two_products<T>, plain, plain, plain);
+    m.def(rows::named<T>("row_learned_widths").c_str(), &row_learned_widths<T>, value, value, plain, value, value, value);
 }
 
-}  // namespace
-
-void bind_rrf(nb::module_& m) {
+const Group group([](nb::module_& m) {
     bind<float>(m);
     bind<double>(m);
-}
+});
+
+}  // namespace

@@ -1,8 +1,10 @@
 // Bindings of second-order learning and of the Taylor features it likes best.
 #include "base/states.hpp"
+#include "bind/group.hpp"
+#include "bind/row_learner.hpp"
+#include "maps/taylor.hpp"
 #include "passes/second_order.hpp"
 #include "passes/second_order_block.hpp"
-#include "maps/taylor.hpp"
 
 #include <nanobind/stl/pair.h>
 
@@ -45,6 +47,14 @@ struct HeadArrays {
     }
 };
 
+// What least squares keeps in a state: window, window_c, window_b, gram, b, yy, zsum, mass.
+Statistics sums_of(nb::handle state, const Head& h) {
+    const std::size_t r = h.features, m = h.m, k = h.k;
+    const auto numbers = [&](const Name& name, std::size_t size) { return numbers_of<double>(state, name, size, true); };
+    return {numbers(name::gram, r * r), numbers(name::b, k * r), numbers(name::yy, k), numbers(name::zsum, r),
+            number<double>(state, name::mass), numbers(name::window, m * r), numbers(name::window_c, m), numbers(name::window_b, m * k)};
+}
+
 // The block: Z (n, r), y (n, k), weight (n), and room for F (n, k), s (n), c (n), beta (n, k). Changes the head.
 void bound_learn(nb::dict state, nb::dict block, const Act& act) {
     const HeadArrays arrays(state);
@@ -72,26 +82,20 @@ void bound_learn(nb::dict state, nb::dict block, const Act& act) {
 }
 
 // Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins again.
-// The state: window, window_c, window_b, gram, b, yy, zsum, mass, and the number ridge; out: F (n, k) and s (n).
+// The state has the number ridge too; out: F (n, k) and s (n).
 void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const double> Z, Matrix<const double> y,
                Maybe<Vector<const double>> weight, std::pair<Matrix<double>, Vector<double>> out) {
     const HeadArrays arrays(head);
     const Head h = arrays.head();
-    const auto window = entry<Matrix<double>>(state, name::window), window_b = entry<Matrix<double>>(state, name::window_b);
-    const auto window_c = entry<Array<double>>(state, name::window_c), gram = entry<Array<double>>(state, name::gram);
-    const auto b = entry<Matrix<double>>(state, name::b);
-    const auto yy = entry<Vector<double>>(state, name::yy), zsum = entry<Vector<double>>(state, name::zsum);
-    const double mass = number<double>(state, name::mass), ridge = number<double>(state, name::ridge);
+    const double ridge = number<double>(state, name::ridge);
     const Matrix<double>& F = out.first;
     const Vector<double>& s = out.second;
     std::size_t j = arrays.n;
     const std::size_t n = Z.shape(0), r = h.features, m = h.m, k = h.k;
-    require(Z.shape(1) == r && j < m && window.shape(0) == m && window.shape(1) == r && window_c.size() == m && window_b.size() == m * k,
-            "the rows do not fit the window");
-    require(gram.size() == r * r && b.size() == k * r && yy.size() == k && zsum.size() == r, "the sums do not fit the head");
+    require(Z.shape(1) == r && j < m, "the rows do not fit the window");
     require(y.shape(0) == n && y.shape(1) == k && F.shape(0) == n && F.shape(1) == k && s.shape(0) == n && (!weight || weight->size() == n),
             "y and scores must be (rows, outputs)");
-    Statistics sums{gram.data(), b.data(), yy.data(), zsum.data(), mass, window.data(), window_c.data(), window_b.data()};
+    Statistics sums = sums_of(state, h);
     const second::LeastSquares rule;
     bool fine = true;
     {
@@ -180,27 +184,42 @@ void bound_taylor(Matrix<const T> X, Matrix<const std::int64_t> begin, Vector<co
     taylor<T>(m, d, M, r, X.data(), begin.data(), end.data(), coef.data(), gaussian, Z.data());
 }
 
+// Single rows of least squares; W (d, D) frequencies of Fourier features, none for the columns themselves.
 template <class T>
-void bind(nb::module_& m) {
-    m.def("taylor", &bound_taylor<T>, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg().noconvert(),
-          nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
+rows::LearnerPtr<T> row_least_squares(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool intercept, bool labels,
+                                      const Blas& blas, nb::dict head) {
+    auto made = rows::begin<T>(state, others);
+    auto map = rows::features_of(*made, W);
+    const HeadArrays arrays(head);
+    const Head h = arrays.head();
+    require(h.features == map.size() + intercept && h.k == made->C, "R, V and q differ in their number of features");
+    made->held.keep(arrays);
+    made->head = head;
+    made->learner = std::make_unique<rows::LeastSquares<T>>(std::move(map), intercept, labels, h, arrays.R.data(), arrays.D.data(),
+                                                            arrays.q.data(), sums_of(state, h), made->template numbers<double>("ridge", 1)[0], blas);
+    made->pin("gram", "b", "yy", "zsum", "window", "window_c", "window_b");
+    return made;
 }
 
-}  // namespace
+template <class T>
+void bind(nb::module_& m) {
+    m.def("taylor", &bound_taylor<T>, plain, plain, plain, plain, value, plain);
+    m.def(rows::named<T>("row_least_squares").c_str(), &row_least_squares<T>, value, value, maybe, value, value, value, value);
+}
 
-void bind_second_order(nb::module_& m) {
-    const auto fixed = nb::arg().noconvert();
-    const auto plain = nb::arg();
+const Group group([](nb::module_& m) {
     nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
     m.attr("LINE") = LINE;
     nb::class_<Act>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.")
         .def(nb::init<const std::string&, const std::vector<double>&, const std::string&, const std::vector<double>&>());
     m.def("second_order_learn", &bound_learn);
-    m.def("second_order_run", &bound_run, plain, plain, plain, fixed, fixed, nb::arg().none().noconvert(), fixed);
-    m.def("second_order_score", &bound_score, plain, fixed, fixed, fixed);
-    m.def("second_order_factor", &bound_factor, plain, fixed, plain, fixed, fixed, fixed, fixed);
-    m.def("diagonal_pass", &bound_diagonal_pass, plain, fixed, fixed, nb::arg().none().noconvert(), plain, fixed);
+    m.def("second_order_run", &bound_run, value, value, value, plain, plain, maybe, plain);
+    m.def("second_order_score", &bound_score, value, plain, plain, plain);
+    m.def("second_order_factor", &bound_factor, value, plain, value, plain, plain, plain, plain);
+    m.def("diagonal_pass", &bound_diagonal_pass, value, plain, plain, maybe, value, plain);
     bind<float>(m);
     bind<double>(m);
-}
+});
+
+}  // namespace

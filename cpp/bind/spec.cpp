@@ -1,8 +1,8 @@
 // Binding of what a pass does to a row, and of which parts there are.
 #include "parts/spec.hpp"
 
-#include "base/arrays.hpp"
 #include "base/known.hpp"
+#include "bind/group.hpp"
 #include "parts/budgets.hpp"
 
 #include <nanobind/stl/pair.h>
@@ -17,7 +17,7 @@ ks::Spec::Spec(const Part& loss, const Part& update, const std::optional<Part>& 
     if (!exact) growing = make_growing(strategy->first, strategy->second);
 }
 
-void bind_spec(nb::module_& m) {
+static const Group group([](nb::module_& m) {
     nb::class_<Spec>(m, "Spec", "Loss, update and strategy of a pass, each a name and its parameters.")
         .def(nb::init<const Spec::Part&, const Spec::Part&, const std::optional<Spec::Part>&, bool>(), nb::arg("loss"),
              nb::arg("update"), nb::arg("strategy").none() = nb::none(), nb::arg("average") = false)
@@ -28,4 +28,4 @@ void bind_spec(nb::module_& m) {
     m.def("has_budget", [](const std::string& name) {
         return make_budget<double>(name, {0.0}) != nullptr || is_known(make_growing, name);
     });
-}
+});

@@ -1,20 +1,38 @@
-// Binding of the combination of learners.
-#include "base/arrays.hpp"
-#include "passes/stack_labels.hpp"
-#include "passes/stack_numbers.hpp"
-#include "base/states.hpp"
+// Bindings of the combination of learners: of forecasts that were made, and of few rows through all of a stack.
+#include "bind/group.hpp"
+#include "bind/row_learner.hpp"
+#include "passes/row_stack.hpp"
 
 using namespace ks;
+using namespace ks::stack;
 
 namespace {
 
-template <class T> using Cube = nb::ndarray<T, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+// The combination of N numbers, or of labels with C outputs; find(name, size) gives the numbers of an entry.
+template <class Find>
+Numbers numbers_by(std::size_t N, bool recent, Find find) {
+    constexpr std::size_t K = LAST + 1;
+    const std::size_t M = N + 1;
+    return {N,
+            NumberLevel(N, find("stack_A", G * M * M), find("stack_b", G * M), find("stack_w", G * M), find("stack_logs", G),
+                        find("stack_loss", N), find("stack_numbers", 6)),
+            NumberLevel(LAST, find("recent_A", G * K * K), find("recent_b", G * K), find("recent_w", G * K), find("recent_logs", G),
+                        find("recent_loss", LAST), find("recent_numbers", 6)),
+            find("recent_kept", LAST), find("level_logs", 2), find("member_errors", 3 * N), recent};
+}
+
+template <class Find>
+Labels labels_by(std::size_t N, std::size_t C, bool recent, Find find) {
+    const std::size_t M = N + 1;
+    return {N, C, LabelLevel(M, C, find("stack_A", G * M * M), find("stack_w", G * M), find("stack_logs", G)),
+            LabelLevel(RECENT, C, find("recent_A", G * RECENT * RECENT), find("recent_w", G * RECENT), find("recent_logs", G)),
+            find("recent_kept", KEPT * C), Earned<2>(find("level_logs", 2)), find("member_errors", 3 * N), find("label_counts", 2), recent};
+}
 
 // spec: (regression, recent); y null learns nothing. notes: (rows that counted before, rows between two notes, weights (notes, N)).
 void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const double>> y, Maybe<Vector<const double>> weight,
                       nb::tuple spec, Matrix<double> scores, nb::object notes) {
-    using namespace stack;
-    const std::size_t N = F.shape(0), n = F.shape(1), C = F.shape(2), M = N + 1;
+    const std::size_t N = F.shape(0), n = F.shape(1), C = F.shape(2);
     const bool regression = nb::cast<bool>(spec[0]), recent = nb::cast<bool>(spec[1]), learns = y.has_value();
     require(N > 0 && scores.shape(0) == n && scores.shape(1) == C, "scores must be (rows, outputs)");
     require((!y || y->shape(0) == n) && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
@@ -28,35 +46,194 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
         for (std::size_t i = 0; weight && i < n; ++i) rows -= weight->data()[i] == 0.0;
         require(std::int64_t(out.shape(0)) == (asked.t + rows) / asked.stride - asked.t / asked.stride, "there must be room for all notes");
     }
-    double* errors = numbers("member_errors", 3 * N);
-    double* finals = numbers("level_logs", 2);
     const double *target = data_or_null(y), *mass = data_or_null(weight);
+    const auto pass = [&](auto all) {
+        nb::gil_scoped_release release;
+        all.pass(n, F.data(), target, mass, learns, scores.data(), asked);
+    };
     if (regression) {
         require(C == 1, "a combination of numbers has one output");
-        constexpr std::size_t K = LAST + 1;
-        NumberLevel first(N, numbers("stack_A", G * M * M), numbers("stack_b", G * M), numbers("stack_w", G * M),
-                          numbers("stack_logs", G), numbers("stack_loss", N), numbers("stack_numbers", 6));
-        NumberLevel second(LAST, numbers("recent_A", G * K * K), numbers("recent_b", G * K), numbers("recent_w", G * K),
-                           numbers("recent_logs", G), numbers("recent_loss", LAST), numbers("recent_numbers", 6));
-        Numbers all{N, std::move(first), std::move(second), numbers("recent_kept", LAST), finals, errors, recent};
-        nb::gil_scoped_release release;
-        all.pass(n, F.data(), target, mass, learns, scores.data(), asked);
+        pass(numbers_by(N, recent, numbers));
     } else {
         for (std::size_t i = 0; y && i < n && C > 1; ++i) require(target[i] >= 0 && target[i] < double(C), "class code out of range");
-        LabelLevel first(M, C, numbers("stack_A", G * M * M), numbers("stack_w", G * M), numbers("stack_logs", G));
-        LabelLevel second(RECENT, C, numbers("recent_A", G * RECENT * RECENT), numbers("recent_w", G * RECENT),
-                          numbers("recent_logs", G));
-        Labels all{N, C, std::move(first), std::move(second), numbers("recent_kept", KEPT * C), Earned<2>(finals), errors, numbers("label_counts", 2), recent};
-        nb::gil_scoped_release release;
-        all.pass(n, F.data(), target, mass, learns, scores.data(), asked);
+        pass(labels_by(N, C, recent, numbers));
     }
     if (learns) require_finite(scores.size(), scores.data());
 }
 
-}  // namespace
+// ---- Few rows through all of it: learners that hold pointers to their arrays, in one call
 
-void bind_stack(nb::module_& m) {
-    const auto plain = nb::arg().noconvert();
-    const auto maybe = nb::arg().none().noconvert();
-    m.def("stack_pass", &bound_stack_pass, nb::arg(), plain, maybe, maybe, nb::arg(), plain, nb::arg().none());
+const Name recent_on("recent_on");
+
+enum Answer { DONE, LATER, STALE };
+
+template <class T>
+class BoundStack {
+    nb::dict state_;
+    rows::PinnedArrays held_;
+    std::vector<nb::object> objects_;
+    std::vector<rows::BoundLearner<T>*> members_;
+    rows::Stack<T> stack_;
+    std::int64_t places_ = 0;  // of the history
+
+    template <class N> N* numbers(const char* name, std::size_t size) { return numbers<N>(state_, name, size); }
+    template <class N> N* numbers(nb::dict part, const char* name, std::size_t size) {
+        N* found = numbers_of<N>(part, name, size, true);
+        held_.add(part, nb::str(name));
+        return found;
+    }
+
+    // A state inside the state, which must stay the one it is.
+    nb::dict inside(nb::dict whole, const char* name) {
+        require(whole.contains(name), "the state lacks a part");
+        held_.add(whole, nb::str(name));
+        return nb::cast<nb::dict>(whole[name]);
+    }
+
+    // Numbers that every row changes.
+    double* changing(nb::dict part, const char* name, std::size_t size) {
+        double* found = numbers<double>(part, name, size);
+        stack_.changing.push_back({found, size});
+        return found;
+    }
+
+    void take_combination(bool regression) {
+        nb::dict own = inside(state_, "o0");
+        const auto find = [&](const char* name, std::size_t size) { return changing(own, name, size); };
+        if (regression) stack_.numbers = std::make_unique<Numbers>(numbers_by(members_.size(), true, find));
+        else stack_.labels = std::make_unique<Labels>(labels_by(members_.size(), stack_.C, true, find));
+    }
+
+    // steps: of the trackers of labels; numbers have none.
+    void take_tracker(Vector<const double> levels, Maybe<Vector<const double>> steps) {
+        const std::size_t L = levels.size();
+        held_.keep(levels);
+        nb::dict own = inside(inside(state_, "intervals"), "o0");
+        const auto number = [&](const char* name, std::size_t size) { return changing(own, name, size); };
+        if (stack_.numbers) {
+            namespace spread = ks::quantiles;
+            const std::size_t d = stack_.d;
+            stack_.spread = std::make_unique<spread::Pass>(
+                spread::Model{L, d, levels.data(), number("size", 2), numbers<double>(own, "recent", 2 * spread::RECENT),
+                              number("knots", spread::KNOTS), number("spread", spread::KNOTS), number("columns", d * spread::CELLS),
+                              number("quantiles", L * spread::KNOTS)});
+            stack_.seen = changing(state_, "target_range", 5);
+            return;
+        }
+        require(bool(steps), "labels need steps");
+        const std::size_t E = steps->size();
+        held_.keep(*steps);
+        stack_.tracker = std::make_unique<rows::Tracker>(
+            rows::Tracker{L, E, levels.data(), steps->data(), number("size", 2), number("quantiles", L * E), number("weights", L * E),
+                          number("factors", L), std::vector<double>(L)});
+    }
+
+    bool same() const {
+        if (!held_.same()) return false;
+        for (const rows::BoundLearner<T>* member : members_)
+            if (!member->held.same()) return false;
+        return true;
+    }
+
+    Answer begin() {
+        if (!same()) return STALE;
+        for (rows::BoundLearner<T>* member : members_)
+            if (!member->begin()) return STALE;
+        stack_.count = number<double>(state_, name::x_count);
+        return DONE;
+    }
+
+    // Work on n rows while other threads may use the interpreter; for one row it is not worth waiting for one's turn afterwards.
+    template <class Work> static bool beside(std::size_t n, Work work) {
+        if (n == 1) return work();
+        nb::gil_scoped_release release;
+        return work();
+    }
+
+  public:
+    BoundStack(nb::dict state, nb::list members, bool regression, double squash, Vector<const double> levels,
+          Maybe<Vector<const double>> steps)
+        : state_(state) {
+        stack_.d = nb::cast<std::size_t>(state["n_features"]);
+        stack_.C = nb::cast<std::size_t>(state["n_outputs"]);
+        stack_.squash = squash;
+        require(!regression || stack_.C == 1, "row by row, numbers have one output");
+        for (nb::handle item : members) {
+            rows::BoundLearner<T>* member = nb::cast<rows::BoundLearner<T>*>(item);
+            require(member->d == stack_.d && member->C == stack_.C, "the learners differ in their rows or outputs");
+            objects_.push_back(nb::borrow(item));
+            members_.push_back(member);
+            stack_.learners.push_back(member->learner.get());
+        }
+        require(!members_.empty(), "there is nothing to combine");
+        const std::size_t d = stack_.d;
+        stack_.columns = {numbers<double>("x_mean", d), numbers<double>("x_m2", d), numbers<double>("x_low", d),
+                          numbers<double>("x_high", d), numbers<double>("x_doubt", d)};
+        const auto history = entry<Matrix<const float>>(state, "history");
+        require(history.shape(1) == members_.size(), "the history does not fit the learners");
+        places_ = std::int64_t(history.shape(0));
+        stack_.history = numbers<float>("history", history.size());
+        nb::dict reasons = inside(state, "reasons"), watch = inside(state, "watch");
+        const auto kept = entry<Matrix<const T>>(reasons, "X");
+        require(kept.shape(0) > 0 && kept.shape(1) == d, "the rows kept do not fit the columns");
+        stack_.n_kept = std::int64_t(kept.shape(0));
+        stack_.kept = numbers<T>(reasons, "X", kept.size());
+        stack_.kept_targets = regression ? numbers<double>(reasons, "y", kept.shape(0)) : nullptr;
+        const auto watched = entry<Matrix<const T>>(watch, "X");
+        require(watched.shape(0) > 0 && watched.shape(1) == d, "the rows watched do not fit the columns");
+        stack_.n_watched = std::int64_t(watched.shape(0)) * rows::WATCHED_EVERY;
+        stack_.watched_rows = numbers<T>(watch, "X", watched.size());
+        stack_.watched = numbers<double>(watch, "errors", std::size_t(stack_.n_watched));
+        take_combination(regression);
+        take_tracker(levels, steps);
+        stack_.prepare();
+    }
+
+    // Scores (n, C) before each row, which is then learned.
+    int learn(Matrix<const T> X, Vector<const double> y, bool recent, Matrix<double> scores) {
+        const std::size_t n = X.shape(0), C = stack_.C;
+        require(X.shape(1) == stack_.d && y.shape(0) == n && scores.shape(0) == n && scores.shape(1) == C, "rows do not fit");
+        if (const Answer answer = begin()) return answer;
+        const auto t = number<std::int64_t>(state_, name::t), stride = number<std::int64_t>(state_, name::history_stride);
+        if (stride < 1 || (t + std::int64_t(n)) / stride > places_) return LATER;  // the history is full
+        for (const rows::BoundLearner<T>* member : members_)
+            if (!member->learner->open(std::int64_t(n))) return LATER;
+        for (std::size_t i = 0; i < n && C > 1; ++i)
+            if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return LATER;
+        if (!beside(n, [&] { return stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data()); })) return LATER;
+        for (rows::BoundLearner<T>* member : members_) member->settle();
+        set_number(state_, name::x_count, stack_.count);
+        set_number(state_, name::t, t + std::int64_t(n));
+        set_number(state_, recent_on, int(recent));
+        return DONE;
+    }
+
+    // Scores (n, C) of rows, any of which may come next.
+    int score(Matrix<const T> X, bool recent, Matrix<double> scores) {
+        const std::size_t n = X.shape(0);
+        require(X.shape(1) == stack_.d && scores.shape(0) == n && scores.shape(1) == stack_.C, "rows do not fit");
+        if (const Answer answer = begin()) return answer;
+        return beside(n, [&] { return stack_.score(n, X.data(), recent, scores.data()); }) ? DONE : LATER;
+    }
+};
+
+template <class T>
+void bind(nb::module_& m) {
+    nb::class_<rows::BoundLearner<T>>(m, rows::named<T>("RowLearner").c_str(), "A learner of single rows.")
+        .def("learn", &rows::BoundLearner<T>::learn, plain, plain, maybe, plain);
+    nb::class_<BoundStack<T>>(m, rows::named<T>("RowStack").c_str(), "All learners of a stack, and what combines them.")
+        .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Maybe<Vector<const double>>>(), value, value, value, value,
+             plain, maybe)
+        .def("learn", &BoundStack<T>::learn, plain, plain, value, plain)
+        .def("score", &BoundStack<T>::score, plain, value, plain);
 }
+
+const Group group([](nb::module_& m) {
+    m.def("stack_pass", &bound_stack_pass, value, plain, maybe, maybe, value, plain, nb::arg().none());
+    bind<float>(m);
+    bind<double>(m);
+    m.attr("ROW_DONE") = int(DONE);
+    m.attr("ROW_STALE") = int(STALE);
+});
+
+}  // namespace

@@ -1,5 +1,6 @@
 // Bindings of trust.hpp.
 #include "base/states.hpp"
+#include "bind/group.hpp"
 #include "passes/quantiles.hpp"
 #include "passes/trust.hpp"
 
@@ -93,9 +94,7 @@ void doubts(Matrix<const double> scores, In y, Vector<double> out) {
     for (std::size_t i = 0; i < n; ++i) out.data()[i] = trust_doubt(C, scores.data() + i * C, y.data()[i]);
 }
 
-}  // namespace
-
-void bind_trust(nb::module_& m) {
+const Group group([](nb::module_& m) {
     m.def("calibrate", &calibrate, nb::arg("state"), nb::arg("scores"), nb::arg("y").none(), nb::arg("weight").none(), nb::arg("own"),
           nb::arg("keep"), nb::arg("out").noconvert(),
           "out <- log-odds (n,) or log-probabilities (n, C) before each row; with y, the rows are learned.");
@@ -108,4 +107,6 @@ void bind_trust(nb::module_& m) {
           "out (n, L) <- quantiles of the targets of rows; with y, each row is then learned.");
     m.def("track", &track, nb::arg("state"), nb::arg("errors"), nb::arg("levels"), nb::arg("steps"), nb::arg("half").noconvert(),
           "half (n, L) <- half-widths of intervals before each error, which is then learned.");
-}
+});
+
+}  // namespace

@@ -1,7 +1,7 @@
 // Bindings of vecmath.hpp. Arrays are taken as they are (noconvert): a copy made because of a wrong dtype or layout
 // would receive the result and be thrown away, so a mismatch is a TypeError.
-#include "base/arrays.hpp"
 #include "base/vecmath.hpp"
+#include "bind/group.hpp"
 
 #include <cmath>
 #include <memory>
@@ -97,11 +97,11 @@ void bind_for(nb::module_& m) {
           "indptr"_a.noconvert(), "W"_a.noconvert(), "out"_a.noconvert());
 }
 
-}  // namespace
-
-void bind_vecmath(nb::module_& m) {
+const ks::Group group([](nb::module_& m) {
     bind_for<float>(m);
     bind_for<double>(m);
     m.def("plain_rows", &plain_rows, "X"_a, "single"_a, "d"_a, "exponent"_a,
           "Whether X is a contiguous (n, d) array of floats or doubles, n > 0, with all |X| < 2^exponent.");
-}
+});
+
+}  // namespace

@@ -3,13 +3,9 @@
 // Random binning: the cells of one grid have no row in common, so all of them may move at once and each still finds
 // exactly the responses it would have found alone. A thread owns some of the cells, hence the responses of their rows; after
 // every grid the threads wait for each other. The result does not depend on their number.
-//
-// Dense features: every coordinate touches every row. tau threads move tau coordinates at once on shared responses, which
-// is safe with steps shortened by 1 + (omega - 1)(tau - 1)/(P - 1), omega = entries per row (Richtarik and Takac 2016).
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -167,60 +163,25 @@ Sweep sweep_cells(const CellLists& lists, const std::int64_t* order, const doubl
 }
 
 // ---- Dense features -------------------------------------------------------------------------------------------------
-KS_INLINE void add_atomically(double* to, double amount) {
-#if defined(__GNUC__)
-    auto* bits = reinterpret_cast<std::uint64_t*>(to);
-    std::uint64_t seen = __atomic_load_n(bits, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(bits, &seen, bit_cast<std::uint64_t>(bit_cast<double>(seen) + amount), true,
-                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-#else
-    auto* shared = reinterpret_cast<std::atomic<double>*>(to);
-    double seen = shared->load(std::memory_order_relaxed);
-    while (!shared->compare_exchange_weak(seen, seen + amount, std::memory_order_relaxed)) {
-    }
-#endif
-}
-
-KS_INLINE double read_atomically(const double* from) {
-#if defined(__GNUC__)
-    return bit_cast<double>(__atomic_load_n(reinterpret_cast<const std::uint64_t*>(from), __ATOMIC_RELAXED));
-#else
-    return reinterpret_cast<const std::atomic<double>*>(from)->load(std::memory_order_relaxed);
-#endif
-}
-
-// One pass over the columns of Z, (P, n) here, in the given order, dealt out to the threads.
+// One pass over the columns of Z, (P, n) here, in the given order. Every coordinate touches every row: threads that moved several at
+// once would have to shorten all steps by their number (Richtarik and Takac 2016), and gain nothing.
 template <class T, class Curve>
-Sweep sweep_columns(std::size_t n, std::size_t P, const T* Z, const double* squares, const std::int64_t* order,
-                    const double* y, const double* a, double lam, double* f, double* w, int threads) {
-    const double safe = threads;  // omega = P entries per row: 1 + (P - 1)(tau - 1)/(P - 1)
-    std::vector<Sweep> sweeps(threads);
-    parallel(threads, [&](int t) {
-        Sweep own;
-        for (std::size_t k = t; k < P; k += threads) {
-            const std::size_t j = order[k];
-            const T* z = Z + j * n;
-            double g = 0.0;
-            for (std::size_t i = 0; i < n; ++i) {
-                const double fi = threads == 1 ? f[i] : read_atomically(f + i);
-                g += (a ? a[i] : 1.0) * Curve::slope(y[i], fi) * double(z[i]);
-            }
-            const double H = std::max(Curve::bound * squares[j] * safe, 1e-12);
-            own.violation = std::max(own.violation, violation(w[j], g, lam));
-            const double d = soft_step(w[j], g, H, lam);
-            if (d == 0.0) continue;
-            w[j] += d;
-            own.moved = std::max(own.moved, std::abs(d) * std::sqrt(H));
-            if (threads == 1)
-                for (std::size_t i = 0; i < n; ++i) f[i] += d * double(z[i]);
-            else
-                for (std::size_t i = 0; i < n; ++i) add_atomically(f + i, d * double(z[i]));
-        }
-        sweeps[t] = own;
-    });
+Sweep sweep_columns(std::size_t n, std::size_t P, const T* Z, const double* squares, const std::int64_t* order, const double* y,
+                    const double* a, double lam, double* f, double* w) {
     Sweep all;
-    for (const Sweep& s : sweeps) all = {std::max(all.violation, s.violation), std::max(all.moved, s.moved)};
+    for (std::size_t k = 0; k < P; ++k) {
+        const std::size_t j = order[k];
+        const T* z = Z + j * n;
+        double g = 0.0;
+        for (std::size_t i = 0; i < n; ++i) g += (a ? a[i] : 1.0) * Curve::slope(y[i], f[i]) * double(z[i]);
+        const double H = std::max(Curve::bound * squares[j], 1e-12);
+        all.violation = std::max(all.violation, violation(w[j], g, lam));
+        const double d = soft_step(w[j], g, H, lam);
+        if (d == 0.0) continue;
+        w[j] += d;
+        all.moved = std::max(all.moved, std::abs(d) * std::sqrt(H));
+        for (std::size_t i = 0; i < n; ++i) f[i] += d * double(z[i]);
+    }
     return all;
 }
 

@@ -27,9 +27,9 @@ struct Rule {
 };
 
 struct Model {
-    std::size_t R, C;  // grids, outputs
-    std::size_t width; // columns of the tables, at least C; 1 of a single output
-    float* tables;     // (cells, 2, width): weights, sums of squared gradients
+    std::size_t R, C, width;  // grids, outputs, columns of the tables: at least C, 1 of a single output
+    std::size_t size;         // cells of all tables
+    float* tables;     // (size, 2, width): weights, sums of squared gradients
     double* bias;      // (2, C)
     double* target;    // (3): rows, mean, sum of squared deviations of the target
     double* use;       // (R): how much each grid has lowered the loss, to first order

@@ -11,6 +11,7 @@
 #include "base/journal.hpp"
 #include "maps/fourier.hpp"
 #include "maps/uniforms.hpp"
+#include "parts/spec.hpp"
 #include "passes/cell_grids.hpp"
 #include "passes/cell_tables.hpp"
 #include "passes/learned.hpp"
@@ -27,6 +28,7 @@ struct Row {
     const T* x;           // (d)
     const double* wide;   // (d)
     double y;             // encoded: -1 or 1, the number of a class, or a number
+    const double* weight = nullptr;  // factor of its loss, which linear learners know
 };
 
 template <class T>
@@ -49,28 +51,28 @@ struct Learner {
     }
 };
 
-template <class T, class N>
-bool finite(std::size_t n, const N* x) { return !x || all_finite(n, x); }
-
 // ---- Cells -------------------------------------------------------------------------------------------------------------------
 
-// Everything but where the cells of a row are.
-template <class T>
+template <class T, class Grids>
 struct Cells : Learner<T> {
+    Grids grids;
     cells::Rule rule;
     cells::Model model;
-    std::size_t size;       // cells of all tables
     int unit;               // the target is in units of 2^unit
     const std::int32_t* places;  // (C): the columns of several outputs; none of a single one
-    std::vector<std::int32_t> index;
+    std::vector<std::int32_t> index, code;
     std::vector<double> wide, down;
 
-    Cells(const cells::Rule& r, const cells::Model& m, std::size_t cells, int u, const std::int32_t* at)
-        : rule(r), model(m), size(cells), unit(u), places(at), index(m.R), wide(m.C), down(std::min(m.C, cells::kept)) {}
+    template <class Make>  // of the grids
+    Cells(Make make, const cells::Rule& r, const cells::Model& m, int u, const std::int32_t* at)
+        : grids(make()), rule(r), model(m), unit(u), places(at), index(m.R), code(grids.columns()), wide(m.C),
+          down(std::min(m.C, cells::kept)) {}
 
-    virtual void find(const double* x) = 0;
-
-    bool inside() const { return cells::inside(index.size(), index.data(), size); }
+    // The cells of a row; false when one lies outside the tables.
+    bool find(const double* x) {
+        grids.find(1, x, code.data(), index.data());
+        return cells::inside(index.size(), index.data(), model.size);
+    }
 
     // The unit of the target is not known before one that is not 0.
     bool open(std::int64_t) const override {
@@ -79,8 +81,7 @@ struct Cells : Learner<T> {
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::size_t C = model.C;
-        find(row.wide);
-        if (!inside()) return false;
+        if (!find(row.wide)) return false;
         journal.keep(model.bias, 2 * C);
         journal.keep(model.target, 3);
         journal.keep(model.use, model.R);
@@ -94,8 +95,7 @@ struct Cells : Learner<T> {
     }
 
     bool score(const Row<T>& row, double* f) override {
-        find(row.wide);
-        if (!inside()) return false;
+        if (!find(row.wide)) return false;
         cells::score(1, index.data(), rule.regression, model, wide.data());
         of_outputs(f);
         return true;
@@ -108,57 +108,36 @@ struct Cells : Learner<T> {
     }
 };
 
-// Grids over many columns, hashed.
-template <class T>
-struct HashedCells : Cells<T> {
-    std::size_t d, K;
-    const std::int32_t* columns;
-    const double *offset, *density;
-    const std::uint64_t* salt;
-    int bits;
-    using Cells<T>::Cells;
-    void find(const double* x) override {
-        cells::ByHashing(d, this->model.R, K, columns, offset, density, salt, bits).find(1, x, nullptr, this->index.data());
-    }
-};
-
 // Grids over few columns with edges at quantiles, and the sample of rows from which they are drawn again.
 template <class T>
-struct ColumnCells : Cells<T> {
-    std::size_t d, L, K, cells_of_grid;
-    const double* levels;
-    const std::int32_t *n_levels, *columns, *maps;
-    std::vector<std::int32_t> code;     // (d): room
+struct ColumnCells : Cells<T, cells::ByLevels> {
+    using Base = Cells<T, cells::ByLevels>;
     double *sample_rows, *sample_down;  // (S, d), (S, sums of the derivatives)
     std::int64_t S, last;               // places of the sample; it is drawn from so many last rows
     std::uint64_t seed, slot;           // of the places drawn
     std::int64_t first, period;         // rows before the grids are looked at: first, doubled again and again, then every `period`
-    using Cells<T>::Cells;
-
-    void find(const double* x) override {
-        code.resize(d);
-        cells::ByLevels(1, d, L, levels, n_levels, this->model.R, K, columns, maps, cells_of_grid).find(1, x, code.data(), this->index.data());
-    }
+    using Base::Base;
 
     bool open(std::int64_t n) const override {
         std::int64_t look = first;
         if (this->t >= period) look = (this->t / period + 1) * period;
         else
             while (look <= this->t) look *= 2;
-        return this->t + n < look && Cells<T>::open(n);
+        return this->t + n < look && Base::open(n);
     }
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::int64_t number = this->t;
-        if (!Cells<T>::learn(row, f, journal)) return false;
+        if (!Base::learn(row, f, journal)) return false;
         std::int64_t place = number;
         if (number >= S) place = std::int64_t(uniform(seed, std::uint64_t(number), slot) * double(std::min(number + 1, last)));
         if (place >= S) return true;
-        double *x = sample_rows + place * d, *v = sample_down + place * this->down.size();
+        const std::size_t d = this->grids.columns(), few = this->down.size();
+        double *x = sample_rows + place * d, *v = sample_down + place * few;
         journal.keep(x, d);
-        journal.keep(v, this->down.size());
+        journal.keep(v, few);
         std::copy_n(row.wide, d, x);
-        std::copy_n(this->down.data(), this->down.size(), v);
+        std::copy_n(this->down.data(), few, v);
         return true;
     }
 };
@@ -188,13 +167,11 @@ struct Linear : Learner<T> {
     double* faded;          // (C,) factors of the squared gradients, or null
     std::size_t C, memory;  // outputs, numbers that the update remembers
     bool unit;
-    std::unique_ptr<Loss> loss;
-    std::unique_ptr<Update> update;
+    const Spec& spec;
     std::vector<double> scratch;
-    Linear(Features<T> map, const LinearModel<T>& m, double* factors, std::size_t outputs, std::size_t remembered, bool u, std::unique_ptr<Loss> l,
-           std::unique_ptr<Update> up)
-        : features(std::move(map)), model(m), faded(factors), C(outputs), memory(remembered), unit(u), loss(std::move(l)),
-          update(std::move(up)), scratch(RowRoom::size * outputs) {}
+    Linear(Features<T> map, const LinearModel<T>& m, double* factors, std::size_t outputs, std::size_t remembered, bool u, const Spec& s)
+        : features(std::move(map)), model(m), faded(factors), C(outputs), memory(remembered), unit(u), spec(s),
+          scratch(RowRoom::size * outputs) {}
 
     bool learn(const Row<T>& row, double* f, Journal& journal) override {
         const std::size_t P = features.size();
@@ -207,7 +184,8 @@ struct Linear : Learner<T> {
             if (faded[c] != 1.0) scale(P, T(faded[c]), model.G + c * P);
             faded[c] = 1.0;
         }
-        this->t = linear_pass<T>(1, P, int(C), features(row.x), &row.y, nullptr, model, this->t, *loss, *update, unit, f, scratch.data());
+        this->t = linear_pass<T>(1, P, int(C), features(row.x), &row.y, row.weight, model, this->t, *spec.loss, *spec.update, unit, f,
+                                 scratch.data());
         for (const T* weights : {model.W, model.G, model.mean})
             if (weights && !all_finite(C * P, weights)) return false;
         return all_finite(C, f) && all_finite(memory, model.memory);
@@ -232,8 +210,7 @@ struct LearnedWidths : Learner<T> {
     std::size_t d, D, C, memory;
     RrfModel<T> model;
     Guarded<T> theta;
-    std::unique_ptr<Loss> loss;
-    std::unique_ptr<Update> update;
+    const Spec& spec;
     std::vector<T> numbers;
     std::vector<std::int32_t> index;
     std::vector<double> outputs;
@@ -241,8 +218,8 @@ struct LearnedWidths : Learner<T> {
     DiagonalSpectrum<T> spectrum;
 
     LearnedWidths(std::size_t columns, std::size_t frequencies, std::size_t k, std::size_t remembered, const RrfModel<T>& m,
-                  const Guarded<T>& p, const T* E, std::unique_ptr<Loss> l, std::unique_ptr<Update> u)
-        : d(columns), D(frequencies), C(k), memory(remembered), model(m), theta(p), loss(std::move(l)), update(std::move(u)),
+                  const Guarded<T>& p, const T* E, const Spec& s)
+        : d(columns), D(frequencies), C(k), memory(remembered), model(m), theta(p), spec(s),
           numbers(3 * columns + 4 * frequencies), index(columns), outputs(3 * k) {
         T *value = numbers.data(), *v = value + d, *h = v + d, *u_ = h + d, *z = u_ + D, *q = z + 2 * D;
         scratch = {{0, index.data(), value}, u_, z, q, outputs.data()};
@@ -254,7 +231,7 @@ struct LearnedWidths : Learner<T> {
         for (T* widths : {theta.theta, theta.H}) journal.keep(widths, d);
         journal.keep(model.memory, memory);
         journal.keep(model.center, 2);
-        this->t = rrf_pass<T>(1, D, int(C), DenseRows<T>{row.x, d}, &row.y, nullptr, model, theta, spectrum, this->t, *loss, *update,
+        this->t = rrf_pass<T>(1, D, int(C), DenseRows<T>{row.x, d}, &row.y, nullptr, model, theta, spectrum, this->t, *spec.loss, *spec.update,
                               f, scratch);
         for (const T* weights : {model.W, model.G})
             if (!all_finite(2 * C * D, weights)) return false;

@@ -22,8 +22,6 @@ constexpr double TRUST_FLAT = 0.01;     // least slope of an answer: a larger sc
 
 inline double trust_clip(double x) { return std::min(std::max(x, -TRUST_WIDEST), TRUST_WIDEST); }
 
-inline double trust_softplus(double x) { return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
-
 inline double trust_sigmoid(double x) {
     if (x >= 0.0) return 1.0 / (1.0 + std::exp(-x));
     const double e = std::exp(x);

@@ -247,6 +247,7 @@ def test_said_once():
         for i in range(0, 400, 50):
             est.learn(X[i : i + 50], y[i : i + 50])
     assert [str(w.message)[:32] for w in caught] == ["a target lies far outside the oth"[:32]]
+    assert caught[0].filename == __file__
     assert est.state_["target_range"][_ranges.TOTAL, 0] == 3
 
 

@@ -268,8 +268,9 @@ def test_trained_from_a_stream(tmp_path):
 
 
 def test_not_converged_is_said():
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter") as said:
         BinningRegressor(gamma=1.0, lam=1e-4, solver=ConjugateGradient(1e-9, 2), random_state=0).fit(X2, target)
+    assert said[0].filename == __file__  # the line that called fit
 
 
 # ---------------------------------------------------------------- bad input

@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
 from kernelstream import engine as engines
 from kernelstream.estimators.cells import grids
-from kernelstream.estimators.cells.models import CELLS, FIRST_REVIEW, REVIEW_PERIOD, _next_review, _review_before
+from kernelstream.estimators.cells.models import CELLS, FIRST_REVIEW, REVIEW_PERIOD, _next_review
 from kernelstream.passes.cells import python as cells_python
 
 ENGINES = ["python", "native"]
@@ -193,15 +193,13 @@ def test_what_columns_add_is_least_squares(d):
 
 
 def test_when_grids_are_looked_at():
-    points = [t for t in range(4 * REVIEW_PERIOD) if _review_before(t) == t]
-    assert points[:3] == [FIRST_REVIEW, 2 * FIRST_REVIEW, 4 * FIRST_REVIEW] and points[-2:] == [
+    points = [FIRST_REVIEW << i for i in range(9) if FIRST_REVIEW << i < REVIEW_PERIOD] + [
+        REVIEW_PERIOD,
         2 * REVIEW_PERIOD,
         3 * REVIEW_PERIOD,
     ]
-    assert all(
-        _next_review(t) > t and _review_before(_next_review(t)) == _next_review(t)
-        for t in range(0, 3 * REVIEW_PERIOD, 97)
-    )
+    assert all(_next_review(t) == min(point for point in points if point > t) for t in range(0, 3 * REVIEW_PERIOD, 31))
+    assert [_next_review(point) for point in points[:-1]] == points[1:]
 
 
 def test_relevant_columns_are_found():

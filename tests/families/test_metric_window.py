@@ -1,5 +1,6 @@
 """Kernel ridge on the last rows of a stream in a learned metric, against a naive program."""
 
+import io
 import itertools
 import math
 
@@ -168,7 +169,7 @@ def test_rows_one_by_one_are_those_of_a_call(y):
 
 
 def test_which_sizes_of_the_default_learner_have_it():
-    names = {size: [name for name, _ in members.regressors(size, 5)] for size in ("small", "medium", "large")}
+    names = {size: [name for name, _ in members.chosen(True, size, 5)] for size in ("small", "medium", "large")}
     assert [size for size in names if "metric" in names[size]] == ["medium", "large"]
 
 
@@ -195,6 +196,9 @@ def test_a_label_may_come_late():
     late = ks.MetricWindowClassifier().partial_fit(X[order], THREE[order])
     np.testing.assert_allclose(late.predict_proba(X[300:310]), early.predict_proba(X[300:310]), atol=0.2)
     assert np.array_equal(late.state_["kept_value"], early.state_["kept_value"])
+    appeared = order[: np.argmax(THREE[order] == 2) + 1]  # its first row is the last
+    for model in (late, ks.MetricWindowClassifier().partial_fit(X[appeared], THREE[appeared])):
+        ks.save(model, io.BytesIO())
     before = late.decision_function(X[300:310])
     late.widen(5)
     np.testing.assert_allclose(late.decision_function(np.c_[X[300:310], np.ones(10)]), before, atol=1e-6)

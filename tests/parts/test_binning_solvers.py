@@ -149,11 +149,9 @@ def test_many_rows_in_threads(loss, rng):
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@pytest.mark.parametrize("threads", [1, 2])
-def test_dense_features(name, threads, rng):
+def test_dense_features(name, rng):
     D = rng.normal(size=(240, 20)) / 4
-    ops = engine.get(name)
-    common = {"ops": ops, "threads": threads}
+    common = {"ops": engine.get(name)}
     ridge = ConjugateGradient(tol=TIGHT).solve(
         Problem(DenseMatrix(D), target[:, None], losses.Squared(), 0.1, **common)
     )

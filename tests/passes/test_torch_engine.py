@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from torch_cases import CPU, EACH_ROW, UPDATES, model, pairs, rows, task
+from torch_cases import CPU, EACH_ROW, HELD, UPDATES, model, pairs, rows, task
 
 import kernelstream
 from kernelstream import (
@@ -31,7 +31,7 @@ from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.testing import check_streaming
-from kernelstream.updates import OGD, NormAdaGrad
+from kernelstream.updates import OGD, AdaGrad, Averaged, NormAdaGrad
 
 torch = pytest.importorskip("torch")
 
@@ -123,15 +123,6 @@ def test_state_files_and_other_machines(tmp_path, monkeypatch):
         loaded.fit(X, y)
 
 
-def test_resumes_with_another_engine():
-    X, y, _ = rows(200)
-    want = model("regression", "squared", NormAdaGrad(), "python").partial_fit(X, y)
-    got = model("regression", "squared", NormAdaGrad(), CPU).partial_fit(X[:90], y[:90])
-    got.set_params(engine="auto").partial_fit(X[90:140], y[90:140])
-    got.set_params(engine=CPU).partial_fit(X[140:], y[140:])
-    np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-8)
-
-
 @pytest.mark.parametrize(
     "engine, words",
     [
@@ -188,7 +179,11 @@ def test_every_update_is_covered():
 
 @pytest.mark.parametrize(
     "program, says",
-    [("triton_interpreted.py", "equal"), pytest.param("triton_compiled.py", "compiled", marks=pytest.mark.slow)],
+    [
+        ("triton_interpreted.py", "equal"),
+        ("triton_interpreted_walk.py", "equal"),  # one program, and three that wait for each other
+        pytest.param("triton_compiled.py", "compiled", marks=pytest.mark.slow),
+    ],
 )
 def test_triton_programs(program, says):
     """Right in Triton's interpreter; and they compile for a GPU, which the interpreter does not tell."""
@@ -209,6 +204,9 @@ def test_triton_programs(program, says):
         NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
         OnlineRidge(RandomFourier(n_components=8), random_state=0),
         RRFClassifier(8, step=RRFStep(batch_size=8), random_state=0),
+        FeatureClassifier(RandomFourier(n_components=8), random_state=0),
+        FeatureRegressor(RandomFourier(n_components=8), update=Averaged(AdaGrad()), standardize=True, random_state=0),
+        NystroemClassifier(budget=20, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
@@ -233,23 +231,29 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_few_rows_on_a_gpu():
-    """The short way that GPU models take for a few rows is the same arithmetic; here on the processor."""
+@pytest.mark.parametrize("update", [NormAdaGrad(), "auto", Averaged(AdaGrad())], ids=str)
+def test_few_rows_on_a_gpu(update):
+    """The short way that GPU models take for a few rows: memory and book travel with the weights."""
     pytest.importorskip("triton")
     from kernelstream.engine.torch.pipeline import CudaPass
     from kernelstream.engine.torch.recursion import program
+    from kernelstream.engine.torch.walk_pass import WalkPass
 
     X, y, weight = rows(90)
-    want = model("regression", "squared", NormAdaGrad(), "python").fit(X[:10], y[:10])
+    want = model("regression", "squared", update, "python").fit(X[:10], y[:10])
     got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
-    spec = got._loss_now(got._state), got._learner.update
-    held = CudaPass(got._ops, got._learner.mapping(got._state), *spec, got._state, program(*spec))
+    loss, update = got._loss_now(got._state), got._learner.update
+    walks = got._ops.each_row(update, got._state)
+    known, exact = program(loss, updates.unwrap(update)[0]), 1e-9 if walks else 1e-8
+    mapping = got._learner.mapping(got._state)
+    held = (WalkPass if walks else CudaPass)(got._ops, mapping, loss, update, got._state, known)
     scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
-    np.testing.assert_allclose(np.concatenate(scores)[:, 0], want.learn(X[10:], y[10:], weight[10:]), rtol=1e-8)
-    np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=1e-8)
+    np.testing.assert_allclose(np.concatenate(scores)[:, 0], want.learn(X[10:], y[10:], weight[10:]), rtol=exact)
+    np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=exact)
     held.sync()
-    np.testing.assert_allclose(got._state["memory"], want.state_["memory"], rtol=1e-8)
-    np.testing.assert_allclose(held.book.numpy(), [want.state_["t"], *want.state_["center"]], rtol=1e-8)
+    for name in set(HELD if walks else ["memory"]) & set(want.state_):
+        np.testing.assert_allclose(got._state[name], want.state_[name], rtol=exact, atol=1e-12, err_msg=name)
+    np.testing.assert_allclose(held.book.numpy(), [want.state_["t"], *want.state_["center"]], rtol=exact)
 
 
 def test_rows_far_from_zero():
@@ -325,17 +329,23 @@ def test_angles_of_any_size_have_features():
         lambda: FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=CPU, random_state=0),
         lambda: OnlineRidge(RawFeatures(), engine=CPU),
         lambda: RRFRegressor(8, gamma=1.0, step=RRFStep(batch_size=8), engine=CPU, random_state=0),
+        lambda: FeatureRegressor(RawFeatures(), engine=CPU, random_state=0),
+        lambda: FeatureRegressor(RawFeatures(), update=Averaged(OGD(0.5)), engine=CPU, random_state=0),
     ],
-    ids=["features", "ridge", "rrf"],
+    ids=["features", "ridge", "rrf", "adagrad", "averaged"],
 )
 def test_rows_that_lead_beyond_the_range_of_floats(make):
-    """Said in words, and the model is as it was."""
+    """Said in words, and the model is as it was, squares and mean too."""
     X, y, _ = rows(120)
     est = make().partial_fit(X[:40], y[:40])
-    before = est.predict(X)
-    with pytest.raises(ValueError, match="beyond the range of floats"):
+    before, state = est.predict(X), pickle.loads(pickle.dumps(est.state_))
+    says = pytest.warns(RuntimeWarning, match="far outside")
+    with says, pytest.raises(ValueError, match="beyond the range of floats"):
         est.partial_fit(1e149 * X[40:], 1e149 * y[40:], sample_weight=np.full(80, 1e149))
     np.testing.assert_array_equal(est.predict(X), before)
+    for name in HELD:
+        if name in state:
+            np.testing.assert_array_equal(est.state_[name], state[name])
 
 
 class Small(type(CPU.ops())):
@@ -345,7 +355,7 @@ class Small(type(CPU.ops())):
         return n <= 20
 
 
-@pytest.mark.parametrize("kind", ["features", "nogd", "rrf"])
+@pytest.mark.parametrize("kind", ["features", "nogd", "rrf", "auto", Averaged(OGD(0.5)), Averaged(AdaGrad())], ids=str)
 def test_small_calls_by_the_processor(kind, monkeypatch):
     """Weights go to and fro between the processor and the device; the model is that of one engine alone."""
     make = {
@@ -354,7 +364,7 @@ def test_small_calls_by_the_processor(kind, monkeypatch):
                                                   random_state=0),
         "rrf": lambda engine: RRFClassifier(8, loss="softmax", step=RRFStep(batch_size=8), engine=engine,
                                             random_state=0),
-    }[kind]  # fmt: skip
+    }.get(kind, lambda engine: model("multiclass", "softmax", kind, engine))  # fmt: skip
     X, y, weight = rows(400)
     y = task("multiclass", y)
     ops = Small("cpu", "tf32", 16)

@@ -79,3 +79,17 @@ def model(kind, loss, update, engine, features=None, **rest):
     features = RandomFourier(gamma=0.5, n_components=8, random_state=1) if features is None else features
     cls = FeatureRegressor if kind == "regression" else FeatureClassifier
     return cls(features, loss, update, engine=engine, random_state=0, **rest)
+
+
+HELD = ("w", "G", "w_mean", "memory", "center")  # entries of a state that rows change
+
+
+def same(got, want, tolerance=1e-12):
+    """Everything learned, to so much of the largest number of its entry."""
+    assert got.state_["t"] == want.state_["t"]
+    for name in HELD:
+        if name in want.state_:
+            a, b = (est.state_[name] for est in (got, want))
+            if name == "w":
+                a, b = a * got.state_["scale"][:, None], b * want.state_["scale"][:, None]
+            np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * (np.abs(b).max(initial=0) + 1), err_msg=name)

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import losses
 from .._checks import positive
 from .._progress import SolverBar
-from ..estimators._contract.base import State, StreamEstimator
-from ..estimators._contract.batch import CALLER, BatchEstimator, Solved, history, n_iter
+from ..estimators._contract.base import State, entry
+from ..estimators._contract.batch import BatchEstimator, Solved, history, n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
@@ -21,6 +21,7 @@ from ..estimators.feature import Linear
 from ..features import FeatureMap
 from ..losses import Loss
 from ..passes.linear.host import feature_blocks
+from ..registry.caller import caller
 from ..rows import Rows
 from ..solvers import DenseMatrix, Problem, Solver
 from ..state.schema import Array, Count, Schema, length
@@ -53,7 +54,7 @@ class FixedFeatures(Solved, Linear):
         if not found.converged:
             passes = f"{self.solver.name} has not converged in {found.n_iter} passes"
             warnings.warn(
-                f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=CALLER
+                f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=caller()
             )
         state |= {"w": np.ascontiguousarray(found.W.T), "history": np.array(found.history), "n_iter": found.n_iter}
 
@@ -73,9 +74,7 @@ class FixedFeatures(Solved, Linear):
         )
 
 
-def coef(est: StreamEstimator) -> np.ndarray:
-    """Weights of the features, (outputs, P)."""
-    return est.state_["w"]
+coef = entry("w", "Weights of the features, (outputs, P).")
 
 
 @described()
@@ -134,7 +133,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
     """
 
     _learner: ClassVar[FixedFeatures]
-    coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
+    coef_, n_iter_, history_ = coef, n_iter, history
 
     features: FeatureMap | str = "fourier"
     loss: Loss | str = "auto"
@@ -193,7 +192,7 @@ class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
     """
 
     _learner: ClassVar[FixedFeatures]
-    coef_, n_iter_, history_ = property(coef), property(n_iter), property(history)
+    coef_, n_iter_, history_ = coef, n_iter, history
 
     features: FeatureMap | str = "fourier"
     loss: Loss | str = "squared"

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import losses
 from .._checks import positive, whole
 from .._progress import SolverBar
-from ..estimators._contract.base import State, StreamEstimator
-from ..estimators._contract.batch import CALLER, BatchEstimator, n_iter
+from ..estimators._contract.base import State, entry
+from ..estimators._contract.batch import BatchEstimator, n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
@@ -21,6 +21,7 @@ from ..estimators._described import described
 from ..estimators.budget.base import KernelExpansion, dual_coef, n_support, support_vectors
 from ..losses._base import dual_of
 from ..random import Stream, generator
+from ..registry.caller import caller
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
 from .solvers.kernel_sdca import kernel_sdca
@@ -81,7 +82,7 @@ class DualAscent(KernelExpansion):
                 f"k-SDCA stopped after max_iter={self.max_iter} passes with a duality gap of {state['dual_gap']:.2g} "
                 f"(objective {state['objective']:.4g}); raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=CALLER,
+                stacklevel=caller(),
             )
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -97,14 +98,8 @@ class DualAscent(KernelExpansion):
         dual_of(self.est._loss_for(2))
 
 
-def objective(est: StreamEstimator) -> float:
-    """The objective reached, summed over the outputs."""
-    return float(est.state_["objective"])
-
-
-def dual_gap(est: StreamEstimator) -> float:
-    """Bound of its distance from the minimum."""
-    return float(est.state_["dual_gap"])
+objective = entry("objective", "The objective reached, summed over the outputs.", float)
+dual_gap = entry("dual_gap", "Bound of its distance from the minimum.", float)
 
 
 @described()
@@ -171,7 +166,7 @@ class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
-    n_iter_, objective_, dual_gap_ = property(n_iter), property(objective), property(dual_gap)
+    n_iter_, objective_, dual_gap_ = n_iter, objective, dual_gap
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -223,7 +218,7 @@ class KernelSDCARegressor(BatchEstimator, StreamRegressor):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
-    n_iter_, objective_, dual_gap_ = property(n_iter), property(objective), property(dual_gap)
+    n_iter_, objective_, dual_gap_ = n_iter, objective, dual_gap
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from .. import second_order
 from .._checks import whole
-from ..estimators._contract.base import State, StreamEstimator
+from ..estimators._contract.base import State, entry
 from ..estimators._contract.classifier import StreamClassifier
 from ..estimators._contract.kernel import WithKernel
 from ..estimators._contract.regressor import StreamRegressor
@@ -202,14 +202,8 @@ class LeverageSampling(WithKernel):
         self.est._cache.pop("held", None)
 
 
-def n_restarts(est: StreamEstimator) -> int:
-    """How often the dictionary has changed, which is also its size."""
-    return int(est.state_["n_restarts"])
-
-
-def dictionary(est: StreamEstimator) -> np.ndarray:
-    """Rows that span the embedding, (j, d)."""
-    return est.state_["dictionary"]
+n_restarts = entry("n_restarts", "How often the dictionary has changed, which is also its size.")
+dictionary = entry("dictionary", "Rows that span the embedding, (j, d).")
 
 
 @described()
@@ -275,7 +269,7 @@ class ProsNKons(StreamRegressor):
     True
     """
 
-    n_restarts_, dictionary_ = property(n_restarts), property(dictionary)
+    n_restarts_, dictionary_ = n_restarts, dictionary
     _several_targets = True
 
     kernel: Any = "gaussian"
@@ -322,7 +316,7 @@ class ProsNKonsClassifier(StreamClassifier):
     True
     """
 
-    n_restarts_, dictionary_ = property(n_restarts), property(dictionary)
+    n_restarts_, dictionary_ = n_restarts, dictionary
     loss = "hinge"  # how labels are coded
     C = 1.0
 

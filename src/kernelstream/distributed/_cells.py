@@ -12,7 +12,7 @@ from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
 from ..estimators.binning.base import BinningShell
 from ..estimators.binning.fit import best_constant, make_features
-from ..estimators.binning.search import MORE_ROWS
+from ..estimators.binning.search import MORE_ROWS, Search
 from ..random import Stream, generator
 from ..rows import column_ranges, concat, dense
 from ._client import check_memory, compute, need, slots
@@ -41,7 +41,7 @@ class Summary:
         return Summary(self.n + other.n, low, high, labels, counts, self.total + other.total)
 
 
-def summary(piece: Piece, est: Any) -> Summary | None:
+def _summary(piece: Piece, est: Any) -> Summary | None:
     """The summary of a partition, whose rows are checked on the way."""
 
     def look(X: Any, y: Any) -> Summary:
@@ -54,17 +54,28 @@ def summary(piece: Piece, est: Any) -> Summary | None:
 
     found: Summary | None = None
     for part in piece.blocks(look):
-        found = joined(found, part)
+        found = _joined(found, part)
     return found
 
 
-def joined(a: Summary | None, b: Summary | None) -> Summary | None:
+def _joined(a: Summary | None, b: Summary | None) -> Summary | None:
     """Of both; None stands for no rows."""
     return b if a is None else a if b is None else a + b
 
 
-def rows_of(part: Summary | None) -> int:
+def _rows_of(part: Summary | None) -> int:
     return 0 if part is None else part.n
+
+
+def surveyed(est: Any, data: Data, client: Any) -> tuple[Summary, AllRows]:
+    """What all rows have in common, and the rows by number; partitions without rows are left out."""
+    delayed = need("dask").delayed
+    parts = data.map(_summary, est)
+    counts = [delayed(_rows_of, pure=False)(part) for part in parts]
+    found, counts = compute(client, delayed(tuple)([tree(parts, _joined), counts]))
+    if found is None:
+        raise ValueError("there are no rows")
+    return found, AllRows(data.with_rows(counts), client, [count for count in counts if count])
 
 
 @dataclass
@@ -183,27 +194,20 @@ class Pinned:
 
 def pin(est: BinningShell, data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
-    delayed = need("dask").delayed
     start = begin(est, data, client, classes)
-    parts = data.map(summary, start)
-    found, counts = compute(
-        client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])
-    )
-    if found is None:
-        raise ValueError("there are no rows")
-    data = data.with_rows(counts)
+    found, rows = surveyed(start, data, client)
     state, d = start._state, start._state["n_features"]
     wanted, offset = targets(start, found)
     state["offset"] = offset
-    _settle(start, data, client, found, wanted)
+    _settle(start, rows, client, found, wanted)
     share = -(-found.n // slots(client))
     # cells of all rows; rows and their cells while one of the blocks is made
     check_memory(client, share * 4 * est.n_components + share * (16 * d + 4 * est.n_components), "its share of rows")
-    kept, (keys, starts) = data.kept(client, block, names, union, placed, start, wanted)
+    kept, (keys, starts) = rows.data.kept(client, block, names, union, placed, start, wanted)
     return Pinned(start, kept, keys, starts, offset, found.n)
 
 
-def _settle(est: BinningShell, data: Data, client: Any, found: Summary, wanted: Targets) -> None:
+def _settle(est: BinningShell, rows: AllRows, client: Any, found: Summary, wanted: Targets) -> None:
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._learner.free:
@@ -211,7 +215,6 @@ def _settle(est: BinningShell, data: Data, client: Any, found: Summary, wanted: 
     elif est._learner.given.kernel_needs_data:
         raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
     if est._learner.free or est.lam is None:
-        rows = AllRows(data, client)
         sample = np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(found.n)[:MORE_ROWS])
         work = need("dask").delayed(_searched, pure=False)
         X, y = rows.delayed(sample), rows.delayed(sample, target=True)
@@ -225,6 +228,6 @@ def _searched(est: BinningShell, X: Any, y: Any, wanted: Targets) -> dict[str, A
         width = state["width"]
         learner.choose_bandwidth(state, X, Y, weight, width)
     if est.lam is None:
-        search = learner.search(state, X, Y, weight)
-        state["searched_lam"] = search.penalty(state.get("gamma"), learner.kernel(state), learner.solver.name == "cd")
+        search = Search(learner, state, X, Y, weight)
+        state["searched_lam"] = search.penalty(learner.kernel(state), learner.solver.name == "cd")
     return {name: state[name] for name in ("gamma", "searched_lam") if name in state}

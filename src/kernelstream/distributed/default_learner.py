@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..estimators.stack.shell import StackShell
-from ..random import Stream, generator, seed_from
+from ..random import seed_from
 from ._client import compute, need
 from ._data import Data
 from .landmarks import AllRows
@@ -25,10 +25,8 @@ def fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any =
     """The state of ``est.fit``: with at most 100,000 rows that of all of them, in the order of the partitions."""
     rows = AllRows(data, client)
     est = clone(est).set_params(random_state=seed_from(est._learner.seed_source()))
-    some = np.arange(rows.n)
+    some = rows.some(SAMPLE_ROWS, est.random_state)
     if rows.n > SAMPLE_ROWS:
-        rng = generator(est.random_state, Stream.REMOTE_ROWS)
-        some = np.sort(rng.choice(rows.n, SAMPLE_ROWS, replace=False))
         warnings.warn(
             f"{type(est).__name__} keeps no sums that add up: it learns {SAMPLE_ROWS:,} of {rows.n:,} rows, drawn at "
             f"random from all partitions",

@@ -20,11 +20,10 @@ from ..random import Stream, generator
 from ..rows import Rows, divided, pack
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
-from ._cells import Targets, joined, rows_of, summary, targets
+from ._cells import Targets, surveyed, targets
 from ._client import check_memory, compute, need
-from ._data import Data, Piece, tree
+from ._data import Data, Piece
 from ._start import begin
-from .landmarks import AllRows
 
 SAMPLE_ROWS = 50_000  # rows among which widths, bandwidth and penalty are found
 
@@ -43,21 +42,14 @@ def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
     start._link_frozen = est._link_frozen
-    parts = data.map(summary, start)
-    found, counts = compute(
-        client, delayed(tuple)([tree(parts, joined), [delayed(rows_of, pure=False)(p) for p in parts]])
-    )
-    if found is None:
-        raise ValueError("there are no rows")
-    data, counts = data.with_rows(counts), [count for count in counts if count]
+    found, rows = surveyed(start, data, client)
     state, n = start._state, found.n
     count = usual_centers(n) if est.n_centers == "auto" else int(est.n_centers)
     m = min(n, count)
     check_memory(client, 8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
     wanted, offset = targets(start, found)
-    rows, seed = AllRows(data, client, counts), state["seed"]
-    rng = generator(seed, Stream.REMOTE_ROWS)
-    some = np.arange(n) if n <= SAMPLE_ROWS else np.sort(rng.choice(n, SAMPLE_ROWS, replace=False))
+    seed = state["seed"]
+    some = rows.some(SAMPLE_ROWS, seed)
     choose = delayed(_chosen, pure=False)
     state |= compute(client, choose(start, rows.delayed(some), rows.delayed(some, target=True), wanted, count))
     lam = state.pop("lam")
@@ -65,7 +57,7 @@ def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -
     S = _wide(rows[centers], state)
     kernel = start._learner.kernel(state)
     given = delayed((kernel, S, wanted, offset), pure=False)
-    sums = data.accumulated(client, None, absorb, added, start, given)
+    sums = rows.data.accumulated(client, None, absorb, added, start, given)
     state |= pack("centers", S.astype(state["dtype"])) | {"alpha": _solved(kernel, S, sums, lam), "offset": offset}
     return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
 

@@ -67,6 +67,12 @@ class AllRows:
             out.append((int(i), places, rows[places] - self.starts[i]))
         return out
 
+    def some(self, most: int, seed: int) -> np.ndarray:
+        """Numbers of at most so many rows, sorted: drawn from all partitions, if there are more."""
+        if self.n <= most:
+            return np.arange(self.n)
+        return np.sort(generator(seed, Stream.REMOTE_ROWS).choice(self.n, most, replace=False))
+
     def delayed(self, rows: np.ndarray, target: bool = False) -> Any:
         """The rows (or their targets), in the order asked for, as something that becomes an array on a worker."""
         parts = self.split(rows)

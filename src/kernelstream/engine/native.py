@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
+from .._core import adwin_look, calibrate, doubts, follow, kernel_look, page_look, quantiles, track
 from ..core.arrays_native import (
     BLOCK,
     all_below,
@@ -48,11 +46,8 @@ from ..passes.linear import host as _host
 from ..passes.linear.native import FeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
 from ..passes.metric.native import metric_pass
-from ..passes.monitor.native import adwin_look, kernel_look, page_look
-from ..passes.quantiles.native import quantiles
 from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
-from ..passes.trust.native import calibrate, doubts, follow, track
 from ..passes.window.native import window_pass
 from ..second_order.diagonal_native import diagonal_pass
 from ..second_order.rows import RowRecursion
@@ -61,21 +56,6 @@ NAME = "native"
 THREADED = True  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
-
-
-def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:
-    """The learner on explicit features, with ``learn``, ``score`` and ``sync``."""
-    return _FeaturePass(_self, mapping, loss, update, state)
-
-
-def feature_rows(mapping: Any, X: Any, cuts: list[slice] | None, intercept: bool) -> Iterator[tuple[slice, np.ndarray]]:
-    """``(rows, Z)`` block by block, Z in float64; with ``intercept`` a constant comes first."""
-    return _host.exact_rows(mapping, X, _self, cuts, intercept)
-
-
-def map_times(mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
-    """``Z A`` of features Z, weights A (P, C), in float64."""
-    return _host.map_times(mapping, X, weights, _self)
 
 
 def least_squares(state: dict[str, Any], rule: Any, forgetting: float = 1.0) -> RowRecursion:
@@ -87,4 +67,4 @@ def least_squares(state: dict[str, Any], rule: Any, forgetting: float = 1.0) -> 
     return BlockRecursion(state, rule, forgetting)
 
 
-_self = sys.modules[__name__]
+feature_pass, feature_rows, map_times = _host.on_features(sys.modules[__name__], _FeaturePass)

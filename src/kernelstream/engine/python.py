@@ -8,10 +8,6 @@ name. Rows are handled one at a time, so that any split of a stream into calls i
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Any
-
-import numpy as np
 
 from ..core.arrays import (
     all_below,
@@ -61,20 +57,4 @@ THREADED = False  # whether a second thread may prepare the next block
 
 on_device = False  # whether a part of the state may be elsewhere, until `sync`
 
-
-def feature_pass(mapping: Any, loss: Any, update: Any, state: dict[str, Any]) -> _host.FeaturePass:
-    """The learner on explicit features, with ``learn``, ``score`` and ``sync``."""
-    return _host.FeaturePass(_self, mapping, loss, update, state)
-
-
-def feature_rows(mapping: Any, X: Any, cuts: list[slice] | None, intercept: bool) -> Iterator[tuple[slice, np.ndarray]]:
-    """``(rows, Z)`` block by block, Z in float64; with ``intercept`` a constant comes first."""
-    return _host.exact_rows(mapping, X, _self, cuts, intercept)
-
-
-def map_times(mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
-    """``Z A`` of features Z, weights A (P, C), in float64."""
-    return _host.map_times(mapping, X, weights, _self)
-
-
-_self = sys.modules[__name__]
+feature_pass, feature_rows, map_times = _host.on_features(sys.modules[__name__], _host.FeaturePass)

@@ -19,7 +19,6 @@ from ..features.raw import RawFeatures, RawMapping
 from ..features.sampling import Draws
 from ..passes.linear.host import LARGE, WIDE
 from ..passes.linear.python import SAFE, folded
-from ..registry.twins import twins
 from ..rows import Rows, host
 from ..state import undo as _undo
 from ..state.change import Change
@@ -166,13 +165,11 @@ class Linear(Learner):
         return held.learn(X, y, weight)
 
     def row_learner(self, state: State) -> Any:
-        mapping, (update, average) = self.mapping(state), unwrap(self.update)
+        mapping = self.mapping(state)
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = W is not None or isinstance(mapping, RawMapping)
-        parts = twins(self.est._loss_now(state), update)
-        if not known or self.ops.on_device or parts is None:
-            return None
-        return self.ops.row_learner("linear", self.est, state, W, mapping.unit, average, (*parts[0], *parts[1]))
+        core = getattr(self.ops.spec(self.est._loss_now(state), self.update), "core", None)
+        return self.ops.row_learner("linear", self.est, state, W, mapping.unit, core) if known and core else None
 
     def fade(self, state: State, keep: float) -> bool:
         if "G" not in state:

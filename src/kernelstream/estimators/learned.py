@@ -18,7 +18,6 @@ from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
 from ..registry.parameters import WithParameters, named_part
-from ..registry.twins import twins
 from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
@@ -158,12 +157,10 @@ class LearnedFeatures(Learner):
         )
 
     def row_learner(self, state: State) -> Any:
-        parts = twins(self.est._loss_now(state), self.update)
-        plain = self.step.batch_size == 1 and self.spectrum.native() == ("diagonal", 1)
-        if self.ops.on_device or not plain or parts is None:
+        core = getattr(self._spec(state), "core", None)
+        if self.step.batch_size > 1 or self.spectrum.native() != ("diagonal", 1) or core is None:
             return None
-        named = (self._base(state), self.step.eta_g, GUARD, (*parts[0], *parts[1]))
-        return self.ops.row_learner("learned_widths", self.est, state, *named)
+        return self.ops.row_learner("learned_widths", self.est, state, self._base(state), self.step.eta_g, GUARD, core)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         W = self.spectrum.frequencies(state["theta"], self._base(state))

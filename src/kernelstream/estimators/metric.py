@@ -23,7 +23,7 @@ from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State, StreamEstimator, entry
 from ._contract.batch import BatchEstimator, dual_coef, intercept, lam
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
@@ -228,14 +228,8 @@ def relevance(est: StreamEstimator) -> np.ndarray:
     return np.sqrt(metric(est).diagonal())
 
 
-def scales(est: StreamEstimator) -> np.ndarray:
-    """Factors of the columns in the sum of their differences, (d,)."""
-    return est.state_["scales"]
-
-
-def share(est: StreamEstimator) -> float:
-    """The part w of the distance in the kernel."""
-    return est.state_["share"]
+scales = entry("scales", "Factors of the columns in the sum of their differences, (d,).")
+share = entry("share", "The part w of the distance in the kernel.")
 
 
 def _squares(est: StreamEstimator) -> np.ndarray:
@@ -405,8 +399,8 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
 
     on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
-    scales_, share_, lam_ = property(scales), property(share), property(lam)
-    dual_coef_, intercept_ = property(dual_coef), property(intercept)
+    scales_, share_, lam_ = scales, share, lam
+    dual_coef_, intercept_ = dual_coef, intercept
     _link_from = link_from
 
     lam: float | None = None
@@ -456,8 +450,8 @@ class MetricRegressor(BatchEstimator, StreamRegressor):
 
     on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
-    scales_, share_, lam_ = property(scales), property(share), property(lam)
-    dual_coef_, intercept_ = property(dual_coef), property(intercept)
+    scales_, share_, lam_ = scales, share, lam
+    dual_coef_, intercept_ = dual_coef, intercept
     _link_from = link_from
     loss = "squared"
     _several_targets = True

@@ -19,7 +19,7 @@ from kernelstream.state.schema import POSITIVE, Number, Schema
 class TensorSketchMapping(Mapping):
     """Convolution of the ``degree`` count sketches ``X C_1 + b_1``, ... of each row, each of length D."""
 
-    def __init__(self, C: Any, b: np.ndarray, degree: int):
+    def __init__(self, C: Any, b: np.ndarray):
         self.C = C  # (d, degree * D) CSR, degree entries a row: the sketches side by side
         self.b = b  # (degree, D): the sketches of the constant
         self.n_out = b.shape[1]
@@ -138,7 +138,7 @@ class TensorSketch(FeatureMap):
         b = np.zeros((degree, D), dtype=dtype)
         h, s = _hash(generator(entries["seed"], Stream.MAP_SHARED), degree, D)
         b[np.arange(degree), h] = s * np.sqrt(self.c)
-        return TensorSketchMapping(C, b, degree)
+        return TensorSketchMapping(C, b)
 
     def _check_parameters(self) -> None:
         whole("n_components", self.n_components)

@@ -12,12 +12,12 @@ from ._problem import DenseMatrix, Problem, Solution, Solver
 
 
 class CoordinateDescent(Solver):
-    r"""Coordinate descent for ``sum_i a_i l(y_i, z_i'w) + lam |w|_1``, in parallel.
+    r"""Coordinate descent for ``sum_i a_i l(y_i, z_i'w) + lam |w|_1``.
 
     One weight at a time moves to the minimum of a quadratic model, the responses ``f = Z w`` following. On random
     binning features the grids come in random order; the cells of a grid share no row, so the threads take some of
-    them each and own the responses they touch, and the result is the same for any number of threads. On dense
-    features t threads move t coordinates at once on shared responses, with steps shortened by the collision bound.
+    them each and own the responses they touch, and the result is the same for any number of threads. Dense features,
+    whose coordinates share all rows, take one thread.
 
     Between two passes over all weights, several visit only those that are not zero.
 
@@ -31,8 +31,7 @@ class CoordinateDescent(Solver):
 
     References
     ----------
-    Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016, algorithm 2. Richtarik, Takac: Parallel coordinate
-    descent methods for big data optimization, Mathematical Programming 156 (2016). Yuan, Chang, Hsieh, Lin: A
+    Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016, algorithm 2. Yuan, Chang, Hsieh, Lin: A
     comparison of optimization methods and software for large-scale L1-regularized linear classification, JMLR 11
     (2010).
     """
@@ -93,7 +92,7 @@ class CoordinateDescent(Solver):
             columns = np.ascontiguousarray(Z.Z.T)
             a = np.ones((len(y), 1)) if problem.weight is None else problem.weight[:, None]
             squares = np.ascontiguousarray(Z.squares(a)[:, 0], np.float64)
-            return lambda order, active: ops.sweep_columns(columns, squares, order, *fixed, f, w, threads), len(columns)
+            return lambda order, active: ops.sweep_columns(columns, squares, order, *fixed, f, w), len(columns)
         lists = ops.cell_lists(Z.cells, Z.starts, threads)
         return (
             lambda order, active: ops.sweep_cells(lists, Z.starts, order, *fixed, active, f, w, threads),

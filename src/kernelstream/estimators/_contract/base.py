@@ -595,6 +595,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         raise NotImplementedError
 
 
+def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:
+    """A property of estimators: an entry of the state, in another form where one is given."""
+    return property(lambda est: form(est.state_[name]), doc=text)
+
+
 def has_fixed_width(est: Any) -> bool:
     """Whether an estimator is one of ours that cannot take more columns once it has learned."""
     return isinstance(est, StreamEstimator) and type(est._learner).widen is Learner.widen

@@ -10,10 +10,8 @@ from sklearn.utils.metaestimators import available_if
 
 from ... import solvers
 from ...rows import Rows
-from .base import StreamEstimator
+from .base import StreamEstimator, entry
 from .learner import Learner
-
-CALLER = 7  # frames between ``_solve`` and the caller of ``fit``, for warnings
 
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
@@ -52,29 +50,11 @@ class Solved(Learner):
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
-def lam(est: StreamEstimator) -> float:
-    """The penalty in use."""
-    return est.state_["lam"]
-
-
-def dual_coef(est: StreamEstimator) -> np.ndarray:
-    """Coefficients of the kernel functions at the centres, (outputs, m)."""
-    return est.state_["alpha"].T
-
-
-def intercept(est: StreamEstimator) -> np.ndarray:
-    """The constant score, (outputs,)."""
-    return est.state_["offset"]
-
-
-def n_iter(est: StreamEstimator) -> int:
-    """Iterations of the solver: passes over the rows, or Newton steps."""
-    return est.state_["n_iter"]
-
-
-def history(est: StreamEstimator) -> np.ndarray:
-    """Course of the solver, one number per iteration: residuals or objectives."""
-    return est.state_["history"]
+lam = entry("lam", "The penalty in use.")
+dual_coef = entry("alpha", "Coefficients of the kernel functions at the centres, (outputs, m).", np.transpose)
+intercept = entry("offset", "The constant score, (outputs,).")
+n_iter = entry("n_iter", "Iterations of the solver: passes over the rows, or Newton steps.")
+history = entry("history", "Course of the solver, one number per iteration: residuals or objectives.")
 
 
 class BatchEstimator(StreamEstimator):

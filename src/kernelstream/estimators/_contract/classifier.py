@@ -322,8 +322,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         run(0, cuts[0])
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
             before, outputs = state["classes"], state["n_outputs"]
-            flips = len(before) == 1 and outputs == 1 and label > before[0] and self._sign_of_lone(state) > 0
-            flips = flips or (len(before) == 1 and outputs == 1 and label < before[0] and self._sign_of_lone(state) < 0)
+            lone = len(before) == 1 and outputs == 1
+            flips = lone and (label > before[0]) == (self._sign_of_lone(state) > 0)
             self._add_class(state, label, trained=self._trained(state))
             if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
                 parts = [(-scores, *rest) for scores, *rest in parts]

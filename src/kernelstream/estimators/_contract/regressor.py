@@ -12,13 +12,12 @@ from sklearn.utils.validation import column_or_1d
 
 from ... import losses
 from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
+from ...registry.caller import caller
 from ...state.turns import in_turn
 from . import warm_up
 from .base import State, StreamEstimator
 from .door import check_moderate
 from .first_rows import outlying_values
-
-CALLER = 5  # frames between the warning and the caller of ``learn``
 
 
 class StreamRegressor(RegressorMixin, StreamEstimator):
@@ -143,5 +142,5 @@ def _warn(seen: np.ndarray) -> None:
         f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them "
         f"comes in short order",
         RuntimeWarning,
-        stacklevel=CALLER,
+        stacklevel=caller(),
     )

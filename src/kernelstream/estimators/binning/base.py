@@ -19,14 +19,15 @@ from ...features.binning import most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
 from ...random import Stream, generator
+from ...registry.caller import caller
 from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import CALLER, Solved
+from .._contract.batch import Solved
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
-from .search import Search, mistakes, squares
+from .search import Search
 
 _SCORED = 32_768  # rows scored at once
 
@@ -56,9 +57,10 @@ class Binning(Solved):
 
     def kernel(self, state: State) -> Any:
         """The kernel with its bandwidth."""
-        return self._kernel_of(state.get("gamma"))
+        return self.kernel_of(state.get("gamma"))
 
-    def _kernel_of(self, gamma: float | None) -> Any:
+    def kernel_of(self, gamma: float | None) -> Any:
+        """The kernel with a bandwidth."""
         return self.given.resolved({"gamma": gamma})
 
     def grids(self, state: State) -> _grids.Grids:
@@ -136,8 +138,8 @@ class Binning(Solved):
         lam = self.lam if self.lam is not None else state.get("searched_lam")
         relative = solver.name == "cd" and self.lam is None
         if lam is None:
-            search = self.search(state, X, Y, weight)
-            lam = state["searched_lam"] = search.penalty(state.get("gamma"), self.kernel(state), relative)
+            search = Search(self, state, X, Y, weight)
+            lam = state["searched_lam"] = search.penalty(self.kernel(state), relative)
         features = make_features(X, self.grids(state), ops, self.threads)
         if relative:
             lam = max(lam * largest_penalty(features, Y, weight, loss, offset), 1e-12)
@@ -154,18 +156,13 @@ class Binning(Solved):
                 f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
                 f"raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=CALLER,
+                stacklevel=caller(),
             )
         keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
         state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}
         if solver.name == "cd":
             keys, starts, W = without_zeros(keys, starts, W)
         state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
-
-    def search(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Search:
-        error = squares if self.regression else mistakes
-        fixed = (self.est._loss_for(2), self.solver, error, np.dtype(state["dtype"]), state["seed"], self.ops)
-        return Search(X, Y, weight, self._kernel_of, state.get("width"), *fixed, self.threads)
 
     def choose_bandwidth(
         self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
@@ -175,7 +172,7 @@ class Binning(Solved):
             state["width"] = column_ranges(X) if width is None else width
             some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
-            state["gamma"] = self.search(state, X, Y, weight).bandwidth(median)
+            state["gamma"] = Search(self, state, X, Y, weight).bandwidth(median)
         elif self.given.kernel_needs_data:
             state |= self.given.kernel_entries(X)
 

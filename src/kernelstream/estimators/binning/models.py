@@ -89,8 +89,8 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
     """
 
     _learner: ClassVar[Binning]
-    coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
-    n_iter_, history_ = property(n_iter), property(history)
+    coef_, gamma_, lam_ = property(coef), property(gamma), lam
+    n_iter_, history_ = n_iter, history
 
     kernel: Any = "laplacian"
     gamma: float | str | None = None
@@ -151,8 +151,8 @@ class BinningRegressor(BatchEstimator, StreamRegressor):
     """
 
     _learner: ClassVar[Binning]
-    coef_, gamma_, lam_ = property(coef), property(gamma), property(lam)
-    n_iter_, history_ = property(n_iter), property(history)
+    coef_, gamma_, lam_ = property(coef), property(gamma), lam
+    n_iter_, history_ = n_iter, history
 
     kernel: Any = "laplacian"
     gamma: float | str | None = None

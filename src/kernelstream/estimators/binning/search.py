@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...losses import Loss, Squared
 from ...random import Stream, generator
 from ...rows import Rows
 from ...solvers import ConjugateGradient, Solver
+from ...state.nested import State
 from .fit import Features, best_constant, largest_penalty, make_features, solve
 
 GAMMAS = tuple(2.0**k for k in range(-2, 5))  # on columns divided by their range
@@ -38,20 +39,13 @@ def squares(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
 
 @dataclass
 class Search:
-    """The rows and everything that stays the same while bandwidth and penalty vary."""
+    """A learner, what its state knows already, and the rows on which bandwidths and penalties are compared."""
 
+    learner: Any  # Binning
+    state: State
     X: Rows  # (n, d)
     Y: np.ndarray  # (n, C)
     weight: np.ndarray | None
-    kernel: Callable[[float], Any]  # kernel of a bandwidth
-    width: np.ndarray | None
-    loss: Loss
-    solver: Solver
-    error: Callable[[np.ndarray, np.ndarray, np.ndarray | None], float]  # of scores, targets and weights
-    dtype: Any
-    seed: int
-    ops: Any
-    threads: int
 
     def bandwidth(self, median: float) -> float:
         """gamma among 2^-2 … 2^4 on few rows and grids, then against 2 gamma on more of both.
@@ -70,51 +64,55 @@ class Search:
         pair = (best, 2 * best)
         return pair[int(np.argmin([self._ridge_error(gamma, MORE_ROWS, MORE_GRIDS) for gamma in pair]))]
 
-    def penalty(self, gamma: float | None, kernel: Any, relative: bool) -> float:
-        """The best of a few penalties at a bandwidth; with ``relative``, as a share of the largest useful one."""
-        choices = SHARES if relative else RIDGES
+    def penalty(self, kernel: Any, relative: bool) -> float:
+        """The best of a few penalties with a kernel; with ``relative``, as a share of the largest useful one."""
+        choices, loss = SHARES if relative else RIDGES, self.learner.est._loss_for(2)
         if self.X.shape[0] < 8:
             return choices[2]
         totals = np.zeros(len(choices))
         for train, test in self._cuts(MORE_ROWS):
             features, held = self._cells(kernel, train, test, MORE_GRIDS)
             Y, weight = self.Y[train], self._weights(train)
-            offset = best_constant(Y, weight, self.loss)
-            unit = largest_penalty(features, Y, weight, self.loss, offset) if relative else 1.0
+            offset = best_constant(Y, weight, loss)
+            unit = largest_penalty(features, Y, weight, loss, offset) if relative else 1.0
             start = None
             for k, choice in enumerate(choices):
                 lam = max(choice * unit, 1e-12)
-                start = self._solve(features, Y, weight, lam, self.loss, self.solver, offset, start)
-                totals[k] += self.error(held.dot(start) + offset, self.Y[test], self._weights(test))
+                start = self._solve(features, Y, weight, lam, loss, self.learner.solver, offset, start)
+                totals[k] += self._error(held.dot(start) + offset, test)
         return choices[int(np.argmin(totals))]
 
     def _ridge_error(self, gamma: float, rows: int, grids: int) -> float:
         total = 0.0
         for train, test in self._cuts(rows):
-            features, held = self._cells(self.kernel(gamma), train, test, grids)
+            features, held = self._cells(self.learner.kernel_of(gamma), train, test, grids)
             Y, weight = self.Y[train], self._weights(train)
             offset = best_constant(Y, weight, Squared())
             W = self._solve(features, Y, weight, 0.1, Squared(), _QUICK, offset, None)
-            total += self.error(held.dot(W) + offset, self.Y[test], self._weights(test))
+            total += self._error(held.dot(W) + offset, test)
         return total
 
     def _solve(
         self, features: Features, Y: Any, weight: Any, lam: float, loss: Loss, solver: Solver, offset: Any, start: Any
     ) -> Any:
-        found = solve(features, Y, weight, loss, lam, solver, offset, start, self.dtype, self.ops, self.seed, _silent)
-        return found.W
+        fixed = np.dtype(self.state["dtype"]), self.learner.ops, self.state["seed"], _silent
+        return solve(features, Y, weight, loss, lam, solver, offset, start, *fixed).W
+
+    def _error(self, F: np.ndarray, rows: np.ndarray) -> float:
+        """Of scores F of some rows."""
+        return (squares if self.learner.regression else mistakes)(F, self.Y[rows], self._weights(rows))
 
     def _cells(self, kernel: Any, train: np.ndarray, test: np.ndarray, R: int) -> tuple[Features, CellMatrix]:
-        ops = self.ops.binning
-        grids = _grids.draw(kernel, self.seed, self.X.shape[1], R, self.X.dtype, self.width)
-        features = make_features(self.X[train], grids, self.ops, self.threads)
-        table = ops.cell_table(features.keys, features.Z.starts)
-        cells = ops.find_cells(self.X[test], grids, table, self.threads)
-        return features, CellMatrix(cells, features.Z.starts, ops, self.threads, missing=True)
+        ops, threads, state = self.learner.ops, self.learner.threads, self.state
+        grids = _grids.draw(kernel, state["seed"], self.X.shape[1], R, self.X.dtype, state.get("width"))
+        features = make_features(self.X[train], grids, ops, threads)
+        table = ops.binning.cell_table(features.keys, features.Z.starts)
+        cells = ops.binning.find_cells(self.X[test], grids, table, threads)
+        return features, CellMatrix(cells, features.Z.starts, ops.binning, threads, missing=True)
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows to learn from and rows to test on: one cut of many rows, four of few."""
-        order = generator(self.seed, Stream.GRID_ROWS).permutation(self.X.shape[0])[:rows]
+        order = generator(self.state["seed"], Stream.GRID_ROWS).permutation(self.X.shape[0])[:rows]
         quarters = np.array_split(order, 4)
         for k in range(4 if len(order) < _FOLDED else 1):
             yield np.sort(np.concatenate(quarters[:k] + quarters[k + 1 :])), np.sort(quarters[k])

@@ -115,13 +115,14 @@ class Cells(Learner):
             return self._of_outputs(state, scores)
         parts, start, n = [], 0, len(X)
         while start < n:
-            stop = rows_until(weight, start, n, _next_review(state["t"]) - state["t"])
-            rows, before = slice(start, stop), state["t"]
+            due = _next_review(state["t"])
+            stop = rows_until(weight, start, n, due - state["t"])
+            rows = slice(start, stop)
             own = None if weight is None else weight[rows]
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
-            if state["t"] > before and state["t"] == _review_before(state["t"]):  # not again for rows of weight 0
+            if state["t"] == due:  # not again for rows of weight 0
                 self._review(state)
             start = stop
         return self._of_outputs(state, np.concatenate(parts) if len(parts) != 1 else parts[0])
@@ -343,19 +344,7 @@ def room(outputs: int) -> int:
 
 def _next_review(t: int) -> int:
     """The next row count above t at which the grids are reviewed."""
-    if t >= REVIEW_PERIOD:
-        return (t // REVIEW_PERIOD + 1) * REVIEW_PERIOD
-    point = FIRST_REVIEW
-    while point <= t:
-        point *= 2
-    return point
-
-
-def _review_before(t: int) -> int:
-    """The last row count of a review up to t, or -1."""
-    if t < FIRST_REVIEW:
-        return -1
-    return t // REVIEW_PERIOD * REVIEW_PERIOD if t >= REVIEW_PERIOD else 1 << (t.bit_length() - 1)
+    return (t // REVIEW_PERIOD + 1) * REVIEW_PERIOD if t >= REVIEW_PERIOD else max(FIRST_REVIEW, 1 << t.bit_length())
 
 
 @described()

@@ -16,7 +16,7 @@ from ...random import Stream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State
+from .._contract.base import State, entry
 from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
@@ -244,10 +244,7 @@ class DoublyStochasticGP(StreamRegressor):
 
     _learns = GaussianProcess
 
-    @property
-    def noise_(self) -> float:
-        """The variance of the noise in use."""
-        return self.state_["noise"]
+    noise_ = entry("noise", "The variance of the noise in use.")
 
     # ---------------------------------------------------------------- public
     @in_turn

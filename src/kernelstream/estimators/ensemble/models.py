@@ -128,13 +128,6 @@ class MultiKernelRegressor(StreamRegressor):
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
         Weights that follow the squared errors, with a factor of 0.61 (an object has more choices); or equal ones.
 
-    Attributes
-    ----------
-    weights_ : (m,) array
-        Weights of the learners now.
-    learners_ : list
-        The learners, fitted; they go on learning with the ensemble.
-
     See Also
     --------
     MultiKernelClassifier : The same for labels.

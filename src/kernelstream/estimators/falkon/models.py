@@ -15,13 +15,14 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import Stream, generator
+from ...registry.caller import caller
 from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import CALLER, BatchEstimator, dual_coef, history, intercept, lam, n_iter
+from .._contract.batch import BatchEstimator, dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
 from .._contract.kernel import WithKernel
@@ -120,7 +121,7 @@ class Falkon(WithKernel):
             warnings.warn(
                 f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam",
                 ConvergenceWarning,
-                stacklevel=CALLER,
+                stacklevel=caller(),
             )
         drop("centers", state)
         state |= pack("centers", X[centers]) | {
@@ -284,8 +285,8 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
 
     on_device = True
     kernel_, width_, centers_ = property(kernel), property(width), property(centers)
-    lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
-    n_iter_, history_ = property(n_iter), property(history)
+    lam_, dual_coef_, intercept_ = lam, dual_coef, intercept
+    n_iter_, history_ = n_iter, history
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -337,8 +338,8 @@ class FalkonRegressor(BatchEstimator, StreamRegressor):
 
     on_device = True
     kernel_, width_, centers_ = property(kernel), property(width), property(centers)
-    lam_, dual_coef_, intercept_ = property(lam), property(dual_coef), property(intercept)
-    n_iter_, history_ = property(n_iter), property(history)
+    lam_, dual_coef_, intercept_ = lam, dual_coef, intercept
+    n_iter_, history_ = n_iter, history
     loss = "squared"
 
     kernel: Any = "gaussian"

@@ -25,7 +25,7 @@ from .._contract.mixed import check_columns
 from ..ensemble import members as _members
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
-from .members import LASTING, SIZES, classifiers, regressors
+from .members import LASTING, SIZES, chosen
 from .shell import StackShell
 
 ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
@@ -48,8 +48,7 @@ class Stack(Composite):
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
         if isinstance(self.est.members, str):
-            choose = regressors if self.regression else classifiers
-            found = choose(self.est.size, self._width())
+            found = chosen(self.regression, self.est.size, self._width())
             return [(name, member) for name, member in found if name in LASTING] if self._lasting() else found
         return [(type(member).__name__, member) for member in self.est.members]
 

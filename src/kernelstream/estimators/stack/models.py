@@ -221,11 +221,9 @@ class KernelRegressor(StreamRegressor):
     Attributes
     ----------
     weights_ : (m,) array
-        Weights of the learners now.
+        Weights of the members now.
     members_ : list of dict
         Each member's name, weight, error so far and lately, restarts after numbers out of range, rows learned.
-    learners_ : list
-        The learners, fitted; they go on learning with the ensemble.
 
     See Also
     --------

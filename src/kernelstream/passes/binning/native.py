@@ -84,10 +84,9 @@ def sweep_columns(
     lam: float,
     f: np.ndarray,
     w: np.ndarray,
-    threads: int = 1,
 ) -> tuple[float, float]:
     """One pass over dense features ``Z'`` (P, n)."""
     if loss.name not in SWEPT:
-        return _binning_python.sweep_columns(Z, squares, order, y, weight, loss, lam, f, w, threads)
+        return _binning_python.sweep_columns(Z, squares, order, y, weight, loss, lam, f, w)
     spec = loss.name, float(lam), False
-    return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, spec, threads)
+    return _core.sweep_columns({"f": f, "w": w}, (Z, squares), order, y, weight, spec)

@@ -153,13 +153,8 @@ def sweep_columns(
     lam: float,
     f: np.ndarray,
     w: np.ndarray,
-    threads: int = 1,
 ) -> tuple[float, float]:
-    """The same for dense features ``Z'`` (P, n); ``squares = sum_i a_i z_ij^2`` bound the curvature.
-
-    With several threads the twin moves as many coordinates at once and shortens the steps by their number, since all
-    coordinates share all rows.
-    """
+    """The same for dense features ``Z'`` (P, n); ``squares = sum_i a_i z_ij^2`` bound the curvature."""
     violation = moved = 0.0
     a = 1.0 if weight is None else weight
     for j in order:

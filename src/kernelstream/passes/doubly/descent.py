@@ -99,17 +99,13 @@ class Descent:
 
         Returns the block and what was added to its ``alpha``, (width, C).
         """
-        Z = self.blocks.features(X, self.block_of(state["t"] + 1))
+        t = state["t"] + 1
+        i, gamma = self.block_of(t), self.rate(t)
+        Z = self.blocks.features(X, i)
         if self.precondition:
             direction = self._conditioned(Z, G, F - state["offset"])
         else:
             direction = Z.T @ (G / len(G)).astype(Z.dtype)
-        return self.step(state, direction)
-
-    def step(self, state: State, direction: np.ndarray) -> tuple[int, np.ndarray]:
-        """Finish an iteration: a step against the gradient (width, C) in the features of its block."""
-        t = state["t"] + 1
-        i, gamma = self.block_of(t), self.rate(t)
         shrink = state["shrink"] * self.decay(t)
         alpha = state["alpha"]
         if shrink < LEAST_SHRINK:

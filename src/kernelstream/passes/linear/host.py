@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,7 @@ def worth_sharing(mapping: Mapping, X: Rows) -> bool:
 
 
 def exact_rows(
-    mapping: Mapping, X: Rows, ops: Any, cuts: list[slice] | None, intercept: bool
+    ops: Any, mapping: Mapping, X: Rows, cuts: list[slice] | None, intercept: bool
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """``(rows, Z)`` block by block, Z in float64; with ``intercept`` a constant comes first."""
     for rows, Z in feature_blocks(mapping, X, ops, cuts):
@@ -135,10 +136,15 @@ def exact_rows(
         yield rows, np.ascontiguousarray(Z, dtype=np.float64)
 
 
-def map_times(mapping: Mapping, X: Rows, weights: np.ndarray, ops: Any) -> np.ndarray:
+def map_times(ops: Any, mapping: Mapping, X: Rows, weights: np.ndarray) -> np.ndarray:
     """``Z A`` of features Z, weights A (P, C), (n, C) float64, block by block."""
     X = host(X)
     scores = np.empty((X.shape[0], weights.shape[1]))
     for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
         scores[rows] = mapping(X[rows], ops) @ weights
     return scores
+
+
+def on_features(ops: Any, learner: type[FeaturePass]) -> tuple[Callable[..., Any], ...]:
+    """The functions of an engine that begin with a feature map: ``feature_pass``, ``feature_rows``, ``map_times``."""
+    return functools.partial(learner, ops), functools.partial(exact_rows, ops), functools.partial(map_times, ops)

@@ -105,11 +105,11 @@ class FeaturePass(host.FeaturePass):
         if self.W is not None:
             if type(X) is not np.ndarray or len(X) != 1:
                 return self._learn_fourier(on_host(X), y, weight)
-            if self.single is None:
-                make: Any = _core.FourierLearnerSingle if self.W.dtype == np.float32 else _core.FourierLearner
-                self.single = make(self.state, self.W, core)
             scores = np.empty((1, self.outputs))
-            self.single.learn(X, y, weight, scores)
+            if self.single is None or not self.single.learn(X, y, weight, scores):  # the state has other arrays
+                make: Any = _core.row_linear32 if self.W.dtype == np.float32 else _core.row_linear64
+                self.single = make(self.state, [], self.W, True, core)
+                self.single.learn(X, y, weight, scores)
             return scores
         if self.damped is not None and X.shape[0] > 1:
             return self._learn_damped(self.damped, on_host(X), y, weight)

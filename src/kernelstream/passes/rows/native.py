@@ -25,7 +25,7 @@ def row_learner(kind: str, member: Any, state: State, *parts: Any) -> Any:
         The owner of the state. When its cache or its state are replaced, the learner must not be used any more.
     state : dict
     *parts
-        What the learner needs besides; see cpp/bind/rows.cpp.
+        What the learner needs besides; see the function ``row_…`` of its family in cpp/bind.
     """
     own = vars(member)
     return getattr(_core, f"row_{kind}{_bits(state)}")(state, [(own, "_cache"), (own, "_state")], *parts)

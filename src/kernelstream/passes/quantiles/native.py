@@ -1,7 +1,0 @@
-"""Quantiles of targets, compiled; see :mod:`.python`."""
-
-from __future__ import annotations
-
-from ... import _core
-
-quantiles = _core.quantiles

@@ -1,0 +1,55 @@
+"""The compiled passes under the address and undefined-behaviour sanitizers, over the tests that call all of them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FLAGS = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+TESTS = ["passes/test_bindings.py", "passes/test_parity.py", "passes/test_one_row.py", "passes/test_two_threads.py",
+         "passes/test_wide_rows.py", "passes/test_vecmath.py", "passes/test_projectron_blocks.py",
+         "families/test_few_rows.py", "parts/test_binning_solvers.py"]  # fmt: skip
+# Imported by every interpreter that has it in its path: the core with sanitizers takes the place of the installed one.
+SITE = """
+import sys
+from importlib.util import spec_from_file_location
+
+class Sanitized:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location(name, {core!r}) if name == "kernelstream._core" else None
+
+sys.meta_path.insert(0, Sanitized)
+"""
+
+
+def library(compiler, name):
+    """Where the compiler has a library of its own."""
+    found = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
+    return found.strip()
+
+
+@pytest.mark.slow
+def test_passes_under_the_sanitizers(tmp_path):
+    compiler, cmake = shutil.which("g++"), shutil.which("cmake", path=str(Path(sys.executable).parent))
+    if compiler is None or cmake is None or not Path(library(compiler, "libasan.so")).is_absolute():
+        pytest.skip("needs g++ with its sanitizers, and cmake")
+    build = [cmake, "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", f"-DCMAKE_CXX_FLAGS={FLAGS}",
+             f"-DCMAKE_CXX_COMPILER={compiler}", f"-DPython_EXECUTABLE={sys.executable}"]  # fmt: skip
+    for command in (build, [cmake, "--build", tmp_path, "-j2"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    (tmp_path / "sitecustomize.py").write_text(SITE.format(core=str(next(tmp_path.glob("_core*.so")))))
+    environment = os.environ | {
+        "LD_PRELOAD": " ".join(library(compiler, name) for name in ("libasan.so", "libstdc++.so")),
+        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own
+        "PYTHONMALLOC": "malloc",  # so that every object has an end that is watched
+        "PYTHONPATH": str(tmp_path),
+    }
+    tests = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(ROOT / "tests" / t for t in TESTS)]
+    done = subprocess.run(tests, capture_output=True, text=True, check=False, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-5000:]
