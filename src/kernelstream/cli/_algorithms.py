@@ -54,7 +54,6 @@ OPTION_WORDS = {
     "members": "what learns: auto, or names of families",
     "n_centers": "rows that serve as centres",
     "n_centres": "components of a learned mixture",
-    "n_columns": "columns into which the cells of all grids are hashed",
     "n_components": "random features, for each kernel",
     "n_grids": "grids of cells",
     "neighbours": "neighbour whose distance is the width of the kernel",
