@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAGS = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+FLAGS = "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all"
 TESTS = ["passes/test_bindings.py", "passes/test_parity.py", "passes/test_one_row.py", "passes/test_two_threads.py",
          "passes/test_wide_rows.py", "passes/test_vecmath.py", "passes/test_projectron_blocks.py",
          "families/test_few_rows.py", "parts/test_binning_solvers.py"]  # fmt: skip
@@ -35,13 +35,24 @@ def library(compiler, name):
 
 @pytest.mark.slow
 def test_passes_under_the_sanitizers(tmp_path):
-    compiler, cmake = shutil.which("g++"), shutil.which("cmake", path=str(Path(sys.executable).parent))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where cmake and ninja are
+    compiler, cmake = shutil.which("g++"), shutil.which("cmake", path=path)
     if compiler is None or cmake is None or not Path(library(compiler, "libasan.so")).is_absolute():
         pytest.skip("needs g++ with its sanitizers, and cmake")
-    build = [cmake, "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", f"-DCMAKE_CXX_FLAGS={FLAGS}",
-             f"-DCMAKE_CXX_COMPILER={compiler}", f"-DPython_EXECUTABLE={sys.executable}"]  # fmt: skip
+    options = {"CMAKE_BUILD_TYPE": "Debug", "CMAKE_CXX_FLAGS_DEBUG": "-g1", "CMAKE_CXX_FLAGS": FLAGS}
+    options |= {"CMAKE_CXX_COMPILER": compiler, "Python_EXECUTABLE": sys.executable}
+    build = [
+        cmake,
+        "-S",
+        ROOT,
+        "-B",
+        tmp_path,
+        "-G",
+        "Ninja",
+        *(f"-D{name}={value}" for name, value in options.items()),
+    ]
     for command in (build, [cmake, "--build", tmp_path, "-j2"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path})
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (tmp_path / "sitecustomize.py").write_text(SITE.format(core=str(next(tmp_path.glob("_core*.so")))))
     environment = os.environ | {
