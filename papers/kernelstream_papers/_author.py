@@ -61,6 +61,7 @@ class AuthorRules:
         self.S = np.zeros((0, 0))  # vectors are columns, so that rows with few entries need few of its rows
         self.norms, self.alpha, self.owner = np.zeros(0), np.zeros(0), np.zeros(0, np.intp)
         self.tick, self.drawn_number = -1, 0
+        self.phase = self.rng.random() if np.isfinite(rows_per_second) else 0.0  # a run starts within some second
 
     @property
     def size_(self) -> int:
@@ -164,8 +165,9 @@ class AuthorRules:
         """What a generator draws that was seeded with the clock."""
         if self.rows_per_second == np.inf:
             return int(self.rng.integers(1 << 31))
-        if int(self.rows / self.rows_per_second) != self.tick:
-            self.tick = int(self.rows / self.rows_per_second)
+        now = int(self.rows / self.rows_per_second + self.phase)
+        if now != self.tick:
+            self.tick = now
             self.drawn_number = int(self.rng.integers(1 << 31))
         return self.drawn_number
 

@@ -16,7 +16,7 @@ def kernel(i, a, b):
 def by_hand(X, y, rule, budget, drawn, rng, eta=0.1, lam=0.01, C=0.1, tick=None):
     """Votes of every row; the draws are those of ``rng`` in the same turns."""
     lists, theta, votes = [[] for _ in range(16)], [1 / 16] * 16, []  # of [row, coefficient], the oldest first
-    Q, M, second, number = [0.0] * 16, [0] * 16, -1, 0
+    Q, M, second, number, phase = [0.0] * 16, [0] * 16, -1, 0, rng.random()
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         f = [sum(a * kernel(i, X[s], x) for s, a in lists[i]) for i in range(16)]
         vote = sum(w if v >= 0 else -w for w, v in zip(theta, f, strict=True))
@@ -52,8 +52,8 @@ def by_hand(X, y, rule, budget, drawn, rng, eta=0.1, lam=0.01, C=0.1, tick=None)
             elif rule == "rbp" and wrong:
                 lists[i].append([t, label])
                 if full:
-                    if int(t / tick) != second:
-                        second, number = int(t / tick), int(rng.integers(1 << 31))
+                    if int(t / tick + phase) != second:
+                        second, number = int(t / tick + phase), int(rng.integers(1 << 31))
                     del lists[i][number % max(1, len(lists[i]) - 1)]
             elif rule == "forgetron" and wrong:
                 lists[i].append([t, label])
