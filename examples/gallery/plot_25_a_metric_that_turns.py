@@ -2,10 +2,10 @@
 A metric that turns with the stream
 ===================================
 
-The target depends on one direction of the plane only, and that direction turns slowly. :class:`MetricWindowRegressor`
-keeps the last rows and solves on them whenever the number of rows has doubled. Its metric is made of the gradients of
-the function it has learned: rows are far apart along the direction that matters, and near each other across it. Nobody
-tells it the direction.
+The target depends on one direction of the plane only, and that direction turns slowly.
+:class:`~kernelstream.MetricWindowRegressor` keeps the last rows and solves on them whenever the number of rows has
+doubled. Its metric is made of the gradients of the function it has learned: rows are far apart along the direction that
+matters, and near each other across it. Nobody tells it the direction.
 """
 
 import matplotlib.pyplot as plt

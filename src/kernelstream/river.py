@@ -35,8 +35,7 @@ Row = dict[Any, Any]
 WIDE_ROWS = 200  # with more features than this, rows that hold few of them are kept sparse
 
 
-_PARAMETERS = """\
-    seed
+_PARAMETERS = """seed
         Random seed of the model; by default the model's own.
     room
         Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
@@ -287,20 +286,20 @@ class _Adapter:
 class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     """A kernelstream classifier for River.
 
-        Parameters
-        ----------
-        model
-            An estimator of kernelstream, which is copied; by default a `FeatureClassifier` with the logistic loss.
+    Parameters
+    ----------
+    model
+        An estimator of kernelstream, which is copied; by default a `FeatureClassifier` with the logistic loss.
     {parameters}
 
-        Examples
-        --------
-        >>> from kernelstream.river import RiverClassifier
-        >>> model = RiverClassifier(seed=1)
-        >>> for i in range(300):
-        ...     model.learn_one({"a": i % 7, "b": i % 3}, "near" if 2 <= i % 7 <= 4 else "far")
-        >>> model.predict_one({"a": 3, "b": 1})
-        'near'
+    Examples
+    --------
+    >>> from kernelstream.river import RiverClassifier
+    >>> model = RiverClassifier(seed=1)
+    >>> for i in range(300):
+    ...     model.learn_one({"a": i % 7, "b": i % 3}, "near" if 2 <= i % 7 <= 4 else "far")
+    >>> model.predict_one({"a": 3, "b": 1})
+    'near'
     """
 
     def _default(self) -> Any:
@@ -346,20 +345,20 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
 class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     """A kernelstream regressor for River.
 
-        Parameters
-        ----------
-        model
-            An estimator of kernelstream, which is copied; by default a `FeatureRegressor`.
+    Parameters
+    ----------
+    model
+        An estimator of kernelstream, which is copied; by default a `FeatureRegressor`.
     {parameters}
 
-        Examples
-        --------
-        >>> from kernelstream.river import RiverRegressor
-        >>> model = RiverRegressor(seed=1)
-        >>> for i in range(500):
-        ...     model.learn_one({"a": i % 7}, (i % 7) ** 2)
-        >>> abs(model.predict_one({"a": 3}) - 9) < 1
-        True
+    Examples
+    --------
+    >>> from kernelstream.river import RiverRegressor
+    >>> model = RiverRegressor(seed=1)
+    >>> for i in range(500):
+    ...     model.learn_one({"a": i % 7}, (i % 7) ** 2)
+    >>> abs(model.predict_one({"a": 3}) - 9) < 1
+    True
     """
 
     def _default(self) -> Any:
