@@ -78,10 +78,10 @@ def naive(model, train, Y, test, weight=None):
     return np.array([sum(alpha[i] * k(A[i], x, RA[i], r) for i in range(n)) for x, r in zip(B, RB, strict=True)]) + b
 
 
-def systems_of(name, rows, Y, weight):
+def systems_of(name, rows, Y, weight, **given):
     """Systems of an engine."""
     ops = engine.get(name)
-    host = search.Systems(ops, rows, Y.astype(np.float32), weight)
+    host = search.Systems(ops, rows, Y.astype(np.float32), weight, **given)
     return ops.metric_systems(host) if name == "torch" else host
 
 
@@ -161,13 +161,12 @@ def test_gradients_are_those_of_differences(outputs, name):
 
 @pytest.mark.parametrize("name", ["native", TORCH])
 @pytest.mark.parametrize("judged", [12, 60])
-def test_every_row_is_judged_by_the_others(judged, name, monkeypatch):
+def test_every_row_is_judged_by_the_others(judged, name):
     """The error of a metric is the mean square of the errors at each row of a function of all other rows."""
-    monkeypatch.setattr(search, "JUDGED", judged)
     rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
     metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
-    systems = systems_of(name, rows, Y, WEIGHT[:60])
+    systems = systems_of(name, rows, Y, WEIGHT[:60], judged=judged)
     error, _ = systems.solved(systems.table(metric), metric.lam)
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
     K = 0.7 * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2)) + 0.3 * np.exp(-np.abs(U[:, None] - U).sum(axis=2))

@@ -12,7 +12,7 @@ from ..core import threads
 from ..passes.metric.python import Functions, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
-from ..solvers.kernel_ridge import RowMatrix, addition
+from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table
 from ..state import undo
 from ..state.change import Change
@@ -26,13 +26,15 @@ from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
 from .window import codes_after
 
-USUAL_ROWS, MOST_CELLS = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
+USUAL_ROWS, MOST_CELLS = 2048, 1 << 18  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
 SEARCHED = 512  # rows that the metric is learned from, at most
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
 AT_ONCE = 4096  # rows that are scored in one call
+VALUES: Any = np.float32  # type of kernel values; their sums are in float64
+TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
 
 
 def window_rows(d: int, times: int = 1) -> int:
@@ -139,18 +141,18 @@ class MetricWindow(Learner):
         rows = standard_rows(state, X, self.ops, np.float64)
         if t >= SEARCHES:
             some = np.arange(min(n, SEARCHED)) * n // min(n, SEARCHED)
-            found = self._found(state, t, rows[some], Y[some], weight[some])
+            found = self._found(state, t, rows[some].astype(VALUES), Y[some].astype(VALUES), weight[some])
             state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
-        pair = metric.rows((rows, np.zeros_like(rows)))
-        matrix = RowMatrix(table(pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
+        matrix = RowMatrix(table(_pair(metric, rows), metric.share, self.ops), 1 + addition(metric.lam, n, weight))
         spare = ((0, room - n), (0, 0))
-        alpha = np.ascontiguousarray(np.pad(matrix.divide(Y) * unit, spare))
+        alpha = np.ascontiguousarray(np.pad(descend(matrix, Y, TOLERANCE).W * unit, spare))
         state |= {"centres": np.pad(rows, spare), "alpha": alpha, "offset": offset}
         self.est._cache.pop("functions", None)
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
-        trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight), Clock())
+        judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
+        trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
         if t <= IMPROVED:
             return from_few(trials, BROAD)
         d, (near, apart) = rows.shape[1], state["lengths"].tolist()
@@ -171,7 +173,7 @@ class MetricWindow(Learner):
     def _made(self, state: State) -> Functions:
         n = 1 << state["t"].bit_length() >> 1  # rows when it was solved
         metric, rows, alpha = _metric(state), state["centres"][:n], state["alpha"][:n]
-        near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
+        near, apart = (self.ops.tiles(S) for S in _pair(metric, rows))
         A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
         middle, unit, offset = state["middle"], state["unit"], state["offset"]
         return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, not self.regression)
@@ -211,6 +213,12 @@ def _metric(state: State) -> Metric:
     return Metric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
 
 
+def _pair(metric: Metric, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, d) of deviation 1 as both kinds of kernels compare them."""
+    near, apart = metric.rows((rows, np.zeros_like(rows)))
+    return near.astype(VALUES), apart.astype(VALUES)
+
+
 def metric(est: StreamEstimator) -> np.ndarray:
     """The metric M of columns with deviation 1, (d, d); the largest number on its diagonal is 1."""
     root = est.state_["root"]
@@ -233,7 +241,7 @@ class MetricWindowClassifier(StreamClassifier):
     Parameters
     ----------
     rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 1,024, fewer for rows of more than 128 columns.
+        Rows of the window; "auto" is 2,048, fewer for rows of more than 128 columns.
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. Columns of the window
         are divided by their deviations in any case, so that "auto" does not.

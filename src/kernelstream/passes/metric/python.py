@@ -32,7 +32,7 @@ class Functions(NamedTuple):
     unit: np.ndarray  # (d,): their deviations
     root: np.ndarray  # R (d, d), or (d,)
     scales: np.ndarray  # s (d,)
-    near: np.ndarray  # rows R x as `tiles` of the engine has them
+    near: np.ndarray  # rows R x as `tiles` of the engine has them; kernel values are in their type
     apart: np.ndarray  # rows s x, likewise
     A: np.ndarray  # (C, m)
     B: np.ndarray  # (C, m)
@@ -78,12 +78,9 @@ def _values(x: np.ndarray, functions: Functions) -> np.ndarray:
     row = squashed(far)
     R = functions.root
     z = row * R if R.ndim == 1 else (row[:, None] * R).sum(axis=0)  # in the order of the columns
-    near = exponential_sums(z[None], functions.near, functions.A, 2, 1.0)[0]
-    return (
-        near
-        + exponential_sums((row * functions.scales)[None], functions.apart, functions.B, 1, 1.0)[0]
-        + (functions.offset)
-    )
+    kinds = (z, functions.near, functions.A, 2), (row * functions.scales, functions.apart, functions.B, 1)
+    near, apart = (exponential_sums(x[None].astype(S.dtype), S, A, norm, 1.0)[0] for x, S, A, norm in kinds)
+    return near + apart + functions.offset
 
 
 def _follow(away: np.ndarray, y: float, importance: float, follow: np.ndarray, labels: bool) -> None:
