@@ -6,23 +6,34 @@ using namespace ks;
 
 namespace {
 
-// middle, unit, root, scales, centres by both kinds in tiles, coefficients of both, offset, whether targets are labels
+// Centres by both kinds in tiles, and their coefficients.
+template <class K> using MetricLeaf = std::tuple<Matrix<const K>, Matrix<const K>, Matrix<const double>, Matrix<const double>>;
+
+// middle, unit, root, scales; directions and thresholds of cuts, the leaves between them; offset, whether targets are labels
 template <class K>
-using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const double>, Vector<const double>, Matrix<const K>,
-                                   Matrix<const K>, Matrix<const double>, Matrix<const double>, Vector<const double>, bool>;
+using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const double>, Vector<const double>,
+                                   Matrix<const double>, Vector<const double>, std::vector<MetricLeaf<K>>, Vector<const double>, bool>;
 
 template <class K>
 metric::Model<K> metric_model(const MetricFunctions<K>& functions, double* follow) {
-    const auto& [middle, unit, root, scales, near, apart, A, B, offset, labels] = functions;
+    const auto& [middle, unit, root, scales, directions, thresholds, leaves, offset, labels] = functions;
     constexpr std::size_t P = tile_width<K>;
-    const std::size_t d = middle.shape(0), m = A.shape(1), C = A.shape(0);
+    const std::size_t d = middle.shape(0), C = offset.shape(0), cuts = thresholds.shape(0);
     const bool full = root.ndim() == 2;
     require(unit.shape(0) == d && scales.shape(0) == d && root.size() == (full ? d * d : d), "the metric does not fit the columns");
-    for (const auto& tiles : {near, apart})
-        require(tiles.shape(0) == (m + P - 1) / P && (m == 0 || tiles.shape(1) == d * P), "the centres do not fit the columns");
-    require(B.shape(0) == C && B.shape(1) == m && offset.shape(0) == C && (labels || C == 1), "the coefficients do not fit the centres");
-    return {d, m, C, full, labels, middle.data(), unit.data(), root.data(), scales.data(), near.data(), apart.data(), A.data(), B.data(),
-            offset.data(), follow};
+    require(directions.shape(0) == cuts && directions.shape(1) == d && leaves.size() == cuts + 1 && (cuts & (cuts + 1)) == 0,
+            "the cuts do not fit the leaves");
+    require(labels || C == 1, "numbers have one output");
+    metric::Model<K> model{d, C, full, labels, middle.data(), unit.data(), root.data(), scales.data(), directions.data(), thresholds.data(),
+                           {}, offset.data(), follow};
+    for (const auto& [near, apart, A, B] : leaves) {
+        const std::size_t m = A.shape(1);
+        for (const auto& tiles : {near, apart})
+            require(tiles.shape(0) == (m + P - 1) / P && (m == 0 || tiles.shape(1) == d * P), "the centres do not fit the columns");
+        require(A.shape(0) == C && B.shape(0) == C && B.shape(1) == m, "the coefficients do not fit the centres");
+        model.leaves.push_back({m, near.data(), apart.data(), A.data(), B.data()});
+    }
+    return model;
 }
 
 template <class K>

@@ -230,7 +230,7 @@ def test_many_rows_have_leaves(monkeypatch):
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
     Z, U = model._learner._metric(state).rows(models._pair(state, models.standard_rows(state, X[:200], model._ops)))
-    leaf = models._leaf_of(Z, state)
+    leaf = models.leaf_of(Z, state["directions"], state["thresholds"])
     for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._ops), strict=True):
         part = slice(state["leaves"][number], state["leaves"][number + 1])
         assert (state["rows"][part] == x).all(axis=1).any()  # every row is a centre of its own leaf

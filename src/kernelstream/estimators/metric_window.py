@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._checks import whole
 from ..core import threads
-from ..passes.metric.python import Functions, start_following
+from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
@@ -17,6 +18,7 @@ from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, f
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
+from . import _leaves
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
@@ -26,8 +28,9 @@ from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
 from .window import codes_after
 
-USUAL_ROWS, MOST_CELLS = 2048, 1 << 18  # rows of a window of automatic size, and rows × columns, at most;
+USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
+LEAVES = 8  # parts of it with a system of their own, at most
 SEARCHED = 512  # rows that the metric is learned from, at most
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
@@ -38,15 +41,24 @@ TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of 
 
 
 def window_rows(d: int, times: int = 1) -> int:
-    """Rows of a window of automatic size for d columns, or of one that may take so many times the work."""
+    """Rows of a window of automatic size for d columns, or of one with so many times as many."""
     return int(np.clip(times * MOST_CELLS // d, LEAST_ROWS, times * USUAL_ROWS))
+
+
+def leaf_rows(d: int, window: int) -> int:
+    """Rows of a leaf for d columns: one of a window of automatic size, or an eighth of a larger one."""
+    return max(int(np.clip(MOST_CELLS // LEAVES // d, LEAST_ROWS, USUAL_ROWS // LEAVES)), -(-window // LEAVES))
 
 
 class MetricWindow(Learner):
     """The last rows, and kernel functions that were solved on them when their number was a power of two."""
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
-    _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"})
+    _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"}) | {
+        "directions",
+        "thresholds",
+        "leaves",
+    }
 
     rows: Any
 
@@ -61,7 +73,8 @@ class MetricWindow(Learner):
         state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
         state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
         state |= _entries(plain_metric(d, 0.0))
-        state |= {"centres": np.zeros((room, d)), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
+        state |= {"centres": np.zeros((0, d), VALUES), "alpha": np.zeros((0, C)), "offset": np.zeros(C)}
+        state |= {"directions": np.zeros((0, d)), "thresholds": np.zeros(0), "leaves": np.zeros(2, np.int64)}
         state["follow"] = start_following()
         self.est._cache.pop("functions", None)
 
@@ -71,6 +84,9 @@ class MetricWindow(Learner):
         d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
         if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
+        n = length(state, "alpha")
+        if n > room:
+            raise ValueError(f"the window of the state has {n} centres and room for {room} rows")
         codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
         return {
             "kept_rows": Array((room, d)),
@@ -84,15 +100,18 @@ class MetricWindow(Learner):
             "lam": Number(POSITIVE),
             "rho": Number(0.0, 1.0),
             "lengths": Array((2,), low=POSITIVE),
-            "centres": Array((room, d)),
-            "alpha": Array((room, C)),
+            "centres": Array((n, d), np.dtype(VALUES).name),
+            "alpha": Array((n, C)),
             "offset": Array((C,)),
             "follow": Array((5,)),
-        }
+        } | _leaves.schema(state, d, n)
 
     def verify(self, state: State) -> None:
-        if "follow" in state and not state["follow"][1] > 0:
+        if "follow" not in state:
+            return
+        if not state["follow"][1] > 0:
             raise ValueError("state_['follow'] has no sum of squares")
+        _leaves.verify(state["leaves"], len(state["alpha"]))
 
     # ---------------------------------------------------------------- rows
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -138,16 +157,28 @@ class MetricWindow(Learner):
         unit = deviations(Y, offset, weight) if self.regression else np.ones(Y.shape[1])
         Y = (Y - offset) / unit
         state |= units_of(X, weight)
-        rows = standard_rows(state, X, self.ops, np.float64)
+        rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
         if t >= SEARCHES:
             some = np.arange(min(n, SEARCHED)) * n // min(n, SEARCHED)
-            found = self._found(state, t, rows[some].astype(VALUES), Y[some].astype(VALUES), weight[some])
+            found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
             state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
-        matrix = RowMatrix(table(_pair(metric, rows), metric.share, self.ops), 1 + addition(metric.lam, n, weight))
-        spare = ((0, room - n), (0, 0))
-        alpha = np.ascontiguousarray(np.pad(descend(matrix, Y, TOLERANCE).W * unit, spare))
-        state |= {"centres": np.pad(rows, spare), "alpha": alpha, "offset": offset}
+        pair = metric.rows((rows, np.zeros_like(rows)))
+        most = leaf_rows(X.shape[1], room)
+        tree, parts = _leaves.cut(pair[0], int(np.ceil(np.log2(max(n / most, 1)))))
+        parts = [part[-2 * most :] for part in parts]  # the latest, where a leaf has more because rows are alike
+        alpha = [np.zeros((len(part), Y.shape[1])) for part in parts]
+
+        def solve(leaf: int) -> None:
+            own = pair[0][parts[leaf]], pair[1][parts[leaf]]
+            more = addition(metric.lam, len(own[0]), weight[parts[leaf]])
+            matrix = RowMatrix(table(own, metric.share, self.ops), 1 + more)
+            alpha[leaf] = descend(matrix, Y[parts[leaf]], TOLERANCE).W * unit
+
+        threads.each(solve, [leaf for leaf, part in enumerate(parts) if len(part)])
+        leaves = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+        state |= tree | {"leaves": leaves, "centres": rows[np.concatenate(parts)], "alpha": np.concatenate(alpha)}
+        state["offset"] = offset
         self.est._cache.pop("functions", None)
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
@@ -171,12 +202,15 @@ class MetricWindow(Learner):
         return self.est._cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        n = 1 << state["t"].bit_length() >> 1  # rows when it was solved
-        metric, rows, alpha = _metric(state), state["centres"][:n], state["alpha"][:n]
-        near, apart = (self.ops.tiles(S) for S in _pair(metric, rows))
-        A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
-        middle, unit, offset = state["middle"], state["unit"], state["offset"]
-        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, not self.regression)
+        metric, centres = _metric(state), state["centres"]
+        near, apart = metric.rows((centres, np.zeros_like(centres)))
+        leaves = []
+        for part in itertools.starmap(slice, itertools.pairwise(state["leaves"])):
+            A, B = (np.ascontiguousarray(w * state["alpha"][part].T) for w in (metric.share, 1 - metric.share))
+            leaves.append(Leaf(self.ops.tiles(near[part]), self.ops.tiles(apart[part]), A, B))
+        cuts = state["directions"], state["thresholds"], leaves
+        columns = state["middle"], state["unit"], metric.root, metric.scales
+        return Functions(*columns, *cuts, state["offset"], not self.regression)
 
     def row_learner(self, state: State) -> Any:
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
@@ -195,7 +229,7 @@ class MetricWindow(Learner):
     def widen(self, state: State, d: int) -> None:
         """Columns that were 0 do not count before the next solution."""
         more = d - state["n_features"]
-        for name in ("kept_rows", "centres"):
+        for name in ("kept_rows", "centres", "directions"):
             state[name] = np.pad(state[name], ((0, 0), (0, more)))
         state |= {name: np.pad(state[name], (0, more)) for name in ("middle", "scales", "root")}
         if d > BROAD and state["root"].ndim == 2:
@@ -211,12 +245,6 @@ def _entries(metric: Metric) -> State:
 
 def _metric(state: State) -> Metric:
     return Metric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
-
-
-def _pair(metric: Metric, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) of deviation 1 as both kinds of kernels compare them."""
-    near, apart = metric.rows((rows, np.zeros_like(rows)))
-    return near.astype(VALUES), apart.astype(VALUES)
 
 
 def metric(est: StreamEstimator) -> np.ndarray:
