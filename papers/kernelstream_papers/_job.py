@@ -87,9 +87,9 @@ def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[An
 
     A ``search`` never sees the test rows: others of the training part are held out, a fifth of it if it takes all.
     """
-    part = data.split if data.scaled == "split" else None
+    alone = data.split if data.scaled == "split" else None
     bunch = _load(
-        data.name, data.scale, part, data.hands, tuple(data.classes), tuple(data.also), data.blur, data.pca, data.dtype
+        data.name, data.scale, alone, data.hands, tuple(data.classes), tuple(data.also), data.blur, data.pca, data.dtype
     )
     y, task = bunch.y, bunch.task
     if data.positive is not None:

@@ -81,7 +81,11 @@ def run(
     records = Records(folder, experiment.name)
     chosen = None if only is None else set(only)
     labels = None if algorithms is None else set(algorithms)
-    needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data if d.river is d.hands is None}
+    needed = (
+        set()
+        if experiment.kind in SYNTHETIC
+        else {d.name for d in experiment.data if d.river is None and d.hands is None}
+    )
     missing = needed - set(datasets.names())
     lacking = missing if chosen is None else missing & chosen
     if lacking and (chosen is not None or lacking == needed):
