@@ -9,24 +9,27 @@ import numpy as np
 from ..state.schema import Array, Schema, length
 
 LEAST_SHARE = 1 / 8  # of the rows on the smaller side of a cut; where many are alike there may be none
+NOWHERE = float(np.finfo(np.float64).max)  # the threshold of a cut with all rows on its left
 
 
-def cut(Z: np.ndarray, depth: int) -> tuple[dict[str, Any], list[np.ndarray]]:
+def cut(Z: np.ndarray, depth: int, enough: int) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Cuts of rows Z (n, d) near medians, each across the direction in which its rows differ most.
 
-    Entries of a state, the cuts by levels of a full tree, and the rows of each leaf in their order. Where no cut is
-    worth it, all rows are on the left.
+    Entries of a state, the cuts by levels of a full tree, and the rows of each leaf in their order. Up to ``enough``
+    rows are left whole, as are rows that are alike: all of them are on the left.
     """
     parts = [np.arange(len(Z))]
     directions, thresholds = [], []
     for _ in range(depth):
         halves = []
         for rows in parts:
-            own = Z[rows].astype(np.float64)
-            about = own - own.mean(axis=0) if len(own) else own
-            direction = np.linalg.eigh(about.T @ about)[1][:, -1]
-            along = np.einsum("ij,j->i", own, direction)
-            threshold = _middle(np.sort(along))
+            direction, threshold, along = np.zeros(Z.shape[1]), NOWHERE, np.zeros(len(rows))
+            if len(rows) > enough:
+                own = Z[rows].astype(np.float64)
+                about = own - own.mean(axis=0)
+                direction = np.linalg.eigh(about.T @ about)[1][:, -1]
+                along = np.einsum("ij,j->i", own, direction)
+                threshold = _middle(np.sort(along))
             directions.append(direction)
             thresholds.append(threshold)
             halves += [rows[along <= threshold], rows[along > threshold]]
@@ -42,11 +45,11 @@ def _middle(values: np.ndarray) -> float:
         left = edges[np.abs(edges - len(values) / 2).argmin()]
         if min(left, len(values) - left) >= LEAST_SHARE * len(values):
             return float((values[left - 1] + values[left]) / 2)
-    return float(np.finfo(np.float64).max)
+    return NOWHERE
 
 
 def schema(state: dict[str, Any], d: int, n: int) -> Schema:
-    """The entries of :func:`cut`, and where each leaf begins among n centres."""
+    """The entries of :func:`cut`, and where each leaf begins among at most n centres."""
     starts, cuts = length(state, "leaves"), length(state, "thresholds")
     if starts != cuts + 2 or (cuts + 1) & cuts:
         raise ValueError(f"{cuts} cuts do not make {starts - 1} leaves")
@@ -55,9 +58,3 @@ def schema(state: dict[str, Any], d: int, n: int) -> Schema:
         "thresholds": Array((cuts,)),
         "leaves": Array((starts,), "int64", low=0, high=n, rising=True),
     }
-
-
-def verify(leaves: np.ndarray, n: int) -> None:
-    """That the leaves hold n centres."""
-    if leaves[0] != 0 or leaves[-1] != n:
-        raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")

@@ -96,7 +96,7 @@ class LearnedMetric(Learner):
             "lam": lam,
         }
         Z, W = metric.rows(rows)
-        tree, parts = _leaves.cut(Z, _depth(len(Z), exact))
+        tree, parts = _leaves.cut(Z, _depth(len(Z), exact), LEAF)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
         tree["leaves"], order = np.cumsum([0, *map(len, parts)]).astype(np.int64), np.concatenate(parts)
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
@@ -189,7 +189,8 @@ class LearnedMetric(Learner):
             "offset": Array((outputs,)),
         } | _leaves.schema(state, d, n)
         check({name: state[name] for name in own if name in state}, own)
-        _leaves.verify(state["leaves"], n)
+        if state["leaves"][0] != 0 or state["leaves"][-1] != n:
+            raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")
         if (np.diff(state["places"], axis=1) < 0).any():
             raise ValueError("state_['places'] must not decrease along a column")
         return own

@@ -31,7 +31,7 @@ from .window import codes_after
 USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
 LEAVES = 8  # parts of it with a system of their own, at most
-SEARCHED = 512  # rows that the metric is learned from, at most
+SEARCHED = 512  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
@@ -50,15 +50,19 @@ def leaf_rows(d: int, window: int) -> int:
     return max(int(np.clip(MOST_CELLS // LEAVES // d, LEAST_ROWS, USUAL_ROWS // LEAVES)), -(-window // LEAVES))
 
 
+def depth(d: int, window: int) -> int:
+    """Cuts between a window and a leaf for d columns."""
+    return int(np.ceil(np.log2(max(window / leaf_rows(d, window), 1))))
+
+
 class MetricWindow(Learner):
     """The last rows, and kernel functions that were solved on them when their number was a power of two."""
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
-    _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"}) | {
-        "directions",
-        "thresholds",
-        "leaves",
-    }
+    _replaced = frozenset(
+        {"middle", "unit", "root", "scales", "lengths", "directions", "thresholds"}
+        | {"leaves", "centres", "alpha", "offset"}
+    )
 
     rows: Any
 
@@ -73,8 +77,9 @@ class MetricWindow(Learner):
         state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
         state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
         state |= _entries(plain_metric(d, 0.0))
-        state |= {"centres": np.zeros((0, d), VALUES), "alpha": np.zeros((0, C)), "offset": np.zeros(C)}
-        state |= {"directions": np.zeros((0, d)), "thresholds": np.zeros(0), "leaves": np.zeros(2, np.int64)}
+        state |= {"centres": np.zeros((room, d), VALUES), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
+        tree, parts = _leaves.cut(np.zeros((0, d)), depth(d, room), room)
+        state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
         state["follow"] = start_following()
         self.est._cache.pop("functions", None)
 
@@ -84,9 +89,6 @@ class MetricWindow(Learner):
         d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
         if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
-        n = length(state, "alpha")
-        if n > room:
-            raise ValueError(f"the window of the state has {n} centres and room for {room} rows")
         codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
         return {
             "kept_rows": Array((room, d)),
@@ -100,18 +102,15 @@ class MetricWindow(Learner):
             "lam": Number(POSITIVE),
             "rho": Number(0.0, 1.0),
             "lengths": Array((2,), low=POSITIVE),
-            "centres": Array((n, d), np.dtype(VALUES).name),
-            "alpha": Array((n, C)),
+            "centres": Array((room, d), np.dtype(VALUES).name),
+            "alpha": Array((room, C)),
             "offset": Array((C,)),
             "follow": Array((5,)),
-        } | _leaves.schema(state, d, n)
+        } | _leaves.schema(state, d, room)
 
     def verify(self, state: State) -> None:
-        if "follow" not in state:
-            return
-        if not state["follow"][1] > 0:
+        if "follow" in state and not state["follow"][1] > 0:
             raise ValueError("state_['follow'] has no sum of squares")
-        _leaves.verify(state["leaves"], len(state["alpha"]))
 
     # ---------------------------------------------------------------- rows
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -148,6 +147,7 @@ class MetricWindow(Learner):
         """The metric and the coefficients from the rows that are kept."""
         t, room = state["t"], len(state["kept_value"])
         n = min(t, room)
+        most = leaf_rows(state["n_features"], room)
         order = (t - n + np.arange(n)) % room  # the oldest first
         X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
         if not self.regression and state["n_outputs"] == 1:
@@ -159,13 +159,13 @@ class MetricWindow(Learner):
         state |= units_of(X, weight)
         rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
         if t >= SEARCHES:
-            some = np.arange(min(n, SEARCHED)) * n // min(n, SEARCHED)
+            few = min(n, max(SEARCHED, most // 2))
+            some = np.arange(few) * n // few
             found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
             state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
         pair = metric.rows((rows, np.zeros_like(rows)))
-        most = leaf_rows(X.shape[1], room)
-        tree, parts = _leaves.cut(pair[0], int(np.ceil(np.log2(max(n / most, 1)))))
+        tree, parts = _leaves.cut(pair[0], depth(X.shape[1], room), 3 * most // 2)
         parts = [part[-2 * most :] for part in parts]  # the latest, where a leaf has more because rows are alike
         alpha = [np.zeros((len(part), Y.shape[1])) for part in parts]
 
@@ -177,8 +177,9 @@ class MetricWindow(Learner):
 
         threads.each(solve, [leaf for leaf, part in enumerate(parts) if len(part)])
         leaves = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-        state |= tree | {"leaves": leaves, "centres": rows[np.concatenate(parts)], "alpha": np.concatenate(alpha)}
-        state["offset"] = offset
+        spare = ((0, room - leaves[-1]), (0, 0))
+        state |= tree | {"leaves": leaves, "offset": offset}
+        state |= {"centres": np.pad(rows[np.concatenate(parts)], spare), "alpha": np.pad(np.concatenate(alpha), spare)}
         self.est._cache.pop("functions", None)
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
@@ -263,13 +264,16 @@ class MetricWindowClassifier(StreamClassifier):
 
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
     gradients of f itself [1]_. It is solved again whenever the number of rows is a power of two, the metric from
-    scratch at first and then improved. In between f stands still, and counts as much as it has been worth in the last
-    hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+    scratch at first and then improved. A large window is cut into up to eight leaves across the directions in which its
+    rows differ most in the metric, and each leaf has a system of its own. In between f stands still, and counts as much
+    as it has been worth in the last hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1
+    and 1 on f.
 
     Parameters
     ----------
     rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 2,048, fewer for rows of more than 128 columns.
+        Rows of the window; "auto" is 8,192, fewer for rows of more than 128 columns. A leaf has 1,024 rows, or an
+        eighth of a larger window.
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. Columns of the window
         are divided by their deviations in any case, so that "auto" does not.
@@ -289,8 +293,8 @@ class MetricWindowClassifier(StreamClassifier):
 
     Notes
     -----
-    Time per row is proportional to the rows of the window. The rows at which it is solved again take longer, some
-    hundredths of a second for 1,024.
+    Time per row is proportional to the rows of a leaf. The rows at which all is solved again take longer, some tenths
+    of a second for 8,192. Kernel values are in float32, sums in float64.
 
     References
     ----------
