@@ -274,18 +274,3 @@ def test_not_converged_is_said():
 
 
 # ---------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    "params, word",
-    [({"kernel": "gaussian"}, "pitches"), ({"n_components": 0}, "n_components"), ({"lam": -1}, "lam"),
-     ({"solver": "sgd"}, "solver"), ({"loss": "hinge"}, "serves"), ({"gamma": "wide"}, "gamma"),
-     ({"solver": ConjugateGradient(tol=-1)}, "tol"), ({"engine": "cuda"}, "engine"), ({"loss": "absolute", "solver": "cd"}, "serves")],  # noqa: E501
-    ids=str,
-)  # fmt: skip
-def test_bad_parameters_leave_no_trace(params, word):
-    model = BinningClassifier(**params)
-    before = set(vars(model))
-    with pytest.raises(ValueError, match=word):
-        model.fit(X2, y2)
-    assert set(vars(model)) == before

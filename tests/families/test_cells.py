@@ -264,17 +264,3 @@ def test_wide_rows_later():
     wide[:, 5] = LABELS
     model.partial_fit(wide, LABELS).partial_fit(wide, LABELS)
     assert model.score(wide, LABELS) > 0.95
-
-
-@pytest.mark.parametrize(
-    "params, word",
-    [
-        ({"n_grids": 0}, "n_grids"),
-        ({"grids": "rows"}, "hashed"),
-        ({"eta": -1}, "eta"),
-        ({"forgetting": 1.5}, "up to 1"),
-    ],
-)
-def test_wrong_parameters(params, word):
-    with pytest.raises(ValueError, match=word):
-        CellsClassifier(**params).partial_fit(X, LABELS)

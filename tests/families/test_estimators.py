@@ -193,12 +193,6 @@ def test_class_weight_balanced():
     np.testing.assert_allclose(model.learn(X2, y, [0, 1], np.full(300, 1.5)), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("class_weight", ["fair", {0: -1.0}, {1: np.nan}, 3])
-def test_bad_class_weight(class_weight):
-    with pytest.raises(ValueError, match="class_weight"):
-        FeatureClassifier(FIXED, class_weight=class_weight).fit(X2, y2)
-
-
 # -------------------------------------------------------------------- units and bandwidth
 def test_streaming_standardisation():
     """Learned or only predicted, a row is scaled by mean and deviation of the rows before it and itself."""
@@ -333,36 +327,6 @@ def test_kernel_of_nonnegative_rows(make):
 
 
 # -------------------------------------------------------------------- parameters
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FeatureClassifier(RandomFourier(kernels.Gaussian(1.0), gamma=2.0)), "gamma"),
-        (lambda: NystroemClassifier(kernels.Gaussian(1.0), gamma=2.0), "gamma"),
-        (lambda: NystroemClassifier(budget=10, rank=11), "rank=11 exceeds budget=10"),
-        (lambda: NystroemClassifier(budget=0), "budget"),
-        (lambda: NystroemClassifier(budget=2.5), "budget"),
-        (lambda: NystroemClassifier(refresh=-1), "refresh"),
-        (lambda: NystroemClassifier(update=updates.AdaGrad()), "explicit features"),
-        (lambda: NystroemClassifier(update=updates.Averaged()), "explicit features"),
-        (lambda: FeatureClassifier(Nystroem(n_components=5, rank=6)), "rank=6 exceeds n_components=5"),
-        (lambda: FeatureClassifier(RandomFourier(n_components=0)), "n_components"),
-        (lambda: FeatureClassifier(RandomFourier("gausian")), "did you mean 'gaussian'"),
-        (lambda: FeatureClassifier("forier"), "fourier"),
-        (lambda: FeatureClassifier(loss="hing"), "did you mean 'hinge'"),
-        (lambda: FeatureClassifier(loss="squared"), "squared"),
-        (lambda: FeatureClassifier(update="adgrad"), "did you mean 'adagrad'"),
-        (lambda: FeatureClassifier(update=updates.OGD(-1.0)), "eta"),
-        (lambda: FeatureClassifier(engine="fast"), "engine"),
-        (lambda: FeatureClassifier(standardize="yes"), "standardize"),
-    ],
-)
-def test_contradictory_parameters(make, message):
-    model = make()
-    with pytest.raises(ValueError, match=message):
-        model.fit(X2, y2)
-    assert not hasattr(model, "state_")
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

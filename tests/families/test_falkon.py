@@ -182,24 +182,6 @@ def test_class_weight_is_sample_weight():
     np.testing.assert_array_equal(left_out.decision_function(NEW), absent.decision_function(NEW))
 
 
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        ({"n_centers": 0}, "n_centers"),
-        ({"lam": -1.0}, "lam"),
-        ({"tol": 0.0}, "tol"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"loss": "hinge"}, "logistic"),
-        ({"loss": "squared_hing"}, "squared_hinge"),
-        ({"kernel": "gausian"}, "gaussian"),
-        ({"gamma": -2.0}, "gamma"),
-    ],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        FalkonClassifier(**params).fit(X, CODES)
-
-
 def test_says_when_it_has_not_converged():
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         FalkonRegressor(gamma=0.4, n_centers=20, lam=1e-3, max_iter=1, tol=1e-9, random_state=0).fit(X, TARGET)

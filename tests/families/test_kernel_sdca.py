@@ -170,22 +170,6 @@ def test_says_when_it_stops_early():
         KernelSDCAClassifier(gamma=GAMMA, lam=1e-6, max_iter=1).fit(X, y)
 
 
-@pytest.mark.parametrize(
-    "est, message",
-    [
-        (KernelSDCAClassifier(lam=0), "lam must be"),
-        (KernelSDCAClassifier(tol=-1), "tol must be"),
-        (KernelSDCAClassifier(max_iter=0), "max_iter must be"),
-        (KernelSDCAClassifier(loss="perceptron"), "dual coordinate ascent serves"),
-        (KernelSDCARegressor(loss="huber"), "dual coordinate ascent serves"),
-        (KernelSDCAClassifier(loss="squared"), "squared"),
-    ],
-)
-def test_bad_parameters(est, message):
-    with pytest.raises(ValueError, match=message):
-        est.fit(X, y)
-
-
 def test_zoo_and_the_online_learner_that_approaches_it():
     """Pegasos minimises the same objective: its function ends up close to the minimum, and never below it."""
     batch = zoo.make("ksdca", gamma=GAMMA, lam=LAM, tol=1e-6, max_iter=5000).fit(X, y)

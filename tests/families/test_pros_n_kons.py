@@ -125,21 +125,3 @@ def test_several_targets():
 
 
 # ---------------------------------------------------------------- the contract
-
-
-@pytest.mark.parametrize(
-    "model, message",
-    [
-        (KernelAWV(lam=0.0), "lam"),
-        (KernelAWV(forecaster="vovk"), "forecaster"),
-        (KernelAWV(kernel="gausian"), "gausian"),
-        (ProsNKons(alpha=0.0), "alpha"),
-        (ProsNKons(beta=-1.0), "beta"),
-        (ProsNKons(epsilon=-1.0), "epsilon"),
-        (ProsNKons(C=0.0), "C"),
-        (ProsNKons(budget=0), "budget"),
-    ],
-)
-def test_bad_parameters(model, message):
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y)
