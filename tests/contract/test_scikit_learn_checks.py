@@ -28,8 +28,8 @@ CONTAINERS = {
     "check_sample_weights_pandas_series",
 }
 AT_THE_DOOR = {
-    "BinningRegressor", "BudgetOneClass", "BudgetRegressor", "Calibrated", "Delayed", "FalkonClassifier",
-    "FeatureClassifier", "KernelClassifier", "KernelRegressor", "MetricRegressor", "Nystroem", "RandomFourier",
+    "BinningClassifier", "BudgetClassifier", "BudgetOneClass", "Calibrated", "Delayed", "FalkonClassifier",
+    "FeatureClassifier", "KernelClassifier", "MetricClassifier", "Nystroem", "OnlineRidge", "RandomFourier",
 }  # fmt: skip
 
 
@@ -43,11 +43,13 @@ def checks(name):
 def repeats(name, words):
     """Whether a check goes the ways of other tests: the slow ones take them all.
 
-    Of a second case of a class, scikit-learn's interface is that of the first. Sparse rows, and rows of float32, are
-    compared with dense rows of float64 by test_kinds_of_rows.py.
+    Of a second case of a class, scikit-learn's interface is that of the first, and of a regressor that of its family's
+    classifier, but for what is asked of regressors. Sparse rows, and rows of float32, are compared with dense rows
+    of float64 by test_kinds_of_rows.py.
     """
+    twin = name.endswith("Regressor") and name.replace("Regressor", "Classifier") in CASES and "regress" not in words
     trains = words.startswith(("check_classifiers_train True", "check_regressors_train True"))
-    return "," in name or trains or (words.split()[0] in CONTAINERS and name not in AT_THE_DOOR)
+    return "," in name or twin or trains or (words.split()[0] in CONTAINERS and name not in AT_THE_DOOR)
 
 
 def sorted_out():
