@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from command_line import out, run
+from recipes import first_of_each_class
 
 from kernelstream import zoo
 from kernelstream.cli import _algorithms
@@ -23,7 +24,6 @@ def test_a_word_about_every_option():
 
 
 NAMES = [name for name in zoo.names() if name not in zoo.names("novelty")]
-FIRST_OF_EACH_CLASS = {type(zoo.make(name, zoo.get(name).tasks[0])): name for name in reversed(NAMES)}
 
 
 def test_every_algorithm_has_its_options(capsys):
@@ -36,7 +36,7 @@ def test_every_algorithm_has_its_options(capsys):
             assert f"--{option.replace('_', '-')}" in shown, (name, option)
 
 
-@pytest.mark.parametrize("name", sorted(FIRST_OF_EACH_CLASS.values()))
+@pytest.mark.parametrize("name", first_of_each_class(NAMES))
 def test_every_kind_of_algorithm_learns(name, home, tmp_path, capsys):
     task = zoo.get(name).tasks[0]
     data = home / "flats.svm"

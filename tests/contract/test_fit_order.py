@@ -136,7 +136,8 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
 def test_detectors_of_novelties():
     rows = np.random.default_rng(0).normal(size=(600, 2))
     rows = rows[np.argsort(rows[:, 0])]  # sorted: in file order the left side is forgotten
-    for est in (BudgetOneClass(random_state=0), DoublyStochasticOneClass(random_state=0)):
+    schedule = DoublySchedule(block_size=32)
+    for est in (BudgetOneClass(random_state=0), DoublyStochasticOneClass(schedule=schedule, random_state=0)):
         found = clone(est).fit(rows).predict(rows) < 0
         assert found[:300].mean() < 0.35
         assert abs(found[:300].mean() - found[300:].mean()) < 0.2

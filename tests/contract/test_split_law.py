@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from recipes import first_of_each_class
 
 from kernelstream import zoo
 from kernelstream.engine import has_native
@@ -101,7 +102,7 @@ def test_random_cuts_everywhere(name, task, engine, sparse, weighted):
         check(name, task, engine, sparse, weighted, 180, rng, **sizes)
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.names() if not name.startswith("doubly")])
+@pytest.mark.parametrize("name", first_of_each_class(name for name in zoo.names() if not name.startswith("doubly")))
 def test_rows_of_weight_0_change_nothing(name):
     """Not after row counts at which a learner looks back either: the end of the warm-up, powers of two."""
     task = zoo.get(name).tasks[-1]
