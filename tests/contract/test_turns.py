@@ -206,22 +206,6 @@ def test_copies_and_files_made_while_it_learns(tmp_path):
         assert states[model.state_["t"]] == model.state_["w"].tobytes()
 
 
-def test_estimators_stay_what_they_are_for_scikit_learn():
-    from sklearn.base import clone
-
-    est = FeatureClassifier(random_state=0)
-    assert "_turns" not in est.get_params()
-    twin = clone(est)
-    assert twin._turns is not est._turns
-    est.learn(X, TARGETS["binary"])
-    for other in (copy.copy(est), copy.deepcopy(est), pickle.loads(pickle.dumps(est))):
-        assert other._turns is not est._turns
-        before = est.state_["w"].copy()
-        other.learn(X, TARGETS["binary"])
-        np.testing.assert_array_equal(est.state_["w"], before)  # each has arrays of its own
-    assert b"Turns" not in pickle.dumps(est)
-
-
 @pytest.mark.parametrize("kind", ["compiled", "python"])
 def test_the_lock(kind):
     make = _turns.Turns if kind == "compiled" else without_core("kernelstream.state.turns").Turns

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import solve
-from sklearn.datasets import make_blobs, make_moons
+from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
-import kernelstream
-from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses, zoo
+from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses
 from kernelstream.estimators.falkon import models
 from kernelstream.estimators.falkon.choice import Search
 from kernelstream.solvers import kernel_blocks
@@ -156,20 +155,6 @@ def test_penalty_is_found(loss, rng):
     heavy = FalkonClassifier(gamma=2.0, n_centers=60, loss=loss, random_state=0).fit(X, noise)
     clean = FalkonClassifier(gamma=0.2, n_centers=60, loss=loss, random_state=0).fit(X, X[:, 0] > 0)
     assert heavy.lam_ == 1.0 and clean.lam_ <= 0.1
-
-
-def test_model_files_recipes_and_refusals(tmp_path):
-    A, b = make_blobs(300, centers=4, cluster_std=2.0, random_state=1)
-    names = np.array(["ant", "bee", "cat", "dog"])[b]
-    for recipe, rows in (("falkon", A), ("falkon_logistic", sp.csr_array(A))):
-        model = zoo.make(recipe, "multiclass", n_centers=50, random_state=0).fit(rows, names)
-        kernelstream.save(model, tmp_path / "m.ks")
-        loaded = kernelstream.load(tmp_path / "m.ks")
-        np.testing.assert_array_equal(loaded.decision_function(A), model.decision_function(A))
-        assert model.score(A, names) > 0.8 and not hasattr(model, "partial_fit") and not hasattr(model, "learn")
-        assert model._needs_link() == (recipe != "falkon_logistic")
-    curve = zoo.make("falkon", "regression", n_centers=50, random_state=0).fit(X, TARGET)
-    assert curve.score(X, TARGET) > 0.9
 
 
 def test_class_weight_is_sample_weight():

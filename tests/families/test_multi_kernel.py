@@ -70,14 +70,6 @@ def test_equals_the_naive_program(engine, share, delta):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_learners_are_those_that_learn_alone(engine):
-    est = MultiKernelClassifier(fogd(), engine=engine, random_state=3).fit(X2, y2)
-    for member, alone in zip(est.learners_, fogd(), strict=True):
-        alone.set_params(engine=engine, random_state=3).fit(X2, y2)
-        np.testing.assert_allclose(member.decision_function(X2), alone.decision_function(X2), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 def test_multiclass_votes(engine):
     """Each learner votes for its best class; its mistakes are those of its own predictions."""
     est = MultiKernelClassifier(fogd(), combination=HedgeWeights(discount=0.8), engine=engine, random_state=0)

@@ -122,6 +122,3 @@ def test_several_targets():
     np.testing.assert_allclose(both, np.stack([one, -one], axis=1), atol=1e-9)
     both = KernelAWV(gamma=1.0).learn(X, np.stack([y, 1 - y], axis=1))
     np.testing.assert_allclose(both[:, 0], KernelAWV(gamma=1.0).learn(X, y), atol=1e-12)
-
-
-# ---------------------------------------------------------------- the contract

@@ -73,15 +73,6 @@ def test_forgetting_never_makes_a_singular():
     np.testing.assert_allclose(model.coef_, [2.0, 0, 0, 0], atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_predict_is_the_forecast(name):
-    for forecaster in ("ridge", "awv"):
-        model = OnlineRidge(taylor, forecaster=forecaster, forgetting=0.99, engine=name)
-        model.learn(X[:333], y[:333])
-        coming = model.predict(X[333:])
-        assert coming[0] == pytest.approx(model.learn(X[333:334], y[333:334])[0], abs=1e-12)
-
-
 def test_ridge_is_ridge(rng):
     """After all rows: scikit-learn's Ridge on the same features."""
     weight = rng.uniform(0, 2, len(X))
@@ -125,16 +116,6 @@ def test_merge_is_exact(name):
     for a, b in zip(merged.predict(X, return_std=True), whole.predict(X, return_std=True)):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
     assert all(np.array_equal(before[key], parts[1].state_[key]) for key in before)
-
-
-def test_merge_of_classifiers_with_different_classes():
-    Xc, yc = make_blobs(300, n_features=2, centers=4, random_state=0)
-    whole = OnlineRidgeClassifier(TaylorFeatures(gamma=0.1)).fit(Xc, yc)
-    low = OnlineRidgeClassifier(TaylorFeatures(gamma=0.1)).fit(Xc[yc < 2], yc[yc < 2])
-    high = OnlineRidgeClassifier(TaylorFeatures(gamma=0.1)).fit(Xc[yc > 1], yc[yc > 1])
-    low.merge(high)
-    assert low.classes_.tolist() == [0, 1, 2, 3]
-    np.testing.assert_allclose(low.coef_, whole.coef_, atol=1e-11)
 
 
 def test_merge_refuses_what_does_not_fit():

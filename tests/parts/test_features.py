@@ -5,8 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from kernelstream import features
@@ -104,12 +102,6 @@ def test_pandas_output(name):
     )
     frame = feature_map.fit_transform(pandas.DataFrame(REAL, columns=list("abcd"))[:20])
     assert list(frame.columns) == list(feature_map.get_feature_names_out())
-
-
-def test_pipeline_and_nested_parameters():
-    pipeline = make_pipeline(RandomFourier(ks.Gaussian(0.5), 16, random_state=0))
-    pipeline.set_params(randomfourier__kernel__gamma=2.0)
-    assert clone(pipeline)[0].kernel.gamma == 2.0
 
 
 # ---------------------------------------------------------------- Fourier
