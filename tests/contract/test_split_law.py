@@ -86,7 +86,7 @@ def test_random_cuts(name):
         sizes |= {"lam": 1e-3} if "lam" in zoo.get(name).parameters else {}
     if name.startswith("omkl"):  # many learners: python would take long
         engine = ENGINES[-1]
-    rows = 32 if name.startswith("doubly") else 48  # every row of theirs draws the features of all former batches again
+    rows = 32 if name.startswith("doubly") else 40  # every row of theirs draws the features of all former batches again
     check(name, tasks[rng.integers(len(tasks))], engine, sparse, True, rows, rng, **sizes)
 
 
