@@ -111,23 +111,26 @@ def naive(y, rows, weight, n, room, C, name):
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("y", [NUMBERS, TWO, THREE], ids=["numbers", "two", "three"])
-@pytest.mark.parametrize(("values", "bound"), [(np.float64, 1e-7), (np.float32, 3e-4)], ids=["float64", "float32"])
-@pytest.mark.parametrize("leaf", [100, 30], ids=["whole", "leaves"])
+@pytest.mark.parametrize(
+    ("values", "bound", "leaf"),
+    [(np.float64, 1e-7, 50), (np.float64, 1e-7, 20), (np.float32, 3e-4, 20)],
+    ids=["float64", "float64, leaves", "float32, leaves"],
+)
 def test_scores_are_those_of_a_naive_program(y, name, values, bound, leaf, monkeypatch):
     """To the last digits where kernel values are float64; float32 is what they are."""
     monkeypatch.setattr(metric_window, "VALUES", values)
     monkeypatch.setattr(metric_window, "leaf_rows", lambda d, room: leaf)
-    n, C = 300, 3 if y is THREE else 1
-    expected = naive(y, X, WEIGHT, n, 100, C, name)
+    n, C = 240, 3 if y is THREE else 1  # solved at 1, 2, …, 128 rows with a weight, by then in a learned metric
+    expected = naive(y, X, WEIGHT, n, 50, C, name)
     extra = {} if y is NUMBERS else {"classes": np.unique(y)}
-    found = make(y, rows=100, engine=name).learn(X[:n], y[:n], sample_weight=WEIGHT[:n], **extra)
+    found = make(y, rows=50, engine=name).learn(X[:n], y[:n], sample_weight=WEIGHT[:n], **extra)
     np.testing.assert_allclose(found.reshape(n, C), expected, rtol=bound, atol=bound)
 
 
 @pytest.mark.parametrize("name", ENGINES)
 @pytest.mark.parametrize("y", [NUMBERS, TWO, THREE], ids=["numbers", "two", "three"])
 def test_any_split_gives_the_same_model(y, name):
-    n = 300 if name == "python" else 700
+    n = 250 if name == "python" else 450
     whole, parts = make(y, engine=name), make(y, engine=name)
     whole.learn(X[:20], y[:20])  # all labels are there
     parts.learn(X[:20], y[:20])
