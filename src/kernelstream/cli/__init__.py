@@ -41,15 +41,17 @@ OBJECTS = 100_000  # made between two searches for garbage: imports make many, a
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    often = gc.get_threshold()
-    gc.set_threshold(OBJECTS)
+    alone = argv is None  # the process has nothing else to do
+    if alone:
+        gc.set_threshold(OBJECTS)
     try:
         return _main(argv)
     except (Interrupted, KeyboardInterrupt) as stop:
         print(f"kernelstream: {stop if str(stop) else 'interrupted'}", file=sys.stderr)
         return code_of(getattr(stop, "number", signal.SIGINT))
     finally:
-        gc.set_threshold(*often)
+        if alone:
+            gc.freeze()  # what there is goes with the process: Python would look through all of it first
 
 
 def _main(argv: Sequence[str] | None) -> int:
