@@ -19,14 +19,13 @@ from ..features.landmarks import choose
 from ..features.nystroem import projection
 from ..kernels import Kernel
 from ..random import Stream, generator
-from ..rows import Rows, dense, host
+from ..rows import Rows, dense, host, padded
 from ..state import undo as _undo
 from ..state.change import Change
 from ..state.schema import Array, Count, Schema, length
 from ..updates import NormAdaGrad, Update
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
-from ._contract.kept import pad_columns
 from ._contract.kernel import WithKernel
 from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
@@ -229,7 +228,7 @@ class TwoPhases(WithKernel, Linear):
     def widen(self, state: State, d: int) -> None:
         for name in ("support", "pool", LANDMARKS):
             if name in state:
-                state[name] = pad_columns(state[name], d)
+                state[name] = padded(state[name], d)
 
     def schema(self, state: State, trained: bool) -> Schema:
         d, dtype = state["n_features"], state["dtype"]
