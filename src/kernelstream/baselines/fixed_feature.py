@@ -13,7 +13,7 @@ from .. import losses
 from .._checks import positive
 from .._progress import SolverBar
 from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import BatchEstimator, Solved, history, n_iter
+from ..estimators._contract.batch import Solved, history, n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
@@ -79,7 +79,7 @@ coef = entry("w", "Weights of the features, (outputs, P).")
 
 @described()
 @dataclass(eq=False, repr=False)
-class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
+class FixedFeatureClassifier(StreamClassifier):
     r"""Linear classifier on a fixed number of features of a kernel, by a solver over all rows.
 
     .. math:: \min_w \sum_i l(y_i, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
@@ -154,7 +154,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=FixedFeatureClassifier)
 @dataclass(eq=False, repr=False)
-class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
+class FixedFeatureRegressor(StreamRegressor):
     r"""Linear regression on a fixed number of features of a kernel, by a solver over all rows.
 
     .. math:: \min_w \sum_i l(y_i - \bar y, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2

@@ -13,7 +13,7 @@ from .. import losses
 from .._checks import positive, whole
 from .._progress import SolverBar
 from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import BatchEstimator, n_iter
+from ..estimators._contract.batch import n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
@@ -104,7 +104,7 @@ dual_gap = entry("dual_gap", "Bound of its distance from the minimum.", float)
 
 @described()
 @dataclass(eq=False, repr=False)
-class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
+class KernelSDCAClassifier(StreamClassifier):
     r"""Kernel machine on all rows at once, by dual coordinate ascent.
 
     .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i, f(x_i))
@@ -187,7 +187,7 @@ class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=KernelSDCAClassifier)
 @dataclass(eq=False, repr=False)
-class KernelSDCARegressor(BatchEstimator, StreamRegressor):
+class KernelSDCARegressor(StreamRegressor):
     r"""Kernel regression on all rows at once, by dual coordinate ascent.
 
     .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i - \bar y, f(x_i))

@@ -24,7 +24,7 @@ from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ._contract import link
 from ._contract.base import State, StreamEstimator, entry
-from ._contract.batch import BatchEstimator, dual_coef, intercept, lam
+from ._contract.batch import dual_coef, intercept, lam
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -316,7 +316,7 @@ def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
 
 @described()
 @dataclass(eq=False, repr=False)
-class MetricClassifier(BatchEstimator, StreamClassifier):
+class MetricClassifier(StreamClassifier):
     r"""Kernel classifier on all rows in a learned metric.
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b, \qquad
@@ -418,7 +418,7 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=MetricClassifier)
 @dataclass(eq=False, repr=False)
-class MetricRegressor(BatchEstimator, StreamRegressor):
+class MetricRegressor(StreamRegressor):
     r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b

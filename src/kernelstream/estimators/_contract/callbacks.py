@@ -39,7 +39,7 @@ def learn_in_parts(est: Any, context: Any, parts: list[Any], X: Any, y: Any, wei
         if context is not None:
             part = context.subcontext(task_name=f"part {i + 1} of {len(parts)}")
             part.call_on_fit_task_begin(estimator=est, X=X, y=y)
-        est._learn_task(take(X, rows), y[rows], None if weight is None else weight[rows])
+        est._learn_part(take(X, rows), y[rows], None if weight is None else weight[rows])
         if part is not None:
             attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
             if part.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes):

@@ -26,6 +26,16 @@ def check_order(est: Any, shuffle: Any, passes: Any) -> None:
         raise ValueError(f"{type(est).__name__} learns all rows at once: passes must be 1, got {passes}")
 
 
+def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
+    """The rows of positive weight."""
+    if weight is None:
+        return X, y, weight
+    some = weight > 0
+    if some.all():
+        return X, y, weight
+    return X[some], y[some], weight[some]
+
+
 class Order:
     """Passes over rows, each a list of parts: slices or indices, in the order in which to learn them.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -28,9 +27,8 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefi
 from ...state.turns import in_turn
 from .._contract import kept, warm_up
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import counted
 from .._contract.learner import Learner
-from .._contract.order import check_order
+from .._contract.order import check_order, counted
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
@@ -371,14 +369,19 @@ class Doubly(Learner):
 
 
 # -------------------------------------------------------------------- what the estimators have in common
-@contextlib.contextmanager
-def without_scores(est: Any) -> Iterator[None]:
-    """Context in which the scores of rows that wait are not computed."""
-    est.__dict__["_scores_unwanted"] = True
-    try:
-        yield
-    finally:
-        est.__dict__.pop("_scores_unwanted", None)
+def without_scores(partial_fit: Any) -> Any:
+    """``partial_fit`` that does not compute the scores of rows that wait, which nobody will see."""
+
+    @functools.wraps(partial_fit)
+    def learn(est: DoublyShell, *args: Any, **kwargs: Any) -> Any:
+        with est._turns:
+            est.__dict__["_scores_unwanted"] = True
+            try:
+                return partial_fit(est, *args, **kwargs)
+            finally:
+                del est.__dict__["_scores_unwanted"]
+
+    return learn
 
 
 def fit(

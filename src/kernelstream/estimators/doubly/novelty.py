@@ -182,7 +182,7 @@ class DoublyStochasticOneClass(StreamOutlier):
 
     _named_parts: ClassVar = PARTS
     _has_fast_path = False
-    kernel_ = property(kernel)
+    partial_fit, kernel_ = without_scores(StreamOutlier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = "auto"
@@ -220,13 +220,6 @@ class DoublyStochasticOneClass(StreamOutlier):
         self
         """
         fit(self, X, None, sample_weight, shuffle=shuffle, passes=passes)
-        return self
-
-    @in_turn
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DoublyStochasticOneClass:
-        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with without_scores(self):
-            self._learn_any(X, None, None, sample_weight)
         return self
 
     @in_turn

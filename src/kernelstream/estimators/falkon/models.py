@@ -22,7 +22,7 @@ from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import BatchEstimator, dual_coef, history, intercept, lam, n_iter
+from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
 from .._contract.kernel import WithKernel
@@ -200,7 +200,7 @@ def _for_trials(ops: Any, X: Rows, m: int) -> Any:
 
 @described()
 @dataclass(eq=False, repr=False)
-class FalkonClassifier(BatchEstimator, StreamClassifier):
+class FalkonClassifier(StreamClassifier):
     r"""Kernel classifier on all rows at once, nearly exact, in time and memory that grow like the rows.
 
     .. math:: \min_\alpha \sum_i a_i\, l\Bigl(y_i, b + \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)
@@ -308,7 +308,7 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=FalkonClassifier)
 @dataclass(eq=False, repr=False)
-class FalkonRegressor(BatchEstimator, StreamRegressor):
+class FalkonRegressor(StreamRegressor):
     r"""Kernel ridge regression on all rows at once, nearly exact, in time and memory that grow like the rows.
 
     .. math:: \min_\alpha \tfrac12 \sum_i a_i \Bigl(y_i - \bar y - \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)^2
