@@ -91,7 +91,7 @@ def honest():
         "raw": estimators.NewtonClassifier(RawFeatures(), diagonal=True),
         "arow": estimators.AROWClassifier(fourier, diagonal=True, intercept=True, random_state=0),
         "ridges": estimators.OnlineRidgeClassifier(fourier, lam="auto", forgetting=0.9, intercept=True),
-        "moving": estimators.NystroemClassifier(budget=4, gamma=1.0, refresh=6, random_state=0),
+        "filled": estimators.NystroemClassifier(budget=4, gamma=1.0, random_state=0),
         "unfilled": estimators.NystroemClassifier(budget=90, gamma=1.0, random_state=0),
         "unbounded": estimators.BudgetClassifier(gamma=1.0, budget=None),
         "polynomial": estimators.BudgetClassifier(kernels.Polynomial(2), budget=4, strategy="replace"),
