@@ -22,6 +22,7 @@ from ..passes.linear.python import SAFE, folded
 from ..rows import Rows, host, padded
 from ..state import undo as _undo
 from ..state.change import Change
+from ..state.nested import renew_under, under
 from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, Update, unwrap
 from ._contract.base import State
@@ -37,14 +38,7 @@ MAP = "map_"  # prefix of the map's entries in the state
 
 def map_entries(state: State) -> dict[str, Any]:
     """What the feature map keeps in a state."""
-    return {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
-
-
-def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
-    """Replace the entries of the map in a state."""
-    for key in [key for key in state if key.startswith(MAP)]:
-        del state[key]
-    state |= {MAP + key: value for key, value in entries.items()}
+    return under(state, MAP)
 
 
 # AdaGrad's sums of squares fade by this factor with every row, so that steps never vanish (docs/default_update.md).
@@ -120,7 +114,7 @@ class Linear(Learner):
         return self.map.takes_width
 
     def estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self.map.prepare(X, state["seed"]))
+        renew_under(state, MAP, self.map.prepare(X, state["seed"]))
 
     def reset(self, state: State) -> None:
         outputs, width = state["n_outputs"], self.mapping(state).n_out

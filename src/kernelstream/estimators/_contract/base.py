@@ -31,7 +31,7 @@ from ...state.nested import copied, flatten, nest, thawed
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
-from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
 from .door import check_moderate, checked_rows, checked_weights
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -255,22 +255,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 warm_up.warn_about_units(self, rows[median_rows(rows.shape[0])])
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
-            context = None
-            if listens(self):
-                context = self._init_callback_context(max_subtasks=order.n_parts)
-                context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            try:
-                for parts in order:
-                    ended = learn_in_parts(self, context, parts, rows, target, weight)
-                    warm_up.end(self)
-                    if ended:
-                        break
-                    self._link_frozen = True
-                    self._cache.pop("follow", None)  # the short path
-            finally:
-                self.__dict__.pop("_link_frozen", None)
-            if context is not None:
-                context.call_on_fit_task_end(estimator=self, X=X, y=y)
+            learn_passes(self, X, y, order, rows, target, weight)
 
     def _learn_part(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         """Learn validated rows of ``fit``: in their order, or all at once those of positive weight."""

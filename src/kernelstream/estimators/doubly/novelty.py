@@ -72,7 +72,6 @@ class Novelties(Doubly):
 
     # ---------------------------------------------------------------- automatic choices
     def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
-        self.drop_kernel(state)
         state |= {"offset": 0.0, "lam": self.regulariser(state, n)}
         kernel = self.given.kernel_object.resolve(X)
         if self.chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
@@ -81,7 +80,7 @@ class Novelties(Doubly):
             kernel = scaled(
                 kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
             )
-        self.set_kernel(state, kernel)
+        self.enter_kernel(state, kernel)
         state["eta"] = self._first_step(kernel, X, weight)
         return np.nan
 

@@ -29,7 +29,6 @@ from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from ..binning.fit import best_constant
-from ..feature import map_entries, renew_map_entries
 from .choice import Search
 
 USUAL_CENTERS = 2000
@@ -90,7 +89,7 @@ class Falkon(WithKernel):
             width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
-            renew_map_entries(state, {name: kernel.get_params()[name] for name in self.given.kernel_schema()})
+            self.enter_kernel(state, kernel)
             X = divided(X, width)
         else:
             self.estimate(state, X)
@@ -175,7 +174,7 @@ class Falkon(WithKernel):
 # -------------------------------------------------------------------- what the estimators say of the solution
 def kernel(est: FalkonShell) -> Kernel:
     """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-    return est._learner.given.resolved(map_entries(est.state_))
+    return est._learner.kernel(est.state_)
 
 
 def width(est: StreamEstimator) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import second_order
+from ..._checks import flag
 from ...core import threads
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
@@ -156,8 +157,7 @@ class SecondOrder(Linear):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
             raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
-        if not isinstance(self.intercept, (bool, np.bool_)):
-            raise ValueError(f"intercept must be True or False, got {self.intercept!r}")
+        flag("intercept", self.intercept)
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:
