@@ -180,7 +180,7 @@ small = RandomFourier(gamma=0.5, n_components=8)
     "est",
     [
         FeatureClassifier(small, class_weight="balanced", standardize=True, random_state=0),
-        NystroemClassifier(gamma=0.5, budget=10, random_state=0),
+        NystroemClassifier(gamma=0.5, budget=10, refresh=20, random_state=0),
         MultiKernelClassifier([BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
                               updates="stochastic", capacity="shared", random_state=0),
         MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],

@@ -91,7 +91,7 @@ DOUBLY = {"gamma": 0.7, "step": DoublyStep(3.0, 7.0, precondition=0.0), "schedul
 THREE_BLOCKS = DOUBLY | {"schedule": DoublySchedule(8, 6, max_blocks=3)}
 NOVELTY = DOUBLY | {"step": DoublyStep(0.5, 7.0)}
 AUTO = DoublySchedule(batch_size=8, block_size=4)
-TWO_PHASES = {"budget": 12, "rank": 5}
+REFRESHED = {"budget": 12, "rank": 5}
 STRATEGIES = [
     budgets.RemoveRandom(), budgets.BOGD(2.0), budgets.Forgetron(), budgets.RemoveSmallest(), budgets.Replace(),
     budgets.Replace(neighbour=True), budgets.Transfer(20), budgets.Stop(), budgets.SPA(1.0, 2.0),
@@ -122,9 +122,9 @@ VARIANTS = [
     ("units", ks.FeatureClassifier(RandomFourier(n_components=30), standardize=True, class_weight="balanced")),
     ("late", ks.FeatureClassifier(RandomFourier(n_components=30))),
     ("sparse", ks.FeatureClassifier(RandomFourier(n_components=30))),
-    ("four", ks.NystroemClassifier(gamma=1.0, **TWO_PHASES)),
-    ("four", ks.NystroemClassifier(**TWO_PHASES)),
-    ("number", ks.NystroemRegressor(gamma=1.0, **TWO_PHASES)),
+    ("four", ks.NystroemClassifier(gamma=1.0, **REFRESHED)),
+    ("four", ks.NystroemClassifier(refresh=8, **REFRESHED)),
+    ("number", ks.NystroemRegressor(gamma=1.0, refresh=25, **REFRESHED)),
     # ---- cells
     ("two", ks.CellsClassifier(12, "hashed", forgetting=0.99)),
     ("late", ks.CellsClassifier(12, "hashed", class_weight="balanced")),

@@ -341,6 +341,7 @@ def test_kernel_of_nonnegative_rows(make):
         (lambda: NystroemClassifier(budget=10, rank=11), "rank=11 exceeds budget=10"),
         (lambda: NystroemClassifier(budget=0), "budget"),
         (lambda: NystroemClassifier(budget=2.5), "budget"),
+        (lambda: NystroemClassifier(refresh=-1), "refresh"),
         (lambda: NystroemClassifier(update=updates.AdaGrad()), "explicit features"),
         (lambda: NystroemClassifier(update=updates.Averaged()), "explicit features"),
         (lambda: FeatureClassifier(Nystroem(n_components=5, rank=6)), "rank=6 exceeds n_components=5"),

@@ -91,7 +91,7 @@ def honest():
         "raw": estimators.NewtonClassifier(RawFeatures(), diagonal=True),
         "arow": estimators.AROWClassifier(fourier, diagonal=True, intercept=True, random_state=0),
         "ridges": estimators.OnlineRidgeClassifier(fourier, lam="auto", forgetting=0.9, intercept=True),
-        "filled": estimators.NystroemClassifier(budget=4, gamma=1.0, random_state=0),
+        "moving": estimators.NystroemClassifier(budget=4, gamma=1.0, refresh=6, random_state=0),
         "unfilled": estimators.NystroemClassifier(budget=90, gamma=1.0, random_state=0),
         "unbounded": estimators.BudgetClassifier(gamma=1.0, budget=None),
         "polynomial": estimators.BudgetClassifier(kernels.Polynomial(2), budget=4, strategy="replace"),
@@ -102,7 +102,7 @@ def honest():
     }
     for name, est in others.items():
         yield name, taught(est, "binary", how=sparse if name in ("weighted", "unbounded") else np.asarray)
-    for name in ("averaged", "filled", "unbounded", "polynomial", "mixture", "taylor"):
+    for name in ("averaged", "moving", "unbounded", "polynomial", "mixture", "taylor"):
         yield f"{name}, several classes", taught(others[name], "multiclass", how=f32)
     waiting = {
         "feature": estimators.FeatureClassifier(RandomFourier(n_components=4), random_state=0),

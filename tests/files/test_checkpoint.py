@@ -250,10 +250,11 @@ def test_a_widened_model_is_the_model_of_wide_rows(name, engine):
 
 
 @pytest.mark.parametrize("budget", [30, 2000])  # with and without reaching the second phase
+@pytest.mark.parametrize("refresh", [None, 100])
 @pytest.mark.parametrize("gamma", [None, 0.5])
-def test_nystroem_learners_widen(budget, gamma):
+def test_nystroem_learners_widen(budget, refresh, gamma):
     for kind, labels in ((NystroemClassifier, y), (NystroemRegressor, target)):
-        grown, wide = (kind(gamma=gamma, budget=budget, random_state=0) for _ in range(2))
+        grown, wide = (kind(gamma=gamma, budget=budget, refresh=refresh, random_state=0) for _ in range(2))
         learn_both(grown, wide, labels)
         np.testing.assert_allclose(grown.predict(X[:50]), wide.predict(X[:50]), rtol=1e-4, atol=1e-6)
 

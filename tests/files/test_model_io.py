@@ -381,7 +381,7 @@ FITTED = {
     "nystroem map": lambda: FeatureClassifier(Nystroem(n_components=9), random_state=0).fit(X, y),
     "warm-up": lambda: FeatureClassifier(small, random_state=0).partial_fit(X[:5], y[:5]),
     "sparse warm-up": lambda: FeatureClassifier(small, random_state=0).partial_fit(sp.csr_array(X[:5]), y[:5]),
-    "nystroem": lambda: NystroemClassifier(budget=20, gamma=1.0, random_state=0).fit(X, y),
+    "nystroem": lambda: NystroemClassifier(budget=20, gamma=1.0, refresh=50, random_state=0).fit(X, y),
     "expansion": lambda: NystroemClassifier(budget=200, gamma=1.0, random_state=0).fit(X, y),
     "multiclass": lambda: FeatureClassifier(small, random_state=0).fit(*make_blobs(100, centers=4, random_state=0)),
 }

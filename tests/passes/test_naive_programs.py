@@ -1,5 +1,7 @@
 """The learners against programs of a few lines, written from the formulas alone."""
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
@@ -207,3 +209,14 @@ def test_nogd_without_a_step_size(engine):
             w, G = P.T @ K @ alpha, total * squares / squares.sum()
     scores = NystroemClassifier("gaussian", gamma, budget, rank, engine=engine).learn(X2, y2, classes=[0, 1])
     np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-9)
+
+
+def test_moving_landmarks_keep_the_function():
+    """At full rank the function has the same values on the new landmarks before and after the move."""
+    est = NystroemRegressor(gamma=2.0, budget=15, rank=15, update=updates.OGD(0.3), refresh=50, random_state=0)
+    est.learn(X2[:49], yr[:49])
+    stays = copy.deepcopy(est).set_params(refresh=None).partial_fit(X2[49:50], yr[49:50])
+    est.partial_fit(X2[49:50], yr[49:50])
+    landmarks = est.state_["map_landmarks"]
+    assert not np.array_equal(landmarks, stays.state_["map_landmarks"])
+    np.testing.assert_allclose(est.predict(landmarks), stays.predict(landmarks), rtol=1e-6)

@@ -85,10 +85,11 @@ def test_tensors_of_targets_and_weights():
     np.testing.assert_allclose(got.predict(torch.from_numpy(X)), want.predict(X), rtol=1e-8)
 
 
-def test_nogd():
+@pytest.mark.parametrize("refresh", [None, 30])
+def test_nogd(refresh):
     X, y, _ = rows(300)
     for cls, target in ((NystroemRegressor, y), (NystroemClassifier, task("multiclass", y))):
-        args = {"gamma": 0.5, "budget": 20, "rank": 8, "random_state": 0}
+        args = {"gamma": 0.5, "budget": 20, "rank": 8, "refresh": refresh, "random_state": 0}
         want = cls(**args, engine="python").fit(X, target, shuffle=False)
         got = cls(**args, engine=CPU)
         for part in np.array_split(np.arange(300), 7):

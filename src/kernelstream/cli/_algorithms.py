@@ -64,6 +64,7 @@ OPTION_WORDS = {
     "random_state": "where random numbers come from",
     "rank": "directions of the landmarks, or of a learned metric, that are used",
     "recent": "let the last labels help to predict the next one",
+    "refresh": "move the landmarks every so many rows",
     "rows": "rows of the window",
     "schedule": "rows of a batch, features of a block, blocks and passes",
     "share": "part of all weight that is spread evenly after every row",

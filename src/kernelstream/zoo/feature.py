@@ -70,7 +70,7 @@ def nogd(
     """Kernel gradient descent until the budget is full, then on Nyström features of the support set.
 
     ``landmarks`` other than "support" (uniform, kmeans++, leverage, rpcholesky, or an array) are chosen among the
-    first rows instead. Without ``eta`` no step needs tuning.
+    first rows instead. ``refresh=ROWS`` lets the support landmarks move. Without ``eta`` no step needs tuning.
     """
     loss = given_loss(loss, task, epsilon)
     update = "auto" if eta is None else OGD(eta)
