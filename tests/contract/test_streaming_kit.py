@@ -167,6 +167,7 @@ VARIANTS = [
         ("late", ks.DoublyStochasticClassifier, DOUBLY | {"class_weight": "balanced"}),
         ("sparse", ks.DoublyStochasticClassifier, DOUBLY),
         ("number", ks.DoublyStochasticRegressor, DOUBLY | {"center": False}),
+        ("number", ks.DoublyStochasticGP, NOVELTY | {"points": TWO[0][:5], "noise": 0.1}),
         ("number", ks.DoublyStochasticGP, NOVELTY | {"variance_features": 0, "normalize_y": True, "noise": 0.1}),
         ("none", ks.DoublyStochasticOneClass, NOVELTY | {"schedule": THREE_BLOCKS["schedule"]}),
         ("none", ks.DoublyStochasticOneClass, NOVELTY | {"step": DoublyStep(0.5, 7.0, average=False)}),

@@ -33,10 +33,10 @@ def test_our_closed_form_is_scikit_learns():
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_closed_form():
+@pytest.mark.parametrize("form", [pytest.param("operator", marks=pytest.mark.slow), "points"])
+def test_closed_form(form):
     """Inside the data, at their edge and far from them."""
-    model = DoublyStochasticGP(gamma=2.0, noise=0.1, random_state=0)
+    model = DoublyStochasticGP(gamma=2.0, noise=0.1, points=grid if form == "points" else None, random_state=0)
     mean, std = model.fit(X, y).predict(grid, return_std=True)
     true_mean, true_std = closed_form(X, y, grid, 2.0, 0.1)
     assert np.sqrt(np.mean((mean - true_mean) ** 2)) < 0.1 * np.sqrt(np.mean(true_mean**2))
@@ -122,7 +122,15 @@ def test_before_the_first_batch():
     np.testing.assert_allclose([mean, std], [np.zeros(41), np.ones(41)], atol=1e-12)
 
 
-def test_without_the_variance():
+def test_points_and_nothing_else():
+    model = DoublyStochasticGP(**FIXED, points=grid).fit(X, y)
+    model.predict(X)
+    with pytest.raises(ValueError, match="row 1 of X is not among the points"):
+        model.predict([grid[3], [0.123]], return_std=True)
+    with pytest.raises(ValueError, match="points have 1 columns"):
+        model.widen(3)
+    with pytest.raises(ValueError, match="points have 1 columns, the rows have 2"):
+        DoublyStochasticGP(**FIXED, points=grid).fit(np.c_[X, X], y)
     with pytest.raises(ValueError, match="nothing was learned about the variance"):
         DoublyStochasticGP(**FIXED | {"variance_features": 0}).fit(X, y).predict(X, return_std=True)
 

@@ -123,6 +123,8 @@ def honest():
     yield "two targets", many
     members = [estimators.FeatureRegressor(fourier), estimators.BudgetRegressor(gamma=1.0, budget=4)]
     yield "mixed ensemble", taught(estimators.MultiKernelRegressor(members, standardize=True), "regression")
+    points = small(estimators.DoublyStochasticGP(gamma=1.0, noise=0.1, points=X[:3], random_state=0))
+    yield "points", taught(points, "regression")
     yield "huber", taught(estimators.FeatureRegressor(fourier, losses.Huber(2.0)), "regression", short)
     yield "unfitted", estimators.FeatureClassifier()
 

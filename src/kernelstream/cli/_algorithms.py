@@ -61,6 +61,7 @@ OPTION_WORDS = {
     "normalize_y": "use mean and variance of the first targets as those of the prior",
     "nu": "share of the rows outside the tube, or called novel",
     "passes": "how often to go through the rows, where all of them are there",
+    "points": "points whose standard deviation will be needed",
     "random_state": "where random numbers come from",
     "rank": "directions of the landmarks, or of a learned metric, that are used",
     "recent": "let the last labels help to predict the next one",

@@ -6,13 +6,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils import check_array
 
 from ..._checks import positive, whole
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent
 from ...random import Stream
-from ...rows import Rows
+from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State, entry
@@ -33,6 +34,7 @@ class GaussianProcess(Doubly):
     usual_blocks = 8  # every one has weights for all ``variance_features``
 
     noise: float | str
+    points: Any
     variance_features: int
 
     @property
@@ -42,30 +44,52 @@ class GaussianProcess(Doubly):
     def variance(self, state: State, X: Rows) -> np.ndarray:
         """Posterior variance of f divided by the amplitude, (n,)."""
         descent: Any = self.descent(state)
-        if descent.left is None:
-            raise ValueError("variance_features=0: nothing was learned about the variance")
-        left, prior = descent.variance(state, X)
+        if descent.points is not None:
+            prior = descent.blocks.kernel.diag(X).astype(np.float64)
+            left = prior - descent.at_points(state, self._which(descent.points, X))
+        elif descent.left is not None:
+            left, prior = descent.variance(state, X)
+        else:
+            raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
         least = np.zeros(len(prior))
         if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
             ratio = state["noise"] / state["amplitude"]
             least = prior * ratio / (state["rows"] * prior + ratio)
         return np.clip(left, least, prior)
 
+    def _which(self, points: np.ndarray, X: Rows) -> np.ndarray:
+        """Positions of rows among the points."""
+        index = {row.tobytes(): i for i, row in enumerate(points)}
+        found = [index.get(row.tobytes(), -1) for row in np.ascontiguousarray(dense(X))]
+        if min(found) < 0:
+            raise ValueError(
+                f"row {found.index(-1)} of X is not among the points given beforehand, and only their standard "
+                f"deviations are known; with points=None those of all rows are"
+            )
+        return np.array(found)
+
     def descent(self, state: State) -> Descent:
         def build() -> Descent:
             plain = super(GaussianProcess, self).descent(state)
-            return GPDescent(**plain.__dict__, left=self._features_of_variance(state))
+            points, left = self._checked_points(state), None
+            if points is None and self.variance_features:
+                kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
+                draws = max(1, self.variance_features // 2)
+                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self.ops, Stream.GP_OPERATOR)
+            return GPDescent(**plain.__dict__, points=points, left=left)
 
         made = self.est._cached("gp", build) if state is self.est.__dict__.get("_state") else build()
         made.lam = state["lam"]  # it falls as rows come
         return made
 
-    def _features_of_variance(self, state: State) -> FeatureBlocks | None:
-        """The second, independent stream of features by which the operator is learned."""
-        if not self.variance_features:
+    def _checked_points(self, state: State) -> np.ndarray | None:
+        if self.points is None:
             return None
-        shape = state["seed"], state["n_features"], max(1, self.variance_features // 2), state["dtype"]
-        return FeatureBlocks(self.kernel(state), *shape, self.ops, Stream.GP_OPERATOR)
+        points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
+        if points.shape[1] != state["n_features"]:
+            raise ValueError(f"points have {points.shape[1]} columns, the rows have {state['n_features']}")
+        self.check_rows(points)
+        return points
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -73,6 +97,11 @@ class GaussianProcess(Doubly):
             positive("noise", self.noise)
         if self.variance_features:
             whole("variance_features", self.variance_features)
+        if self.points is not None:
+            check_array(self.points)
+
+    def one_width(self) -> bool:
+        return self.points is None and super().one_width()
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
@@ -80,8 +109,17 @@ class GaussianProcess(Doubly):
         return schema | prior | {"rows": Count()}
 
     def columns(self, state: State) -> int:
-        features = self._features_of_variance(state)
-        return 1 if features is None else 1 + features.width
+        points = self._checked_points(state)
+        if points is not None:
+            return 1 + len(points)
+        draws = max(1, self.variance_features // 2)
+        blocks = FeatureBlocks(self.kernel(state), 0, state["n_features"], draws, state["dtype"], self.ops)
+        return 1 + (blocks.width if self.variance_features else 0)
+
+    def widen(self, state: State, d: int) -> None:
+        if self.points is not None:
+            raise ValueError(f"points have {state['n_features']} columns: the rows cannot have more")
+        super().widen(state, d)
 
     # ---------------------------------------------------------------- noise, prior and rows so far
     @property
@@ -94,6 +132,7 @@ class GaussianProcess(Doubly):
     def begin(self, state: State) -> None:
         state["rows"] = 0
         if not self.warm_up_rows():
+            self._checked_points(state)
             state |= {"noise": float(self.noise), "amplitude": 1.0}
         super().begin(state)
 
@@ -134,8 +173,9 @@ class DoublyStochasticGP(StreamRegressor):
 
     .. math:: N\big(k_x'(K + s^2 I)^{-1} y,\; k(x, x) - k_x'(K + s^2 I)^{-1} k_x\big).
 
-    The mean is a kernel ridge regression with :math:`\lambda = s^2/n`; the variance comes from the operator
-    :math:`A = C(C + \lambda)^{-1}`, :math:`C = \frac1n \sum_i k(x_i, \cdot) \otimes k(x_i, \cdot)`. Both are learned
+    The mean is a kernel ridge regression with :math:`\lambda = s^2/n`; so are, with targets :math:`k(x, x_i)`, the
+    variances at points x given beforehand; otherwise the variance comes from the operator
+    :math:`A = C(C + \lambda)^{-1}`, :math:`C = \frac1n \sum_i k(x_i, \cdot) \otimes k(x_i, \cdot)`. All are learned
     by doubly stochastic gradients [1]_.
 
     Parameters
@@ -145,6 +185,9 @@ class DoublyStochasticGP(StreamRegressor):
         0.5, 0.35, 0.25 and 0.125 times the median distance on the first rows and keeps what does best on held-out ones.
     noise : float or "auto", default="auto"
         Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
+    points : (m, d) array or None, default=None
+        Points whose standard deviation will be needed, if known: m regressions. Without them the operator is learned,
+        which gives it for any point.
     step : DoublyStep or "auto", default="auto"
         "auto" divides gradients by the batch's feature covariance (``precondition=0.05``), because the variance depends
         on directions that plain steps take very long to learn.
@@ -190,6 +233,7 @@ class DoublyStochasticGP(StreamRegressor):
     kernel: Any = "gaussian"
     gamma: float | str | None = "auto"
     noise: float | str = "auto"
+    points: Any = None
     step: DoublyStep | str = "auto"
     _: KW_ONLY
     normalize_y: bool = False
@@ -210,6 +254,7 @@ class DoublyStochasticGP(StreamRegressor):
         Parameters
         ----------
         X : (n, d) array or CSR
+            With ``return_std``, if ``points`` were given, only rows that are among them.
         return_std : bool
 
         Returns
