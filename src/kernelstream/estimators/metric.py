@@ -336,8 +336,6 @@ class MetricClassifier(StreamClassifier):
     ----------
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
         learns, up to 65,000 rows in one system.

@@ -41,8 +41,6 @@ class BinningClassifier(StreamClassifier):
         cores), or an object of :mod:`kernelstream.solvers` with its tolerance.
     loss : Loss or str, default="auto"
         "auto" is squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" has probabilities of its own.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
     random_state : int, Generator, RandomState or None, default=None

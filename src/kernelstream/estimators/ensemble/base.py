@@ -42,9 +42,9 @@ FIRST_ROOM = 16  # support vectors for which a learner has room at first, where 
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
 
 
-def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
-    """Fourier features of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
-    return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
+def gaussian_maps() -> list[RandomFourier]:
+    """Fourier features, 100 frequencies each, of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
+    return [RandomFourier(Gaussian(0.5 / sigma**2), 100) for sigma in WIDTHS]
 
 
 class EnsembleShell(CompositeShell):

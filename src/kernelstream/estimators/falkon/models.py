@@ -2,12 +2,10 @@ r"""Nearly exact kernel ridge, logistic regression and support vector machines o
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ... import losses
 from ..._checks import positive, whole
@@ -15,7 +13,7 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import Stream, generator
-from ...registry.caller import caller
+from ...registry.caller import warn_unsolved
 from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
@@ -117,11 +115,7 @@ class Falkon(WithKernel):
                 found = falkon(Z, Y, loss, lam, self.ops, offset=offset, **options)
                 alpha = Z.coefficients(found.W)
         if not found.converged:
-            warnings.warn(
-                f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam",
-                ConvergenceWarning,
-                stacklevel=caller(),
-            )
+            warn_unsolved(f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam")
         drop("centers", state)
         state |= pack("centers", X[centers]) | {
             "alpha": np.ascontiguousarray(alpha),
@@ -231,8 +225,6 @@ class FalkonClassifier(StreamClassifier):
         Relative residual at which to stop.
     max_iter : int, default=100
         Passes over the rows, or Newton steps.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the centres and of held-out rows.
 

@@ -167,10 +167,10 @@ def targets(state: State, y: np.ndarray) -> np.ndarray:
     return y if y.ndim == 2 else y[:, None]
 
 
-def mix_matrices(state: State, change: Change, forgetting: float = 1.0) -> None:
+def mix_matrices(state: State, change: Change) -> None:
     """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they learned."""
     fresh, source, sign = change.fresh, change.source, change.sign
-    second_order.flush(state, forgetting)
+    second_order.flush(state, 1.0)
     state["gram"] = np.where(fresh[:, None, None], 0.0, state["gram"][source])
     state["b"] = sign[:, None] * state["b"][source]
     state["yy"] = np.where(fresh, 0.0, state["yy"][source])
