@@ -26,7 +26,7 @@ from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from . import _leaves
 from ._contract import link
 from ._contract.base import State, StreamEstimator, entry
-from ._contract.batch import BatchEstimator, dual_coef, intercept, lam
+from ._contract.batch import dual_coef, intercept, lam
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
@@ -278,7 +278,7 @@ def _depth(n: int, exact: int) -> int:
 
 @described()
 @dataclass(eq=False, repr=False)
-class MetricClassifier(BatchEstimator, StreamClassifier):
+class MetricClassifier(StreamClassifier):
     r"""Kernel classifier on all rows in a learned metric.
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b, \qquad
@@ -298,8 +298,6 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
     ----------
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
         learns, up to 65,000 rows in one system.
@@ -380,7 +378,7 @@ class MetricClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=MetricClassifier)
 @dataclass(eq=False, repr=False)
-class MetricRegressor(BatchEstimator, StreamRegressor):
+class MetricRegressor(StreamRegressor):
     r"""Kernel ridge regression on all rows in a learned metric, for one target or several.
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b
