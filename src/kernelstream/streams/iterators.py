@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
-from ._base import BLOCK_ROWS, Block, Position, Stream
+from ._base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Blocks(Stream):
@@ -57,10 +57,10 @@ class Blocks(Stream):
             if block[0].shape[0]:
                 self.held.append(block)
                 self.n_held += block[0].shape[0]
-        if not self.held:
+        whole = joined(self.held)
+        if whole is None:
             return None
-        taken = min(n, self.n_held)
-        X, y = _joined(self.held)
+        taken, (X, y) = min(n, self.n_held), whole
         self.held = [(X[taken:], None if y is None else y[taken:])] if taken < self.n_held else []
         self.n_held -= taken
         return X[:taken], None if y is None else y[:taken]
@@ -127,12 +127,3 @@ def _pair(pair: Any) -> Block:
     if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
         raise ValueError(f"a block has X of shape {X.shape} and y of shape {None if y is None else y.shape}")
     return X, y
-
-
-def _joined(held: list[Block]) -> Block:
-    if len(held) == 1:
-        return held[0]
-    Xs = [X for X, _ in held]
-    sparse = sp.issparse(Xs[0])
-    X = sp.vstack(Xs, format="csr") if sparse else np.concatenate(Xs)
-    return X, None if held[0][1] is None else np.concatenate([y for _, y in held])
