@@ -16,7 +16,7 @@ from .arrays import Arrays
 from .cells import Cells, Records
 from .chain import Chain
 from .csv import CSV
-from .iterators import Blocks, rows
+from .iterators import Blocks
 from .jsonl import JSONLines
 from .libsvm import LibSVM
 from .tables import Arrow, Frame
@@ -36,5 +36,4 @@ __all__ = [
     "Records",
     "Stream",
     "open",
-    "rows",
 ]

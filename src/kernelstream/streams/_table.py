@@ -60,6 +60,9 @@ class Table(Stream):
         """A cell as a number: NaN where it is missing, None for anything else."""
         raise NotImplementedError
 
+    def _numbers(self, values: Sequence[Any]) -> Sequence[float | None]:
+        return list(map(self._number, values))
+
     def _label(self, value: Any) -> str:
         return str(value)
 
@@ -120,9 +123,9 @@ class Table(Stream):
             x, wrong = values.astype(np.float64), {}
         else:
             values = listed(values, n)
-            read = list(map(self._number, values))
+            read = self._numbers(values)
             wrong = {i: self._no_number(name, values[i]) for i, value in enumerate(read) if value is None}
-            x = np.array([np.nan if value is None else value for value in read])
+            x = np.array(read, np.float64)  # None is NaN
         hint = ""
         if self.missing is not None and (self.fills_targets or not is_target):
             x = np.where(np.isnan(x), self.missing, x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
 import fractions
@@ -49,7 +50,8 @@ class Cells:
 
     def __getitem__(self, rows: slice) -> Cells:
         """Some of the rows, by a slice."""
-        return self.part(np.arange(self.n)[rows])
+        n = len(range(self.n)[rows])
+        return Cells({name: values[rows] for name, values in self.columns.items()}, n, self.hints)
 
     def get(self, name: str) -> Values | None:
         """The cells of a column, or None where there is none."""
@@ -122,15 +124,24 @@ class Records(Cells):
                 names |= dict.fromkeys(key for key in row if key not in known)
         return ((name, self.get(name)) for name in names)
 
+    def _like(self, rows: list[Any]) -> Records:
+        """Other rows, which need no checks."""
+        made = copy.copy(self)
+        made.rows, made.n = rows, len(rows)
+        return made
+
+    def __getitem__(self, rows: slice) -> Records:
+        return self._like(self.rows[rows])
+
     def part(self, rows: Any) -> Records:
-        return Records([self.rows[i] for i in rows])
+        return self._like([self.rows[i] for i in rows])
 
     @staticmethod
     def join(parts: Sequence[Any]) -> Records:
-        return Records([row for part in parts for row in part.rows])
+        return parts[0]._like([row for part in parts for row in part.rows])
 
     def without(self, name: str | None) -> Records:
-        return Records([{key: value for key, value in row.items() if key != name} for row in self.rows])
+        return self._like([{key: row[key] for key in row if key != name} for row in self.rows])
 
 
 def cells_of(rows: Any) -> Cells:

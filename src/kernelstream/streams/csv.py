@@ -20,6 +20,7 @@ from .marks import Marks, find_marks
 DELIMITERS = ",\t;|"
 SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
 _SPACES = " \t\r\v\f"
+_PLAIN = frozenset("0123456789+-.eE ")
 
 
 class CSV(TextTable):
@@ -219,6 +220,14 @@ class CSV(TextTable):
             x = float(text)
             return None if self.mixed and abs(x) > LARGEST_NUMBER else x
         return math.nan if text in MISSING or is_missing(text) else None
+
+    def _numbers(self, values: Sequence[str]) -> Sequence[float | None]:
+        if _PLAIN.issuperset("".join(values)):  # then what Python reads as a number is one
+            with contextlib.suppress(ValueError):
+                found = list(map(float, values))
+                if not self.mixed or max(map(abs, found), default=0.0) <= LARGEST_NUMBER:
+                    return found
+        return super()._numbers(values)
 
     def _label(self, value: str) -> str:
         return value.strip()

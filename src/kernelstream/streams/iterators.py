@@ -1,9 +1,8 @@
-"""Iterables of Python: blocks (X, y), or single rows (x, y), as dicts or sequences."""
+"""Iterables of Python that give blocks (X, y)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -80,43 +79,6 @@ class Blocks(Stream):
             if block is None:
                 raise ValueError(f"{self.name} ends before the position to go on from")
             todo -= block[0].shape[0]
-
-
-def rows(pairs: Iterable[Any], block: int = BLOCK_ROWS, dtype: Any = np.float64) -> Blocks:
-    """A stream of single rows: pairs (x, y) with x a sequence of numbers, or a dict from column to number.
-
-    The columns of dicts are those of the first row, in its order; a later row may lack some (0), but not add any.
-
-    Examples
-    --------
-    >>> from kernelstream import streams
-    >>> X, y = streams.rows([({"a": 1, "b": 2}, "yes"), ({"b": 3}, "no")]).read()
-    >>> X.tolist(), y.tolist()
-    ([[1.0, 2.0], [0.0, 3.0]], ['yes', 'no'])
-    """
-    return Blocks(_Rows(pairs, block, dtype), block)
-
-
-class _Rows:
-    def __init__(self, pairs: Iterable[Any], block: int, dtype: Any):
-        self.pairs, self.block, self.dtype = pairs, block, dtype
-        self.name = type(pairs).__name__
-        self.columns: list[Any] | None = None
-
-    def __iter__(self) -> Any:
-        source = iter(self.pairs)
-        while some := list(islice(source, self.block)):
-            yield np.array([self._row(x) for x, _ in some], self.dtype), np.array([y for _, y in some])
-
-    def _row(self, x: Any) -> Any:
-        if not isinstance(x, dict):
-            return x
-        if self.columns is None:
-            self.columns = list(x)
-        if len(x) > len(self.columns) or any(key not in self.columns for key in x):
-            new = [key for key in x if key not in self.columns]
-            raise ValueError(f"{self.name}: a row has columns that the first had not: {new[:5]}")
-        return [x.get(key, 0.0) for key in self.columns]
 
 
 def _pair(pair: Any) -> Block:

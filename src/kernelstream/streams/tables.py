@@ -47,22 +47,22 @@ class TypedTable(Table):
         self.mixed, self.missing, self.dtype = mixed, missing, check_dtype(dtype)
         self._choose(names, target, features, drop, ignore)
         self.pieces: Iterator[Any] | None = None
-        self.piece: Any = None  # rows that are being cut
+        self.piece: Cells | None = None  # rows that are being cut
         self.at = 0  # row of the table where the unused part of the piece starts
 
     def _pieces(self, start: int) -> Iterator[Any]:
-        """Parts of the table from row ``start`` on, of any length, which can be sliced."""
+        """Parts of the table from row ``start`` on, of any length."""
         raise NotImplementedError
 
     def _raw(self, n: int) -> Raw | None:
         if self.piece is None:
             self.pieces = self._pieces(self.at) if self.pieces is None else self.pieces
-            self.piece = next(self.pieces, None)
-            if self.piece is None:
+            piece = next(self.pieces, None)
+            if piece is None:
                 return None
-        taken, left = self.piece[:n], self.piece[n:]
+            self.piece = self._used(piece)
+        cells, left = self.piece[:n], self.piece[n:]
         self.piece = left if len(left) else None
-        cells = self._used(taken)
         lines = list(range(self.at + 1, self.at + cells.n + 1))
         self.at += cells.n
         return cells, lines, {}
