@@ -263,18 +263,6 @@ def test_compiled_loops_equal_the_specification(seed, dtype):
     assert {mark.what for mark in one.marks} == {"loss", "inputs"}
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
-def test_whole_blocks_are_learned_alike(engine):
-    loss, X = changing(1)
-    one, two = Monitor(engine=engine), Monitor(engine=engine)
-    first = one.learn(loss[:512], X[:512])
-    assert two.learn(loss[:512], X[:512]) == first
-    for a in range(512, len(loss) - 31, 32):
-        rows = slice(a, a + 32)
-        assert one.learn(loss[rows], X[rows]) == two.take(loss[rows], X[rows])
-    assert one.marks == two.marks and len(one.marks) > 1
-
-
 def test_a_monitor_can_be_copied_and_pickled():
     loss, X = changing(2)
     one = Monitor()

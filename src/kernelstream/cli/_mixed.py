@@ -11,8 +11,7 @@ MARK_OPTIONS = ("decimal", "thousands")
 # options of readers of cells
 CELL_OPTIONS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARK_OPTIONS)
 TABLES = ("csv", "jsonl", "arrow")  # formats that may hold words, dates and gaps
-_SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore")
-_OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
+_OF_NUMBERS = ("missing", "dtype")  # options of readers of numbers only
 
 
 def open_file(path: str, options: dict[str, Any], otherwise: dict[str, Any] | None = None) -> Any:
@@ -45,11 +44,11 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced: bool) -> Any:
     from ..columns.guess import all_numbers, guess
     from ..streams._base import check_dtype
-    from ..streams._open import fitting
+    from ..streams._open import fitting, known_options
 
-    passed = {key: value for key, value in options.items() if key in _SHARED and value is not None}
-    unknown = {"csv": (), "jsonl": _OF_TEXT[:2], "arrow": _OF_TEXT}[format]
-    stream = kind(source, mixed=True, **{key: value for key, value in passed.items() if key not in unknown})
+    known = known_options(kind) - {*_OF_NUMBERS, "marks", "thousands"}
+    passed = {key: value for key, value in options.items() if key in known and value is not None}
+    stream = kind(source, **passed | {"mixed": True})
     stream.kinds = dict(options.get("kinds") or {})
     stream.examples = _marked(stream, options) if format == "csv" else {}
     if options.get("mixed"):  # the model knows

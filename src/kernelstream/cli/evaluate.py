@@ -163,12 +163,11 @@ def _prequential(args: argparse.Namespace) -> None:
 
 def blocks_for(est: Any, stream: Any, task: str, given: str) -> Any:
     """Blocks for an evaluation; where rows get wider, the model does too."""
+    from .predict import fitted
+
     read = targets_for(task, given)
     for X, y in stream:
-        width = getattr(est, "n_features_in_", None)
-        if width is not None and X.shape[1] > width:
-            est.widen(X.shape[1])
-        yield X, read(y)
+        yield fitted(est, X), read(y)
 
 
 def _write_curve(path: str, result: Any) -> None:

@@ -117,20 +117,6 @@ class Monitor:
         self.marks += found
         return found
 
-    def take(self, loss: np.ndarray, X: np.ndarray) -> list[Mark]:
-        """32 losses and rows that are known to be right, where none wait for others: :meth:`learn`, and quicker.
-
-        Parameters
-        ----------
-        loss : (32,) array
-        X : (32, d) array
-        """
-        given = {"adwin": loss, "kernel": X}
-        changes = {name: detector.take(given[name]) for name, detector in self.detectors.items()}
-        found = [Mark(*change, _what(name), name) for name, change in changes.items() if change is not None]
-        self.marks += found
-        return found
-
 
 def _what(detector: str) -> str:
     return "inputs" if detector == "kernel" else "loss"

@@ -117,11 +117,15 @@ def format_by_content(first: bytes, name: str) -> str:
     return "libsvm" if lines and _LIBSVM.match(lines[0]) else "csv"
 
 
+def known_options(kind: type[Stream]) -> set[str]:
+    """Names of the options of a reader."""
+    kinds = (kind, TypedTable) if issubclass(kind, TypedTable) else (kind,)
+    return {name for cls in kinds for name in inspect.signature(cls.__init__).parameters}
+
+
 def fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
     """Options of the reader; one that it does not know is an error, unless it was not set."""
-    known = {*inspect.signature(kind.__init__).parameters}
-    if issubclass(kind, TypedTable):
-        known |= {*inspect.signature(TypedTable.__init__).parameters}
+    known = known_options(kind)
     if kind is Arrays and "target" in options:
         options = {("y" if key == "target" else key): value for key, value in options.items()}
     for key, value in options.items():

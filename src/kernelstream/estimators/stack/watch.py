@@ -72,9 +72,7 @@ def look(stack: Stack, state: State, t: int) -> None:
         return
     monitor = _attached(stack, state)
     means = np.add.reduce(errors.reshape(-1, ROWS_A_MEAN), axis=1) / ROWS_A_MEAN
-    known = monitor.detectors["kernel"].state.get("W")
-    same = known is not None and len(known) == X.shape[1]  # not the first rows, and no new columns
-    found = monitor.take(means, X) if same else monitor.learn(means, X)
+    found = monitor.learn(means, X)
     monitor.marks = []
     watched |= {name: detector.state for name, detector in monitor.detectors.items()}
     if found:
