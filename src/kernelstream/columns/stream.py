@@ -88,7 +88,7 @@ class StreamPipeline(Wrapper):
         return self
 
     @in_turn
-    def fit(self, rows: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> StreamPipeline:
+    def fit(self, rows: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> StreamPipeline:  # type: ignore[override]
         """Forget everything, then learn all rows, whose order does not matter; as a stream with ``shuffle=False``.
 
         ``options`` are those of the model's ``fit``.

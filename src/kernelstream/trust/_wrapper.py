@@ -124,7 +124,7 @@ class Wrapper(WithParameters):
             (self, part) for part in states
         ]
 
-    def _begin_call(self) -> Undo:
+    def _begin_call(self) -> Undo | None:
         undo = Undo(self._owners)
         undo.begin()
         return undo
