@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import StandardScaler
 
-from ._author import AuthorBOGD, AuthorRules
+from ._author import AuthorRules
 from ._unbounded import Unbounded
 
 _PEERS: dict[str, Callable[[str, dict[str, Any], int], Any]] = {}
@@ -289,10 +289,8 @@ class _Coded:
 @_enter
 def _author(task: str, settings: dict[str, Any], seed: int) -> Any:
     """The rules of the thesis's own programs."""
-    if task == "regression":
-        return AuthorBOGD(**settings)
     if task != "binary":
-        raise ValueError("the author's rules are for two classes or numbers here")
+        raise ValueError("the author's rules are for two classes here")
     return AuthorRules(**{"random_state": seed, **settings})
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone, is_classifier
 
 import kernelstream as ks
 from kernelstream import baselines, columns, features, kernels, trust, updates
+from kernelstream.estimators import RRFStep
 from kernelstream.features.spectra import Mixture
 
 MOST, MOST_USUAL = 10, 8
@@ -80,6 +81,8 @@ def test_wrong_values_are_named(name):
         (ks.MultiKernelClassifier(updates="seldom"), "updates must be 'deterministic' or 'stochastic' or a Stoch"),
         (ks.RRFClassifier(spectrum="diagnal"), "did you mean 'diagonal'"),
         (ks.RRFClassifier(spectrum=Mixture(200)), "exceeds n_components"),
+        (ks.RRFClassifier(step=RRFStep(lam=0.1)), "need a number for eta"),
+        (ks.RRFClassifier(step=RRFStep(eta=0.1, lam=-0.1)), "lam"),
         (ks.RRFClassifier(loss="squared"), "squared"),
         (ks.DoublyStochasticClassifier(kernel="chi2", gamma="auto"), "needs x >= 0"),
         (ks.DoublyStochasticClassifier(loss="squared"), "squared"),

@@ -38,7 +38,7 @@ def naive_features(X, t, kernel, D):
     return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
 
 
-def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):
+def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None, uniform=False):
     """The recursion, one line at a time: final weights and their average, lists of (features, C)."""
     alpha, mean = [], []
     for t in range(1, len(y) // b + 1):
@@ -56,7 +56,7 @@ def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):
             mean.append(np.zeros_like(new))
         else:
             alpha[block] = alpha[block] + new
-        w = 4 / (t + 3)
+        w = 1 / t if uniform else 4 / (t + 3)
         mean = [(1 - w) * m + w * a for m, a in zip(mean, alpha)]
     return np.array(alpha), np.array(mean)
 
@@ -384,6 +384,15 @@ def test_weights_scale_the_step_away():
         for weight in (None, np.full(len(yr), 1000.0))
     )
     np.testing.assert_allclose(heavy.predict(X2), plain.predict(X2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_average_can_be_the_plain_mean_of_the_iterates(engine):
+    model = fixed(step=(3.0, 7.0, "uniform"), engine=engine).partial_fit(X2, y2)
+    loss = losses.get("hinge")
+    _, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01, uniform=True)
+    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
+    np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
 
 
 def test_probabilities_cost_no_second_choice(monkeypatch):

@@ -50,7 +50,7 @@ def frequencies(spectrum, theta, E):
     return W
 
 
-def naive(X, y, loss, spectrum, E, theta, C, gamma, eta, eta_g, batch):
+def naive(X, y, loss, spectrum, E, theta, C, gamma, eta, eta_g, batch, lam=None):
     """SPEC of the learner: scores by the definition, gradients of theta by complex steps, AdaGrad on mean gradients."""
     D, theta, start = E.shape[1], theta.copy(), theta.copy()
     a, b = np.zeros((C, D)), np.zeros((C, D))
@@ -77,6 +77,11 @@ def naive(X, y, loss, spectrum, E, theta, C, gamma, eta, eta_g, batch):
         ):
             total += part / batch
         if t % batch:
+            continue
+        if lam is not None:  # algorithm 1 as printed
+            for value, total, step, penalty in zip((a, b, theta), sums, (eta, eta, eta_g), (lam, lam, 0.0)):
+                value -= step * (total + penalty * value)
+                total[...] = 0
             continue
         steps = ((eta, 1e-12), (eta, 1e-12), (eta_g, 1e-20))
         for value, square, total, (step, tiny) in zip((a, b, theta), squares, sums, steps):
@@ -118,6 +123,22 @@ def test_formula(spectrum, loss):
         np.testing.assert_allclose(model.state_["w"], weights, rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(model.state_["theta"], learned, rtol=1e-6, atol=1e-8)
     assert np.abs(learned - theta).max() > 0.05  # the kernel has moved
+
+
+@pytest.mark.parametrize("loss", ["hinge", "softmax"])
+def test_steps_as_printed(loss):
+    rng = np.random.default_rng(0)
+    X, many = rng.standard_normal((40, 4)), loss == "softmax"
+    score = np.sin(X[:, 0]) + X[:, 1]
+    y = np.digitize(score, [-0.7, 0.7]) if many else np.where(score > 0, 1, -1)
+    spectrum, step = spectra.get("diagonal"), {"eta": 0.3, "eta_g": 0.2, "lam": 0.05}
+    start = spectrum.draw(5, 4, 7, float), spectrum.start(5, 4), 3 if many else 1, 0.5
+    expected, weights, learned = naive(X, y, losses.get(loss), spectrum, *start, 0.3, 0.2, 1, lam=0.05)
+    model = zoo.make("rrf", task="multiclass" if many else "binary", n_components=7, gamma=0.5, loss=loss, **step)
+    scores = model.set_params(random_state=5, engine="python").learn(X, y, classes=[0, 1, 2] if many else [-1, 1])
+    np.testing.assert_allclose(scores.reshape(expected.shape), expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.state_["w"], weights, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.state_["theta"], learned, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
