@@ -76,10 +76,10 @@ def naive(model, train, Y, test, weight=None):
     return k(B, A, RB, RA) @ alpha + b
 
 
-def systems_of(name, rows, Y, weight):
+def systems_of(name, rows, Y, weight, **given):
     """Systems of an engine."""
     ops = engine.get(name)
-    host = search.Systems(ops, rows, Y.astype(np.float32), weight)
+    host = search.Systems(ops, rows, Y.astype(np.float32), weight, **given)
     return ops.metric_systems(host) if name == "torch" else host
 
 
@@ -159,13 +159,12 @@ def test_gradients_are_those_of_differences(outputs, name):
 
 @pytest.mark.parametrize("name", ["native", TORCH])
 @pytest.mark.parametrize("judged", [12, 60])
-def test_every_row_is_judged_by_the_others(judged, name, monkeypatch):
+def test_every_row_is_judged_by_the_others(judged, name):
     """The error of a metric is the mean square of the errors at each row of a function of all other rows."""
-    monkeypatch.setattr(search, "JUDGED", judged)
     rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
     metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
-    systems = systems_of(name, rows, Y, WEIGHT[:60])
+    systems = systems_of(name, rows, Y, WEIGHT[:60], judged=judged)
     error, _ = systems.solved(systems.table(metric), metric.lam)
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
     K = 0.7 * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2)) + 0.3 * np.exp(-np.abs(U[:, None] - U).sum(axis=2))
@@ -228,7 +227,7 @@ def test_many_rows_have_leaves(monkeypatch):
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
     Z, U = model._learner._metric(state).rows(models._pair(state, models.standard_rows(state, X[:200], model._ops)))
-    leaf = models._leaf_of(Z, state)
+    leaf = models.leaf_of(Z, state["directions"], state["thresholds"])
     for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._ops), strict=True):
         part = slice(state["leaves"][number], state["leaves"][number + 1])
         assert (state["rows"][part] == x).all(axis=1).any()  # every row is a centre of its own leaf

@@ -97,7 +97,6 @@ def honest():
         "unbounded": estimators.BudgetClassifier(gamma=1.0, budget=None),
         "polynomial": estimators.BudgetClassifier(kernels.Polynomial(2), budget=4, strategy="replace"),
         "generator": estimators.FeatureClassifier(fourier, random_state=np.random.default_rng(1)),
-        "random state": estimators.FeatureClassifier(fourier, random_state=np.random.RandomState(1)),
         "mixture": estimators.RRFClassifier(4, 1.0, "mixture", random_state=0),
         "low rank": estimators.RRFClassifier(4, 1.0, "low_rank", step=RRFStep(batch_size=7)),
         "binning": estimators.BinningClassifier(n_components=4, lam=0.1, gamma=1.0, solver="cd", random_state=0),

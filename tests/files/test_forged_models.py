@@ -179,45 +179,6 @@ def test_sparse_rows_that_wait():
         refused(est, lambda header, put, name=name, wrong=wrong: put(name, wrong.astype(np.int32)), "warm_X")
 
 
-@pytest.mark.parametrize(
-    ("bits", "path", "value"),
-    [
-        ("MT19937", ("state", "pos"), 10**6),
-        ("MT19937", ("state", "pos"), -1),
-        ("MT19937", ("state", "key"), [0] * 624),
-        ("Philox", ("buffer_pos",), -100),
-        ("Philox", ("buffer_pos",), 5),
-        ("PCG64", ("state", "inc"), 0),
-    ],
-    ids=str,
-)
-def test_positions_of_generators(bits, path, value):
-    state = getattr(np.random, bits)(1).state
-    inner = state
-    for key in path[:-1]:
-        inner = inner[key]
-    good = inner[path[-1]]
-    for legacy in (False, True) if bits == "MT19937" else (False,):
-        extra = {"has_gauss": 0, "gauss": 0.0} if legacy else {}
-        tag = "$random_state" if legacy else "$generator"
-        for content in (good, np.array(value) if isinstance(value, list) else value):
-            inner[path[-1]] = content
-            arrays = []
-            node = {tag: model_io.encode({**state, **extra}, arrays, "x")}
-            text = json.loads(json.dumps(node))
-            if content is good:
-                model_io.decode(text, arrays)
-            else:
-                with pytest.raises(ValueError, match="such a state"):
-                    model_io.decode(text, arrays)
-        inner[path[-1]] = good
-    arrays = []
-    odd = {**np.random.RandomState(1).get_state(legacy=False), "gauss": np.inf}
-    node = {"$random_state": model_io.encode(odd, arrays, "x")}
-    with pytest.raises(ValueError, match="a normal number"):
-        model_io.decode(node, arrays)
-
-
 def test_sizes_are_compared_before_anything_is_made(monkeypatch):
     """A parameter may ask for much more than the file holds; nothing is drawn to find that out."""
 

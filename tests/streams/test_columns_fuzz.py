@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from kernelstream.columns import Columns
-from kernelstream.columns.kinds import number
-from kernelstream.columns.numbers import numbers
+from kernelstream.streams.cells import number, numbers
 from kernelstream.testing.streaming import assert_same_state
 
 ODD = [
