@@ -123,6 +123,8 @@ def test_wrong_values_are_named(name):
         (features.Preconditioned(features.RandomBinning()), "dense"),
         (features.RandomBinning("gaussian"), "Gaussian"),
         (features.RandomBinning(n_components=11, n_columns=10), "n_columns"),
+        (trust.Calibrated(ks.OnlineRidge()), "WithIntervals"),
+        (trust.WithIntervals(ks.FeatureClassifier()), "Calibrated"),
         (baselines.FixedFeatureClassifier(solver="cg"), "cg"),
         (baselines.FixedFeatureClassifier(solver="rbcd", loss="hinge"), "rbcd"),
         (baselines.KernelSDCAClassifier(loss="perceptron"), "dual coordinate ascent serves"),

@@ -23,6 +23,7 @@ CONTAINERS = {
     "check_f_contiguous_array_estimator",
     "check_readonly_memmap_input",
     "check_regressor_data_not_an_array",
+    "check_sample_weight_equivalence_on_sparse_data",
     "check_sample_weights_list",
     "check_sample_weights_not_an_array",
     "check_sample_weights_pandas_series",
@@ -57,11 +58,11 @@ def sorted_out():
     required, excused = [], []
     for name in CHECKED:
         for words, est, check in checks(name):
+            about = {"id": f"{name}: {words}", "marks": pytest.mark.slow if repeats(name, words) else ()}
             if why := SCIKIT_LEARN.get(name, {}).get(check.func.__name__):
-                excused.append(pytest.param(est, check, why, id=f"{name}: {words}"))
+                excused.append(pytest.param(est, check, why, **about))
             else:
-                marks = pytest.mark.slow if repeats(name, words) else ()
-                required.append(pytest.param(est, check, id=f"{name}: {words}", marks=marks))
+                required.append(pytest.param(est, check, **about))
     return required, excused
 
 

@@ -11,15 +11,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.preprocessing import StandardScaler
 
-from kernelstream import (
-    FeatureClassifier,
-    FeatureRegressor,
-    NystroemClassifier,
-    NystroemRegressor,
-    kernels,
-    updates,
-    zoo,
-)
+import kernelstream as ks
+from kernelstream import kernels, updates, zoo
 from kernelstream.features import Nystroem, RandomFeatures, RandomFourier
 from kernelstream.updates import AdaGrad
 
@@ -29,10 +22,10 @@ X4 = StandardScaler().fit_transform(X4)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
 FIXED = RandomFourier(n_components=30, gamma=0.5, random_state=3)  # nothing to estimate from data
 FAMILIES = {
-    "features": (FeatureClassifier(FIXED, random_state=0), FeatureRegressor(FIXED, random_state=0)),
+    "features": (ks.FeatureClassifier(FIXED, random_state=0), ks.FeatureRegressor(FIXED, random_state=0)),
     "nystroem": (
-        NystroemClassifier(gamma=0.5, budget=20, random_state=0),
-        NystroemRegressor(gamma=0.5, budget=20, random_state=0),
+        ks.NystroemClassifier(gamma=0.5, budget=20, random_state=0),
+        ks.NystroemRegressor(gamma=0.5, budget=20, random_state=0),
     ),
 }
 classifiers = pytest.mark.parametrize("model", [pair[0] for pair in FAMILIES.values()], ids=list(FAMILIES))
@@ -140,14 +133,14 @@ def weighted_fogd(X, y, weight, eta):
 
 def test_sample_weight_scales_the_gradient():
     weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.0], 300)
-    model = FeatureClassifier(FIXED, update=updates.OGD(0.4))
+    model = ks.FeatureClassifier(FIXED, update=updates.OGD(0.4))
     scores, w = weighted_fogd(X2, y2, weight, 0.4)
     np.testing.assert_allclose(model.learn(X2, y2, [0, 1], weight), scores, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose((model.state_["w"] * model.state_["scale"])[0], w, rtol=1e-9, atol=1e-12)
 
 
 def test_class_weight_dict():
-    model = FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight={0: 0.5, 1: 3.0})
+    model = ks.FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight={0: 0.5, 1: 3.0})
     expected, _ = weighted_fogd(X2, y2, np.where(y2 == 1, 3.0, 0.5), 0.4)
     np.testing.assert_allclose(model.learn(X2, y2, classes=[0, 1]), expected, rtol=1e-9, atol=1e-12)
 
@@ -159,7 +152,7 @@ def test_class_weight_balanced():
     seen = np.arange(1, 301)
     factor = seen / (2 * np.where(y == 1, counts, seen - counts))
     expected, _ = weighted_fogd(X2, y, 1.5 * factor, 0.4)
-    model = FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight="balanced")
+    model = ks.FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight="balanced")
     np.testing.assert_allclose(model.learn(X2, y, [0, 1], np.full(300, 1.5)), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -180,8 +173,8 @@ def test_bandwidth_from_the_first_rows(rule, family):
 
     def make():
         if family == "nystroem":
-            return NystroemClassifier(gamma=rule)
-        return FeatureClassifier(RandomFourier(n_components=20, gamma=rule), random_state=0)
+            return ks.NystroemClassifier(gamma=rule)
+        return ks.FeatureClassifier(RandomFourier(n_components=20, gamma=rule), random_state=0)
 
     points = [1, 2, 4, 8, 16, 32, 64, 100]
     model = make()
@@ -212,7 +205,7 @@ def test_several_targets_are_as_many_models(features, engine, monkeypatch):
     X = sp.csr_array(X) if features == "raw" else X
 
     def make():
-        return FeatureRegressor(features, update=AdaGrad(forgetting=0.99), engine=engine, random_state=0)
+        return ks.FeatureRegressor(features, update=AdaGrad(forgetting=0.99), engine=engine, random_state=0)
 
     model = make()
     found = np.concatenate([model.learn(X[a:b], Y[a:b]) for a, b in ((0, 1), (1, 90), (90, 150))])
@@ -222,7 +215,7 @@ def test_several_targets_are_as_many_models(features, engine, monkeypatch):
     np.testing.assert_allclose(model.predict(X), np.stack([one.predict(X) for one in alone], axis=1), rtol=1e-9)
     before = model.predict(X)
     with monkeypatch.context() as patched:
-        patched.setattr(FeatureRegressor, "_follow", lambda *args: 1 / 0)  # at the end of a call
+        patched.setattr(ks.FeatureRegressor, "_follow", lambda *args: 1 / 0)  # at the end of a call
         with pytest.raises(ZeroDivisionError):
             model.learn(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)
@@ -236,7 +229,7 @@ def test_several_targets_are_as_many_models(features, engine, monkeypatch):
 def test_units_of_the_kernel_do_not_matter(name, task):
     """Without a step size, the kernel 100 k gives the same function, but for AdaGrad's guard 1e-12 against 0/0."""
     y = y2 if task == "binary" else yr
-    kind = FeatureClassifier if task == "binary" else FeatureRegressor
+    kind = ks.FeatureClassifier if task == "binary" else ks.FeatureRegressor
     scores = []
     for factor in (1.0, 100.0):
         kernel = factor * kernels.Gaussian(0.5)
@@ -260,7 +253,7 @@ def test_precision_is_kept(model, dtype):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: FeatureClassifier(RandomFeatures("chi2", 20)), lambda: NystroemClassifier("chi2", budget=20)],
+    [lambda: ks.FeatureClassifier(RandomFeatures("chi2", 20)), lambda: ks.NystroemClassifier("chi2", budget=20)],
     ids=["features", "nystroem"],
 )
 def test_kernel_of_nonnegative_rows(make):

@@ -10,25 +10,18 @@ import numpy as np
 import pytest
 from live_cases import CALLS, crash, logistic, moons, same, taught
 
-from kernelstream import (
-    BudgetClassifier,
-    BudgetOneClass,
-    FeatureClassifier,
-    FeatureRegressor,
-    MultiKernelClassifier,
-    OnlineRidge,
-    model_io,
-)
+import kernelstream as ks
+from kernelstream import model_io
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner, LogError, Store, StoreError, snapshots
 
 # -------------------------------------------------------------------- recovery
 MODELS = {
     "logistic": logistic(),
-    "no seed": FeatureClassifier(),  # it is left to chance
-    "budget": BudgetClassifier(budget=10),
-    "ensemble": MultiKernelClassifier(),
-    "standardize": FeatureClassifier(standardize=True, features=RandomFourier(n_components=10)),
+    "no seed": ks.FeatureClassifier(),  # it is left to chance
+    "budget": ks.BudgetClassifier(budget=10),
+    "ensemble": ks.MultiKernelClassifier(),
+    "standardize": ks.FeatureClassifier(standardize=True, features=RandomFourier(n_components=10)),
 }
 
 
@@ -55,8 +48,8 @@ def test_a_crash_at_any_call_changes_nothing(tmp_path, name, snapshot_rows):
 def test_a_regressor_and_a_detector(tmp_path):
     X, _ = moons()
     for model, y in (
-        (OnlineRidge(features=RandomFourier(n_components=10), random_state=0), X[:, 0] ** 2),
-        (BudgetOneClass(budget=10), None),
+        (ks.OnlineRidge(features=RandomFourier(n_components=10), random_state=0), X[:, 0] ** 2),
+        (ks.BudgetOneClass(budget=10), None),
     ):
         folder = tmp_path / type(model).__name__
         with DurableLearner(folder, model) as learner:
@@ -253,7 +246,7 @@ def small_disk():
 
 def test_a_full_disk(tmp_path, small_disk):
     """A real limit on files: what was acknowledged stays, answers go on, and learning too when there is room again."""
-    model = FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
+    model = ks.FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
     learner = DurableLearner(tmp_path, model, snapshot_rows=10**6)
     X = np.random.default_rng(0).normal(size=(10, 100))
     total = learner.learn(X, X[:, 0]).total
