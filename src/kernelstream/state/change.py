@@ -30,12 +30,6 @@ class Change:
     coming: int = 0
 
     @classmethod
-    def of(cls, T: np.ndarray) -> Change:
-        """From the matrix."""
-        source = np.abs(T).argmax(axis=1)
-        return cls(source, T[np.arange(len(T)), source].astype(float), T.shape[1])
-
-    @classmethod
     def added(cls, place: int, before: int, coming: int) -> Change:
         """A new output at a place among those there are."""
         source, factor = np.arange(before + 1), np.ones(before + 1)

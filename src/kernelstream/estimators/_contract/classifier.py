@@ -299,7 +299,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             factor[kept] = [-0.5, 0.5]
             return Change(np.zeros(3, np.intp), factor, 1, change.coming)
         flips = len(kept) == 1 and (kept[0] == 1) != (self._sign_of_lone(state) > 0)
-        return Change.of(np.array([[-1.0 if flips else 1.0]]))
+        return Change(np.zeros(1, np.intp), np.array([-1.0 if flips else 1.0]), 1)
 
     # ---------------------------------------------------------------- learning
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
