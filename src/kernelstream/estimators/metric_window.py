@@ -217,7 +217,7 @@ class MetricWindow(Learner):
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
 
     # ---------------------------------------------------------------- changes
-    def class_added(self, state: State, place: int, trained: bool, coming: int) -> None:
+    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:
             state["kept_value"] = codes_after(state, state["kept_value"], place)
 
