@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,6 +44,7 @@ from .state import check_state, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
 
 
+@dataclass(eq=False, repr=False)
 class StreamEstimator(CallbackSupportMixin, WithParameters):
     """Base of all estimators that learn row by row.
 
@@ -51,27 +53,30 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     (``_undo``).
     """
 
-    engine: Any
-    random_state: Any
-    standardize: Any = False  # True, False or "auto"
+    _: KW_ONLY  # parameters of every estimator
+    engine: Any = "auto"
+    random_state: Any = None
 
-    on_device: bool = False  # whether the family has a torch engine
-    _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
-    _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
-    _at_once: bool = False  # whether its learner has `solve`, and so it has neither `learn` nor `partial_fit`
-    _has_fast_path: bool = True  # whether plain calls go straight to `_learn`
-    _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
-    _link_frozen: bool = False  # True while known rows are learned again: the link must not see their scores
-    _several_targets: bool = False  # whether a regressor may have more than one output
+    standardize: Any = field(default=False, init=False)  # True, False or "auto"; of most a parameter
+    columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
 
-    columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
-    _encoder: Any = None  # of a model of mixed rows
+    on_device: ClassVar[bool] = False  # whether the family has a torch engine
+    _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
+    _takes_sparse: ClassVar[bool] = False  # whether sparse rows are made dense where columns are scaled anyway
+    _at_once: ClassVar[bool] = False  # whether its learner has `solve`: it has neither `learn` nor `partial_fit` then
+    _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `_learn`
+    _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_set_aside`
+    _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
+    _learns: ClassVar[type[Learner]]  # what learns: a class of learners
 
-    _state: State
-    _turns: Any = OwnTurns()
-    _cache: Any = MappingProxyType({})  # until there is a state
-    _undo: Any
-    _marks: Any
+    _state: State = field(init=False)
+    _turns = OwnTurns()
+    _cache = cast("Any", MappingProxyType({}))  # until there is a state
+    _undo: Any = field(init=False)
+    _marks: Any = field(init=False)
+    _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
+    _renewing: bool = field(default=False, init=False)  # whether the first rows are learned again
+    _link_frozen: bool = field(default=False, init=False)  # whether known rows are: the link must not see their scores
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = cls.__dict__.get("_learns")
@@ -503,8 +508,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return self._learner.tags(tags)
 
     # ---------------------------------------------------------------- the first rows, see `.warm_up`
-    _renewing: bool = False  # whether the first rows are learned again
-
     def _scaling(self) -> bool | None:
         """Whether columns are scaled; None where the first rows decide."""
         return self._learner.auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
@@ -523,8 +526,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._learner.forget_rows(state)
 
     # ---------------------------------------------------------------- the learner
-    _learns: type[Learner]  # what learns: a class of learners
-
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")

@@ -287,9 +287,6 @@ class FalkonClassifier(StreamClassifier):
     _: KW_ONLY
     tol: float = 1e-3
     max_iter: int = 100
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Falkon
 
@@ -340,7 +337,5 @@ class FalkonRegressor(StreamRegressor):
     _: KW_ONLY
     tol: float = 1e-3
     max_iter: int = 100
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Falkon

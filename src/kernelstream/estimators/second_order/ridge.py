@@ -289,8 +289,6 @@ class OnlineRidge(StreamRegressor):
     _: KW_ONLY
     intercept: bool = False
     standardize: bool | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Ridge
 
@@ -401,8 +399,5 @@ class OnlineRidgeClassifier(StreamClassifier):
     _: KW_ONLY
     intercept: bool = False
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Ridge
