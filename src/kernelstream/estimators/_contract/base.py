@@ -16,7 +16,6 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length
 
 from ... import engine as engines
 from ..._checks import is_whole
@@ -24,22 +23,21 @@ from ...core import threads
 from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
-from ...random import seed_from
 from ...registry.parameters import WithParameters
-from ...rows import Rows, host, unmasked
+from ...rows import Rows
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
-from .door import check_moderate, checked_rows, checked_weights
+from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
 from .learner import Learner
 from .order import Order, check_order, counted
 from .parts import unfolded
-from .scaling import check_standardize, demanded, no_moments, scales_columns
+from .scaling import check_standardize, demanded, scales_columns
 from .state import check_state, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
 
@@ -318,60 +316,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             reword(error)
             raise
 
-    # ---------------------------------------------------------------- checks of what comes in
-    def _admit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool, empty: bool = False
-    ) -> tuple[Rows, Any, Any]:
-        """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
-
-        A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights of its own. Later calls may
-        bring no rows, or rows of weight 0 only.
-        """
-        starts = fresh or self.__dict__.get("_state") is None
-        if starts:
-            self.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
-            engines.check(self.engine, self.on_device, type(self).__name__)
-            check_standardize(self.standardize)
-            self._learner.check_parameters()
-        X = checked_rows(self, X, reset=starts, least=int(fresh))
-        y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
-        if "_nothing_learned" in self.__dict__:
-            self._nothing_learned = False
-        check_consistent_length(X, y)
-        weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-        if weight is not None:
-            check_moderate(weight, str(X.dtype).rpartition(".")[2], "sample_weight")
-        if fresh and weight is not None and not weight.any():
-            raise ValueError("all sample weights are zero: there is nothing to learn from")
-        y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
-        if starts and (X.shape[0] or classes is not None):
-            self._start(X, declared, empty)
-        elif starts:  # no rows, and nothing is known yet about those to come
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-        elif declared is not None:
-            self._declare(self._state, declared)
-        return X, y, weight
-
-    def _start(self, X: Rows, declared: Any, empty: bool) -> None:
-        """A fresh state for rows of the width and type of X."""
-        state: State = {
-            "n_features": int(X.shape[1]),
-            "dtype": str(X.dtype).rpartition(".")[2],  # of an array or a tensor
-            "seed": seed_from(self._learner.seed_source()),
-            "t": 0,
-            "n_outputs": 1,
-            "warm_rows": 0 if self._at_once else warm_up.first_rows(self),
-            "warm_count": 0,
-        }
-        if self._scaling():
-            state |= no_moments(X.shape[1])
-        self._forget()
-        self._learner.begin(state)
-        self._declare(state, declared)
-        self._state = state
-        if not (empty or self._at_once or state["warm_rows"]):
-            self._learner.reset(state)
+    _admit = admit
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, alone: bool = False) -> np.ndarray:
