@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,8 @@ from .parts import unfolded
 from .scaling import check_standardize, demanded, scales_columns
 from .state import check_state, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
+
+L = TypeVar("L", bound=Learner)
 
 
 @dataclass(eq=False, repr=False)
@@ -542,6 +544,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         """Encoded target of a plain call, or None when it needs the full checks."""
         raise NotImplementedError
+
+
+class Shell(StreamEstimator, Generic[L]):
+    """For type checkers: an estimator with a certain kind of learner."""
+
+    _learner: L
 
 
 class _Absent:
