@@ -2,8 +2,8 @@ r"""Batch learners on a fixed number of explicit features: ``f(x) = w'z(x)``, a 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -135,10 +135,6 @@ class FixedFeatureClassifier(StreamClassifier):
     loss: Loss | str = "auto"
     lam: float = 1.0
     solver: Solver | str = "sdca"
-    _: KW_ONLY
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = FixedFeatures
 
@@ -194,8 +190,5 @@ class FixedFeatureRegressor(StreamRegressor):
     loss: Loss | str = "squared"
     lam: float = 1.0
     solver: Solver | str = "sdca"
-    _: KW_ONLY
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = FixedFeatures

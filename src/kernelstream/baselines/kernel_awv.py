@@ -2,7 +2,7 @@ r"""Kernel ridge regression and Kernel-AWV after every row: exact, and therefore
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -213,9 +213,6 @@ class KernelAWV(StreamRegressor):
     gamma: float | str | None = None
     lam: float = 1.0
     forecaster: str = "awv"
-    _: KW_ONLY
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = GrowingFactor
 
@@ -254,9 +251,5 @@ class KernelAWVClassifier(StreamClassifier):
     gamma: float | str | None = None
     lam: float = 1.0
     forecaster: str = "awv"
-    _: KW_ONLY
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = GrowingFactor

@@ -171,9 +171,6 @@ class KernelSDCAClassifier(StreamClassifier):
     _: KW_ONLY
     tol: float = 1e-3
     max_iter: int = 200
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = DualAscent
 
@@ -224,8 +221,6 @@ class KernelSDCARegressor(StreamRegressor):
     tol: float = 1e-3
     max_iter: int = 200
     center: bool = True
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = DualAscent
 

@@ -2,7 +2,7 @@ r"""PROS-N-KONS: online Newton steps in a Nyström space that grows with the str
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -280,8 +280,6 @@ class ProsNKons(StreamRegressor):
     C: float = 1.0
     _: KW_ONLY
     budget: int | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = LeverageSampling
 
@@ -327,8 +325,7 @@ class ProsNKonsClassifier(StreamClassifier):
     epsilon: float = 0.5
     _: KW_ONLY
     budget: int | None = None
-    engine: str = "auto"
-    random_state: Any = None
+    class_weight: Any = field(default=None, init=False)
 
     _learns = LeverageSampling
 

@@ -10,7 +10,8 @@ from sklearn.base import is_classifier
 
 from .. import engine as engines
 from ..core.cell_matrix import CellMatrix
-from ..estimators.binning.base import BinningShell
+from ..estimators._contract.base import Shell
+from ..estimators.binning.base import Binning
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS, Search
 from ..random import Stream, generator
@@ -126,7 +127,7 @@ class CellRows:
         return CellMatrix(self.cells, self.starts, engines.get(engine).binning, 1)
 
 
-def block(pieces: list[Piece], est: BinningShell, wanted: Targets) -> CellRows:
+def block(pieces: list[Piece], est: Shell[Binning], wanted: Targets) -> CellRows:
     """The rows of some partitions in their cells."""
     rows, ys = [], []
     for piece in pieces:
@@ -184,7 +185,7 @@ class Pinned:
     n : int
     """
 
-    est: BinningShell
+    est: Shell[Binning]
     kept: Kept
     keys: np.ndarray
     starts: np.ndarray
@@ -192,7 +193,7 @@ class Pinned:
     n: int
 
 
-def pin(est: BinningShell, data: Data, client: Any, classes: Any) -> Pinned:
+def pin(est: Shell[Binning], data: Data, client: Any, classes: Any) -> Pinned:
     """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
     start = begin(est, data, client, classes)
     found, rows = surveyed(start, data, client)
@@ -202,32 +203,34 @@ def pin(est: BinningShell, data: Data, client: Any, classes: Any) -> Pinned:
     _settle(start, rows, client, found, wanted)
     share = -(-found.n // slots(client))
     # cells of all rows; rows and their cells while one of the blocks is made
-    check_memory(client, share * 4 * est.n_components + share * (16 * d + 4 * est.n_components), "its share of rows")
+    check_memory(client, share * (16 * d + 8 * est._learner.n_components), "its share of rows")
     kept, (keys, starts) = rows.data.kept(client, block, names, union, placed, start, wanted)
     return Pinned(start, kept, keys, starts, offset, found.n)
 
 
-def _settle(est: BinningShell, rows: AllRows, client: Any, found: Summary, wanted: Targets) -> None:
+def _settle(est: Shell[Binning], rows: AllRows, client: Any, found: Summary, wanted: Targets) -> None:
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._learner.free:
         state["width"] = column_ranges(np.stack([found.low, found.high]))
     elif est._learner.given.kernel_needs_data:
-        raise ValueError(f"gamma={est.gamma!r} follows all rows: give a number, or None for a search on a sample")
-    if est._learner.free or est.lam is None:
+        raise ValueError(
+            f"gamma={est._learner.given.gamma!r} follows all rows: give a number, or None for a search on a sample"
+        )
+    if est._learner.free or est._learner.lam is None:
         sample = np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(found.n)[:MORE_ROWS])
         work = need("dask").delayed(_searched, pure=False)
         X, y = rows.delayed(sample), rows.delayed(sample, target=True)
         state |= compute(client, work(est, X, y, wanted))
 
 
-def _searched(est: BinningShell, X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
+def _searched(est: Shell[Binning], X: Any, y: Any, wanted: Targets) -> dict[str, Any]:
     state, learner = dict(est._state), est._learner
     Y, weight = wanted(y)
     if learner.free:
         width = state["width"]
         learner.choose_bandwidth(state, X, Y, weight, width)
-    if est.lam is None:
+    if est._learner.lam is None:
         search = Search(learner, state, X, Y, weight)
         state["searched_lam"] = search.penalty(learner.kernel(state), learner.solver.name == "cd")
     return {name: state[name] for name in ("gamma", "searched_lam") if name in state}

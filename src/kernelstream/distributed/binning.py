@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..estimators.binning.base import BinningShell
+from ..estimators._contract.base import Shell
+from ..estimators.binning.base import Binning
 from ..registry.caller import warn_unsolved
 from ..solvers import Problem
 from ..solvers.cg import descend
@@ -19,15 +20,15 @@ from ._cells import CellRows, Pinned, pin
 from ._data import Data
 
 
-def fit_binning(est: BinningShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_binning(est: Shell[Binning], data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to the order of columns and to rounding.
 
     Conjugate gradients amplify rounding from one iteration to the next, on one machine as well when the rows come in
     another order; two runs agree to about the solver's ``tol``, and to 1e-8 where it is set that low.
     """
     if est._learner.solver.name != "cg":
-        raise ValueError(f"solver={est.solver!r} works on one machine only: use solver='cg' on several")
-    if est.warm_start:
+        raise ValueError(f"solver={est._learner.solver.name!r} works on one machine only: use solver='cg' on several")
+    if est._learner.warm_start:
         raise ValueError("warm_start begins with the weights of one machine: set it to False")
     pinned = pin(est, data, client, classes)
     try:
@@ -39,7 +40,7 @@ def fit_binning(est: BinningShell, data: Data, client: Any, classes: Any = None)
 def _solve(pinned: Pinned) -> dict[str, Any]:
     est, state = pinned.est, pinned.est._state
     solver, dtype = est._learner.solver, np.dtype(state["dtype"])
-    lam = float(est.lam if est.lam is not None else state["searched_lam"])
+    lam = float(est._learner.lam if est._learner.lam is not None else state["searched_lam"])
     Z = RemoteMatrix(pinned, est.engine, dtype)
     B = Z.right_side()
     W, R = np.zeros_like(B), B.copy()

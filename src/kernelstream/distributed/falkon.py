@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ..estimators._contract.base import Shell
 from ..estimators._contract.door import checked_rows
-from ..estimators.falkon.models import FalkonShell, usual_centers
+from ..estimators.falkon.models import Falkon, usual_centers
 from ..kernels import Kernel
 from ..random import Stream, generator
 from ..rows import Rows, divided, pack
@@ -30,21 +31,23 @@ SAMPLE_ROWS = 50_000  # rows among which widths, bandwidth and penalty are found
 Sums = tuple[np.ndarray, np.ndarray]  # K'A K (m, m) and K'A (y - b) (m, C)
 
 
-def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_falkon(est: Shell[Falkon], data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to its tolerance.
 
     With more than 50,000 rows the choices left to the model are made on that many of them.
     """
-    if est._loss_for(2).name != "squared":
+    loss = est._loss_for(2).name
+    if loss != "squared":
         raise ValueError(
-            f"loss={est.loss!r} is learned on one machine only: on several 'squared', whose sums over rows add up"
+            f"loss={loss!r} is learned on one machine only: on several 'squared', whose sums over rows add up"
         )
     delayed = need("dask").delayed
     start = begin(est, data, client, classes)
     start._link_frozen = est._link_frozen
     found, rows = surveyed(start, data, client)
     state, n = start._state, found.n
-    count = usual_centers(n) if est.n_centers == "auto" else int(est.n_centers)
+    given = est._learner.n_centers
+    count = usual_centers(n) if given == "auto" else int(given)
     m = min(n, count)
     check_memory(client, 8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
     wanted, offset = targets(start, found)
@@ -62,7 +65,7 @@ def fit_falkon(est: FalkonShell, data: Data, client: Any, classes: Any = None) -
     return state | {"lam": lam, "n_iter": 1, "history": np.zeros(1), "t": n}
 
 
-def _chosen(est: FalkonShell, X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
+def _chosen(est: Shell[Falkon], X: Rows, y: np.ndarray, wanted: Targets, count: int) -> dict[str, Any]:
     """The entries that are left to the model, from a sample of the rows."""
     before = set(est._state)
     state = est._state
@@ -74,7 +77,9 @@ def _chosen(est: FalkonShell, X: Rows, y: np.ndarray, wanted: Targets, count: in
     return {name: value for name, value in state.items() if name not in before or name == "link"}
 
 
-def absorb(sums: Sums | None, piece: Piece, est: FalkonShell, given: tuple[Kernel, Rows, Targets, np.ndarray]) -> Sums:
+def absorb(
+    sums: Sums | None, piece: Piece, est: Shell[Falkon], given: tuple[Kernel, Rows, Targets, np.ndarray]
+) -> Sums:
     """The sums with those of a partition."""
     kernel, S, wanted, offset = given
     m, state = S.shape[0], est._state

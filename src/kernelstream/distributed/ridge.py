@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 
 from .. import second_order
+from ..estimators._contract.base import Shell
 from ..estimators.second_order.base import targets
-from ..estimators.second_order.ridge import RidgeShell
+from ..estimators.second_order.ridge import Ridge, merge
 from ._client import check_memory
 from ._data import Data, Piece
 from ._start import begin, refuse
 
 
-def fit_ridge(est: RidgeShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def fit_ridge(est: Shell[Ridge], data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
     refuse(est)
     if len(est._learner.ridges()) > 1:
@@ -33,7 +34,7 @@ def fit_ridge(est: RidgeShell, data: Data, client: Any, classes: Any = None) -> 
     return data.accumulated(client, start, absorb, merged).state_
 
 
-def absorb(est: RidgeShell, piece: Piece) -> RidgeShell:
+def absorb(est: Shell[Ridge], piece: Piece) -> Shell[Ridge]:
     """A copy of the model that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
     est = copied(est)
     if "gram" not in est.state_:
@@ -44,7 +45,7 @@ def absorb(est: RidgeShell, piece: Piece) -> RidgeShell:
     return est
 
 
-def _add(est: RidgeShell, X: Any, y: Any) -> None:
+def _add(est: Any, X: Any, y: Any) -> None:
     X, y, weight = est._admit(X, y, None, None, fresh=False)
     state = est._state
     if "classes" in state:
@@ -54,14 +55,14 @@ def _add(est: RidgeShell, X: Any, y: Any) -> None:
     add_rows(est, X, est._encode(state, y), np.ones(X.shape[0]) if weight is None else weight)
 
 
-def copied(est: RidgeShell) -> RidgeShell:
+def copied(est: Shell[Ridge]) -> Shell[Ridge]:
     """The model with arrays of its own: a task may not change what it was given."""
     est = copy.copy(est)
     est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
     return est
 
 
-def add_rows(est: RidgeShell, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
+def add_rows(est: Shell[Ridge], X: Any, y: np.ndarray, weight: np.ndarray) -> None:
     """Enter rows X with encoded targets y (n,) and weights (n,) into the sums."""
     state = est._state
     y = targets(state, y)
@@ -70,6 +71,6 @@ def add_rows(est: RidgeShell, X: Any, y: np.ndarray, weight: np.ndarray) -> None
     state["t"] += int(np.count_nonzero(weight))
 
 
-def merged(a: RidgeShell, b: RidgeShell) -> RidgeShell:
+def merged(a: Shell[Ridge], b: Shell[Ridge]) -> Shell[Ridge]:
     """What both have learned."""
-    return copy.copy(a).merge(b)
+    return merge(copy.copy(a), b)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sklearn.base import ClassifierMixin
 
+LAST = ("standardize", "class_weight", "engine", "random_state")  # parameters that all learners share
 SECTIONS = ("Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
 
 PARAMETERS = """\
@@ -73,6 +74,7 @@ def described(like: type | None = None) -> Callable[[Class], Class]:
     """
 
     def complete(cls: Class) -> Class:
+        _shared_last(cls)
         if cls.__doc__ is None:  # python -OO
             return cls
         own = _sections(inspect.cleandoc(cls.__doc__))
@@ -101,6 +103,13 @@ def described(like: type | None = None) -> Callable[[Class], Class]:
         return cls
 
     return complete
+
+
+def _shared_last(cls: Any) -> None:
+    """Show the parameters that all learners share after a class's own, though a dataclass takes a base's first."""
+    sig = inspect.signature(cls.__init__)
+    shown = sorted(sig.parameters.values(), key=lambda each: LAST.index(each.name) if each.name in LAST else -1)
+    cls.__init__.__signature__ = sig.replace(parameters=shown)
 
 
 def _sections(text: str) -> dict[str, str]:

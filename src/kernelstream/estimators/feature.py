@@ -301,9 +301,6 @@ class FeatureClassifier(StreamClassifier):
     update: Update | str = "auto"
     _: KW_ONLY
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Linear
 
@@ -357,8 +354,6 @@ class FeatureRegressor(StreamRegressor):
     _: KW_ONLY
     center: bool = True
     standardize: bool | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Linear
 

@@ -297,9 +297,6 @@ class RRFClassifier(StreamClassifier):
     step: RRFStep | str = "auto"
     _: KW_ONLY
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = LearnedFeatures
 
@@ -354,7 +351,5 @@ class RRFRegressor(StreamRegressor):
     _: KW_ONLY
     center: bool = True
     standardize: bool | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = LearnedFeatures

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -364,10 +364,6 @@ class MetricClassifier(StreamClassifier):
     _link_from = link_from
 
     lam: float | None = None
-    _: KW_ONLY
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = LearnedMetric
 
@@ -417,9 +413,6 @@ class MetricRegressor(StreamRegressor):
     _several_targets = True
 
     lam: float | None = None
-    _: KW_ONLY
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = LearnedMetric
 

@@ -312,9 +312,6 @@ class NystroemClassifier(StreamClassifier):
     update: Update | str = "auto"
     _: KW_ONLY
     refresh: int | None = None
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = TwoPhases
 
@@ -361,8 +358,6 @@ class NystroemRegressor(StreamRegressor):
     _: KW_ONLY
     refresh: int | None = None
     center: bool = True
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = TwoPhases
 

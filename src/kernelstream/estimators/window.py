@@ -147,9 +147,6 @@ class WindowClassifier(StreamClassifier):
     neighbours: int = 10
     _: KW_ONLY
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = Window
 
@@ -184,7 +181,5 @@ class WindowRegressor(StreamRegressor):
     neighbours: int = 10
     _: KW_ONLY
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = Window

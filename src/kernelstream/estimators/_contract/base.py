@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_consistent_length
 
 from ... import engine as engines
 from ..._checks import is_whole
@@ -23,26 +23,28 @@ from ...core import threads
 from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
-from ...random import seed_from
 from ...registry.parameters import WithParameters
-from ...rows import Rows, host, unmasked
+from ...rows import Rows
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
-from .door import check_moderate, checked_rows, checked_weights
+from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
 from .learner import Learner
 from .order import Order, check_order, counted
 from .parts import unfolded
-from .scaling import check_standardize, demanded, no_moments, scales_columns
+from .scaling import check_standardize, demanded, scales_columns
 from .state import check_state, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
 
+L = TypeVar("L", bound=Learner)
 
+
+@dataclass(eq=False, repr=False)
 class StreamEstimator(CallbackSupportMixin, WithParameters):
     """Base of all estimators that learn row by row.
 
@@ -51,27 +53,30 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     (``_undo``).
     """
 
-    engine: Any
-    random_state: Any
-    standardize: Any = False  # True, False or "auto"
+    _: KW_ONLY  # parameters of every estimator
+    engine: Any = "auto"
+    random_state: Any = None
 
-    on_device: bool = False  # whether the family has a torch engine
-    _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
-    _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
-    _at_once: bool = False  # whether its learner has `solve`, and so it has neither `learn` nor `partial_fit`
-    _has_fast_path: bool = True  # whether plain calls go straight to `_learn`
-    _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
-    _link_frozen: bool = False  # True while known rows are learned again: the link must not see their scores
-    _several_targets: bool = False  # whether a regressor may have more than one output
+    standardize: Any = field(default=False, init=False)  # True, False or "auto"; of most a parameter
+    columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
 
-    columns: Any = None  # of estimators that take mixed rows: "auto" or the kinds of the columns, see `.mixed`
-    _encoder: Any = None  # of a model of mixed rows
+    on_device: ClassVar[bool] = False  # whether the family has a torch engine
+    _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
+    _takes_sparse: ClassVar[bool] = False  # whether sparse rows are made dense where columns are scaled anyway
+    _at_once: ClassVar[bool] = False  # whether its learner has `solve`: it has neither `learn` nor `partial_fit` then
+    _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `_learn`
+    _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_set_aside`
+    _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
+    _learns: ClassVar[type[Learner]]  # what learns: a class of learners
 
-    _state: State
-    _turns: Any = OwnTurns()
-    _cache: Any = MappingProxyType({})  # until there is a state
-    _undo: Any
-    _marks: Any
+    _state: State = field(init=False)
+    _turns = OwnTurns()
+    _cache = cast("Any", MappingProxyType({}))  # until there is a state
+    _undo: Any = field(init=False)
+    _marks: Any = field(init=False)
+    _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
+    _renewing: bool = field(default=False, init=False)  # whether the first rows are learned again
+    _link_frozen: bool = field(default=False, init=False)  # whether known rows are: the link must not see their scores
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = cls.__dict__.get("_learns")
@@ -313,60 +318,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             reword(error)
             raise
 
-    # ---------------------------------------------------------------- checks of what comes in
-    def _admit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool, empty: bool = False
-    ) -> tuple[Rows, Any, Any]:
-        """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
-
-        A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights of its own. Later calls may
-        bring no rows, or rows of weight 0 only.
-        """
-        starts = fresh or self.__dict__.get("_state") is None
-        if starts:
-            self.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
-            engines.check(self.engine, self.on_device, type(self).__name__)
-            check_standardize(self.standardize)
-            self._learner.check_parameters()
-        X = checked_rows(self, X, reset=starts, least=int(fresh))
-        y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
-        if "_nothing_learned" in self.__dict__:
-            self._nothing_learned = False
-        check_consistent_length(X, y)
-        weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
-        if weight is not None:
-            check_moderate(weight, str(X.dtype).rpartition(".")[2], "sample_weight")
-        if fresh and weight is not None and not weight.any():
-            raise ValueError("all sample weights are zero: there is nothing to learn from")
-        y, declared = self._check_target(y, classes, X.shape[0], weight, starts)
-        if starts and (X.shape[0] or classes is not None):
-            self._start(X, declared, empty)
-        elif starts:  # no rows, and nothing is known yet about those to come
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-        elif declared is not None:
-            self._declare(self._state, declared)
-        return X, y, weight
-
-    def _start(self, X: Rows, declared: Any, empty: bool) -> None:
-        """A fresh state for rows of the width and type of X."""
-        state: State = {
-            "n_features": int(X.shape[1]),
-            "dtype": str(X.dtype).rpartition(".")[2],  # of an array or a tensor
-            "seed": seed_from(self._learner.seed_source()),
-            "t": 0,
-            "n_outputs": 1,
-            "warm_rows": 0 if self._at_once else warm_up.first_rows(self),
-            "warm_count": 0,
-        }
-        if self._scaling():
-            state |= no_moments(X.shape[1])
-        self._forget()
-        self._learner.begin(state)
-        self._declare(state, declared)
-        self._state = state
-        if not (empty or self._at_once or state["warm_rows"]):
-            self._learner.reset(state)
+    _admit = admit
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, alone: bool = False) -> np.ndarray:
@@ -503,8 +455,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return self._learner.tags(tags)
 
     # ---------------------------------------------------------------- the first rows, see `.warm_up`
-    _renewing: bool = False  # whether the first rows are learned again
-
     def _scaling(self) -> bool | None:
         """Whether columns are scaled; None where the first rows decide."""
         return self._learner.auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
@@ -523,8 +473,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._learner.forget_rows(state)
 
     # ---------------------------------------------------------------- the learner
-    _learns: type[Learner]  # what learns: a class of learners
-
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
@@ -596,6 +544,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         """Encoded target of a plain call, or None when it needs the full checks."""
         raise NotImplementedError
+
+
+class Shell(StreamEstimator, Generic[L]):
+    """For type checkers: an estimator with a certain kind of learner."""
+
+    _learner: L
 
 
 class _Absent:

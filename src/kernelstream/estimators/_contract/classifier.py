@@ -6,7 +6,8 @@ A model with a binary loss keeps one score while it knows at most two classes; o
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -26,11 +27,13 @@ from .base import State, StreamEstimator
 Part = tuple[np.ndarray, np.ndarray, Any]
 
 
+@dataclass(eq=False, repr=False)
 class StreamClassifier(ClassifierMixin, StreamEstimator):
     """Adds growing labels, ``predict``, ``decision_function`` and ``predict_proba``."""
 
-    loss: Any
-    class_weight: Any = None
+    _: KW_ONLY
+    class_weight: dict[Any, float] | str | None = None
+    loss = cast("Any", None)  # of most a parameter
 
     def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order and return the scores held before each update.

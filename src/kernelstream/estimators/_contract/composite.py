@@ -14,7 +14,7 @@ from ...state.schema import Members, Schema
 from ...state.turns import in_turn
 from ..ensemble import members as _members
 from . import warm_up
-from .base import StreamEstimator
+from .base import Shell, StreamEstimator
 from .learner import Learner
 
 
@@ -155,12 +155,6 @@ def _without_labels(member: State, state: State) -> None:
 
 
 # -------------------------------------------------------------------- what the estimators say of their members
-class CompositeShell(StreamEstimator):
-    """For type checkers: an estimator with a composite learner."""
-
-    _learner: Composite
-
-
 def fitted(est: StreamEstimator) -> State:
     """The state of an estimator whose members have weights."""
     state = est.__dict__.get("_state")
@@ -170,20 +164,20 @@ def fitted(est: StreamEstimator) -> State:
 
 
 @in_turn
-def learners(est: CompositeShell) -> list[Any]:
+def learners(est: Shell[Composite]) -> list[Any]:
     """The members, fitted; they go on learning with the whole."""
     est._of_state()
     return est._learner.members
 
 
 @in_turn
-def weights(est: CompositeShell) -> np.ndarray:
+def weights(est: Shell[Composite]) -> np.ndarray:
     """Weights of the members in the forecast now, (m,)."""
     return est._learner.weights(fitted(est))
 
 
 @in_turn
-def weights_history(est: CompositeShell) -> tuple[np.ndarray, np.ndarray]:
+def weights_history(est: Shell[Composite]) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers (k,) and the weights after each of those rows, (k, m); evenly spaced, at most 256 of them."""
     state = fitted(est)
     k = state["t"] // state["history_stride"]

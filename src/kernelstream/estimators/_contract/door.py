@@ -1,4 +1,7 @@
-"""What comes in: rows in the one form that the library works with, and weights; ValueError for anything else."""
+"""What comes in: rows in the one form that the library works with, targets and weights, and the state that they start.
+
+ValueError for anything else.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,78 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_consistent_length, validate_data
 
+from ... import engine as engines
 from ...core.arrays import all_below
-from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native
-from .scaling import demanded
+from ...random import seed_from
+from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native, unmasked
+from ...state.nested import State
+from . import warm_up
+from .scaling import check_standardize, demanded, no_moments
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
+
+
+def admit(
+    est: StreamEstimator, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool, empty: bool = False
+) -> tuple[Rows, Any, Any]:
+    """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
+
+    A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights of its own. Later calls may
+    bring no rows, or rows of weight 0 only.
+    """
+    starts = fresh or est.__dict__.get("_state") is None
+    if starts:
+        est.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
+        engines.check(est.engine, est.on_device, type(est).__name__)
+        check_standardize(est.standardize)
+        est._learner.check_parameters()
+    X = checked_rows(est, X, reset=starts, least=int(fresh))
+    y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
+    if "_nothing_learned" in est.__dict__:
+        est._nothing_learned = False
+    check_consistent_length(X, y)
+    dtype = str(X.dtype).rpartition(".")[2]  # of an array or a tensor
+    weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
+    if weight is not None:
+        check_moderate(weight, dtype, "sample_weight")
+    if fresh and weight is not None and not weight.any():
+        raise ValueError("all sample weights are zero: there is nothing to learn from")
+    y, declared = est._check_target(y, classes, X.shape[0], weight, starts)
+    if isinstance(est, RegressorMixin):
+        check_moderate(y, dtype, "y")
+    if starts and (X.shape[0] or classes is not None):
+        _start(est, X, declared, empty)
+    elif starts:  # no rows, and nothing is known yet about those to come
+        for name in ("n_features_in_", "feature_names_in_"):
+            est.__dict__.pop(name, None)
+    elif declared is not None:
+        est._declare(est._state, declared)
+    return X, y, weight
+
+
+def _start(est: StreamEstimator, X: Rows, declared: Any, empty: bool) -> None:
+    """A fresh state for rows of the width and type of X."""
+    state: State = {
+        "n_features": int(X.shape[1]),
+        "dtype": str(X.dtype).rpartition(".")[2],
+        "seed": seed_from(est._learner.seed_source()),
+        "t": 0,
+        "n_outputs": 1,
+        "warm_rows": 0 if est._at_once else warm_up.first_rows(est),
+        "warm_count": 0,
+    }
+    if est._scaling():
+        state |= no_moments(X.shape[1])
+    est._forget()
+    est._learner.begin(state)
+    est._declare(state, declared)
+    est._state = state
+    if not (empty or est._at_once or state["warm_rows"]):
+        est._learner.reset(state)
 
 
 def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> Rows:

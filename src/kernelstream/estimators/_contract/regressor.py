@@ -16,7 +16,6 @@ from ...registry.caller import caller
 from ...state.turns import in_turn
 from . import warm_up
 from .base import State, StreamEstimator
-from .door import check_moderate
 from .first_rows import outlying_values
 
 
@@ -71,12 +70,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         if outputs != self._state["n_outputs"]:
             raise ValueError(f"y has {outputs} columns, the model has {self._state['n_outputs']} outputs")
         return y, None
-
-    def _admit(self, *args: Any, **kwargs: Any) -> Any:
-        X, y, weight = super()._admit(*args, **kwargs)
-        if len(y):
-            check_moderate(y, self._state["dtype"], "y")
-        return X, y, weight
 
     def _declare(self, state: State, declared: Any) -> None:
         state["n_outputs"] = 1 if declared is None else declared

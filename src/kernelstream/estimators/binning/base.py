@@ -22,7 +22,7 @@ from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from ...state.turns import in_turn
-from .._contract.base import State, StreamEstimator
+from .._contract.base import Shell, State
 from .._contract.batch import Solved
 from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search
@@ -173,23 +173,14 @@ class Binning(Solved):
             state |= self.given.kernel_entries(X)
 
 
-class BinningShell(StreamEstimator):
-    """For type checkers: BinningClassifier and BinningRegressor are like this."""
-
-    n_components: int
-    lam: float | None
-    gamma: Any
-    _learner: Binning
-
-
 @in_turn
-def coef(est: BinningShell) -> Any:
+def coef(est: Shell[Binning]) -> Any:
     """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
     W = est.state_["w"].T
     return sp.csr_matrix(W) if est._learner.solver.name == "cd" else W
 
 
-def gamma(est: BinningShell) -> float:
+def gamma(est: Shell[Binning]) -> float:
     """The bandwidth in use (of columns divided by their range, if it was left to the model)."""
     state = est.state_
     return float(state["gamma"]) if "gamma" in state else float(est._learner.given.kernel_object.gamma)

@@ -97,10 +97,7 @@ class BinningClassifier(StreamClassifier):
     solver: Solver | str = "cg"
     _: KW_ONLY
     loss: Loss | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
     warm_start: bool = False
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Binning
 
@@ -160,8 +157,6 @@ class BinningRegressor(StreamRegressor):
     _: KW_ONLY
     loss: Loss | str = "auto"
     warm_start: bool = False
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Binning
 

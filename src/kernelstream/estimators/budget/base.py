@@ -21,7 +21,7 @@ from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, check, foreign, length
 from ...state.turns import in_turn
 from ...updates import NormAdaGrad, Update
-from .._contract.base import State, StreamEstimator
+from .._contract.base import Shell, State, StreamEstimator
 from .._contract.deviations import STANDARD, UNIT, check_center, deviation
 from .._contract.kernel import WithKernel
 from .._contract.state import centres, no_centres, scales
@@ -46,12 +46,6 @@ SLOTS = {
     "budget_scores": (1,),
     "budget_z": (0,),
 }
-
-
-class BudgetShell(StreamEstimator):
-    """For type checkers: estimators with a kernel expansion are like this."""
-
-    _learner: KernelExpansion
 
 
 class KernelExpansion(WithKernel):
@@ -373,7 +367,7 @@ def support_vectors(est: StreamEstimator) -> np.ndarray:
 
 
 @in_turn
-def dual_coef(est: BudgetShell) -> np.ndarray:
+def dual_coef(est: Shell[KernelExpansion]) -> np.ndarray:
     """Coefficients in the decision function, (n_outputs, n_support)."""
     return est._learner.coefficients(est.state_)
 

@@ -83,9 +83,6 @@ class BudgetClassifier(StreamClassifier):
     update: Update | str = "auto"
     _: KW_ONLY
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = KernelExpansion
 
@@ -132,7 +129,5 @@ class BudgetRegressor(StreamRegressor):
     _: KW_ONLY
     center: bool | str = True
     standardize: bool | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = KernelExpansion

@@ -114,8 +114,6 @@ class BudgetOneClass(StreamOutlier):
     lam: float = 0.01
     _: KW_ONLY
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     # ---------------------------------------------------------------- scikit-learn's contract
     def fit(

@@ -418,9 +418,6 @@ class CellsClassifier(StreamClassifier):
     eta: float | str = "auto"
     forgetting: float = 1.0
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
 
 @described(like=CellsClassifier)
@@ -464,5 +461,3 @@ class CellsRegressor(StreamRegressor):
     eta: float | str = "auto"
     forgetting: float = 1.0
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None

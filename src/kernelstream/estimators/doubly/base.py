@@ -27,7 +27,7 @@ from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
 from .._contract import kept, warm_up
-from .._contract.base import State, StreamEstimator
+from .._contract.base import Shell, State
 from .._contract.kernel import WithKernel
 from .._contract.order import check_order, counted
 from .._contract.scaling import scales_columns
@@ -40,12 +40,6 @@ KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the st
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
 LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
 LARGE_STEPS = 150  # the same with large batches
-
-
-class DoublyShell(StreamEstimator):
-    """For type checkers: the estimators are like this."""
-
-    _learner: Doubly
 
 
 PARTS: Any = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}}
@@ -357,7 +351,7 @@ def without_scores(partial_fit: Any) -> Any:
     """``partial_fit`` that does not compute the scores of rows that wait, which nobody will see."""
 
     @functools.wraps(partial_fit)
-    def learn(est: DoublyShell, *args: Any, **kwargs: Any) -> Any:
+    def learn(est: Shell[Doubly], *args: Any, **kwargs: Any) -> Any:
         with est._turns:
             est.__dict__["_scores_unwanted"] = True
             try:
@@ -369,8 +363,8 @@ def without_scores(partial_fit: Any) -> Any:
 
 
 def fit(
-    self: DoublyShell, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
-) -> DoublyShell:
+    self: Shell[Doubly], X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
+) -> Shell[Doubly]:
     """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
 
     Parameters
@@ -404,6 +398,6 @@ def fit(
 
 
 @in_turn
-def kernel(est: DoublyShell) -> Kernel:
+def kernel(est: Shell[Doubly]) -> Kernel:
     """The kernel in use."""
     return est._learner.kernel(est.state_)

@@ -239,8 +239,6 @@ class DoublyStochasticGP(StreamRegressor):
     normalize_y: bool = False
     variance_features: int = 256
     schedule: DoublySchedule | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = GaussianProcess
 

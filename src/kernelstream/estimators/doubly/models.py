@@ -101,9 +101,6 @@ class DoublyStochasticClassifier(StreamClassifier):
     _: KW_ONLY
     schedule: DoublySchedule | str = "auto"
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Doubly
 
@@ -158,7 +155,5 @@ class DoublyStochasticRegressor(StreamRegressor):
     center: bool = True
     schedule: DoublySchedule | str = "auto"
     standardize: bool | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Doubly

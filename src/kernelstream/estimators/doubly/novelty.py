@@ -190,8 +190,6 @@ class DoublyStochasticOneClass(StreamOutlier):
     _: KW_ONLY
     schedule: DoublySchedule | str = "auto"
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     @property
     def offset_(self) -> float:

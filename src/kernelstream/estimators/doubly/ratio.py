@@ -2,7 +2,7 @@ r"""Log density ratios by doubly stochastic gradients."""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,7 +79,7 @@ class DensityRatioEstimator(StreamClassifier):
     """
 
     loss = RatioLoss()
-    class_weight = "balanced"
+    class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
     _has_fast_path = False  # rows wait with their original labels
     fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
@@ -91,8 +91,6 @@ class DensityRatioEstimator(StreamClassifier):
     _: KW_ONLY
     schedule: DoublySchedule | str = "auto"
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     def log_ratio(self, X: Any) -> np.ndarray:
         """``log q(x)/p(x)`` of rows X (n, d); (n,). The same as ``decision_function``."""

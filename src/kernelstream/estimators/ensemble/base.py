@@ -17,7 +17,7 @@ from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Number, Schema
-from .._contract.composite import Composite, CompositeShell
+from .._contract.composite import Composite
 from .._contract.deviations import STANDARD, UNIT, deviation
 from .._contract.warm_up import WARM_UP, rows_until
 from ..feature import FeatureClassifier, FeatureRegressor
@@ -47,20 +47,13 @@ def gaussian_maps() -> list[RandomFourier]:
     return [RandomFourier(Gaussian(0.5 / sigma**2), 100) for sigma in WIDTHS]
 
 
-class EnsembleShell(CompositeShell):
-    """For type checkers: MultiKernelClassifier and MultiKernelRegressor are like this."""
+class Ensemble(Composite):
+    """Members with weights of Hedge."""
 
     learners: Any
     combination: Any
     updates: Any
     capacity: str
-    _learner: Ensemble
-
-
-class Ensemble(Composite):
-    """Members with weights of Hedge."""
-
-    est: EnsembleShell
     vote: str = "score"  # whether votes are added ("sign"), or the scores themselves
 
     # ---------------------------------------------------------------- components
@@ -76,7 +69,7 @@ class Ensemble(Composite):
 
     def _follows(self) -> HedgeWeights | None:
         """How the weights follow the mistakes; None where they are equal."""
-        return None if self.est.combination == "uniform" else named_part(self.est, "combination")
+        return None if self.combination == "uniform" else named_part(self.est, "combination")
 
     def _rate_and_share(self) -> tuple[float, float]:
         """Rate at which a loss costs weight, and the part of all weight that is spread evenly."""
@@ -89,16 +82,16 @@ class Ensemble(Composite):
     @property
     def _draws_learners(self) -> StochasticUpdates | None:
         """How the learners of a row are drawn; None where all learn every row."""
-        if self.est.updates == "deterministic":
+        if self.updates == "deterministic":
             return None
         return self.est._cached("updates", lambda: named_part(self.est, "updates"))
 
     def one_width(self) -> bool:
-        return self.est.learners is None or super().one_width()  # our list of widths fits columns of about 1
+        return self.learners is None or super().one_width()  # our list of widths fits columns of about 1
 
     def prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
-        return _members.copies(self.pool if self.est.learners is None else list(self.est.learners), self.est.engine)
+        return _members.copies(self.pool if self.learners is None else list(self.learners), self.est.engine)
 
     def size(self, i: int, member: Any) -> None:
         if "capacity" in self.est._state:
@@ -107,7 +100,7 @@ class Ensemble(Composite):
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
         """Whether a member wants targets in units of their deviation: then all learn these."""
-        given = self.est.learners or () if self.regression else ()
+        given = self.learners or () if self.regression else ()
         return any(getattr(learner, "center", None) == STANDARD for learner in given)
 
     def warm_up_rows(self) -> int:
@@ -131,9 +124,9 @@ class Ensemble(Composite):
     def reset(self, state: State) -> None:
         self._regroup()
         self.est._cache.pop("learners", None)
-        if self.est.capacity != "fixed":
+        if self.capacity != "fixed":
             sizes = [member.budget for member in self.examples()]
-            if self.est.capacity == "shared":
+            if self.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
@@ -148,7 +141,7 @@ class Ensemble(Composite):
 
     def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n = X.shape[0]
-        if self.est.capacity != "weights":
+        if self.capacity != "weights":
             return self._learn_rows(state, X, y, weight)
         parts, start = [], 0
         while start < n:
@@ -349,7 +342,7 @@ class Ensemble(Composite):
 
     def _run_length(self, state: State, rows: int) -> int:
         """Where the budget is shared: the most rows that can be learned at once without exhausting it."""
-        if self.est.capacity != "shared":
+        if self.capacity != "shared":
             return rows
         room = state["capacity_total"] - self._n_support()
         if room == 0:
@@ -360,11 +353,11 @@ class Ensemble(Composite):
 
     def _scarce(self, state: State) -> bool:
         """Whether the rest of a shared budget is too small for all learners, so that they must take turns."""
-        return self.est.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self.states)
+        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self.states)
 
     def _needs_room(self, weight: np.ndarray | None) -> bool:
         """Whether the budget is shared and some of the rows count: one of weight 0 makes no room for later ones."""
-        return self.est.capacity == "shared" and (weight is None or bool(weight.any()))
+        return self.capacity == "shared" and (weight is None or bool(weight.any()))
 
     def _has_room(self, state: State, i: int) -> bool:
         """Make room for learner i where the budget is shared; whether it can take a row at all.
@@ -403,7 +396,7 @@ class Ensemble(Composite):
     # ---------------------------------------------------------------- checks
     def check_parameters(self) -> None:
         self.forget_examples()
-        learners = self.est.learners
+        learners = self.learners
         if learners is not None:
             if not isinstance(learners, (list, tuple)) or not learners:
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
@@ -425,21 +418,21 @@ class Ensemble(Composite):
                 named_part(self.est, name).check()
             except ValueError as error:
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
-        if self.est.capacity not in CAPACITIES:
-            raise ValueError(f"capacity must be one of {', '.join(CAPACITIES)}, got {self.est.capacity!r}")
-        if self._follows() is None and (self.est.updates != "deterministic" or self.est.capacity == "weights"):
+        if self.capacity not in CAPACITIES:
+            raise ValueError(f"capacity must be one of {', '.join(CAPACITIES)}, got {self.capacity!r}")
+        if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
             raise ValueError("combination='uniform' has no weights that could choose updates or be followed")
 
     def _check_capacity(self) -> None:
-        if self.est.capacity == "fixed":
+        if self.capacity == "fixed":
             return
-        if self.est.capacity == "shared" and self.est.updates == "deterministic":
+        if self.capacity == "shared" and self.updates == "deterministic":
             raise ValueError(
                 "capacity='shared' is a common budget for stochastic updates: it needs updates='stochastic'"
             )
         if not all(map(_capacity.is_budget, self.examples())):
             raise ValueError(
-                f"capacity={self.est.capacity!r} needs budgeted learners that remove or replace support vectors"
+                f"capacity={self.capacity!r} needs budgeted learners that remove or replace support vectors"
             )
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -460,9 +453,9 @@ class Ensemble(Composite):
         }
         if self.regression:
             schema["range"] = Array((2,), rising=True)
-        if self.est.capacity != "fixed":
+        if self.capacity != "fixed":
             least = max(map(_capacity.least, self.examples()))
             schema["capacity"] = Array((m,), "int64", low=least)
-        if self.est.capacity == "shared":
+        if self.capacity == "shared":
             schema["capacity_total"] = Count()
         return schema

@@ -103,9 +103,6 @@ class MultiKernelClassifier(StreamClassifier):
     capacity: str = "fixed"
     vote: str = "sign"
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = Ensemble
 
@@ -159,7 +156,5 @@ class MultiKernelRegressor(StreamRegressor):
     _: KW_ONLY
     capacity: str = "fixed"
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     _learns = Ensemble

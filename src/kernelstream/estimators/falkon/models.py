@@ -19,7 +19,7 @@ from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from .._contract.base import State, StreamEstimator
+from .._contract.base import Shell, State, StreamEstimator
 from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
@@ -34,13 +34,6 @@ FEW_ROWS = 1 << 12  # for the squared loss all rows are centres up to so many on
 MANY_ROWS = 1 << 16  # and on a GPU, where it has the memory for them;
 DEVICE_CENTERS = 1 << 14  # of more rows this many
 DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials are made on the device as well
-
-
-class FalkonShell(StreamEstimator):
-    """For type checkers: FalkonClassifier and FalkonRegressor are like this."""
-
-    n_centers: int | str
-    _learner: Falkon
 
 
 class Falkon(WithKernel):
@@ -166,7 +159,7 @@ class Falkon(WithKernel):
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
-def kernel(est: FalkonShell) -> Kernel:
+def kernel(est: Shell[Falkon]) -> Kernel:
     """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
     return est._learner.kernel(est.state_)
 
@@ -287,9 +280,6 @@ class FalkonClassifier(StreamClassifier):
     _: KW_ONLY
     tol: float = 1e-3
     max_iter: int = 100
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Falkon
 
@@ -340,7 +330,5 @@ class FalkonRegressor(StreamRegressor):
     _: KW_ONLY
     tol: float = 1e-3
     max_iter: int = 100
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Falkon

@@ -3,7 +3,7 @@ r"""Confidence-weighted classifiers: AROW and the online Newton step, with full 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -151,9 +151,6 @@ class AROWClassifier(StreamClassifier):
     _: KW_ONLY
     intercept: bool = False
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: str = "auto"
-    random_state: Any = None
 
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
@@ -215,9 +212,8 @@ class NewtonClassifier(StreamClassifier):
     curvature: float = 0.5
     diagonal: bool = False
     _: KW_ONLY
+    class_weight: Any = field(default=None, init=False)
     standardize: bool | str = "auto"
-    engine: str = "auto"
-    random_state: Any = None
 
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)

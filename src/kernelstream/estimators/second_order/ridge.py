@@ -16,7 +16,7 @@ from ...second_order import LeastSquares, experts
 from ...state.change import Change
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, StreamEstimator
+from .._contract.base import Shell, State
 from .._contract.classifier import StreamClassifier
 from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
@@ -28,13 +28,6 @@ from .base import SecondOrder
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
 FORECASTERS = ("ridge", "awv")
-
-
-class RidgeShell(StreamEstimator):
-    """For type checkers: OnlineRidge and OnlineRidgeClassifier are like this."""
-
-    _learner: Ridge
-    _add_class: Any
 
 
 class Ridge(SecondOrder):
@@ -122,14 +115,14 @@ class Ridge(SecondOrder):
 
 # -------------------------------------------------------------------- what both estimators have
 @in_turn
-def coef(est: RidgeShell) -> np.ndarray:
+def coef(est: Shell[Ridge]) -> np.ndarray:
     """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
     w = est._learner.recursion(est.state_).weights()
     w = w[:, 0] if w.shape[1] == 1 else w
     return w[0] if len(w) == 1 else w
 
 
-def merge(self: RidgeShell, other: RidgeShell) -> RidgeShell:
+def merge(self: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
     """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
 
     Both must use the same features (the same seed, and no bandwidth estimated from different rows) and the same
@@ -150,7 +143,7 @@ def merge(self: RidgeShell, other: RidgeShell) -> RidgeShell:
         return _merge(self, other)
 
 
-def _merge(est: RidgeShell, other: RidgeShell) -> RidgeShell:
+def _merge(est: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
     mine, theirs = _mergeable(est, other)
     _align(est, mine, theirs)
     for state in (mine, theirs):
@@ -171,7 +164,7 @@ def _merge(est: RidgeShell, other: RidgeShell) -> RidgeShell:
     return est
 
 
-def _mergeable(est: RidgeShell, other: Any) -> tuple[State, State]:
+def _mergeable(est: Shell[Ridge], other: Any) -> tuple[State, State]:
     """Copies of both states, or a ValueError that says why they do not go together."""
     if type(other) is not type(est):
         raise ValueError(f"a {type(est).__name__} cannot take in a {type(other).__name__}")
@@ -194,7 +187,7 @@ def _mergeable(est: RidgeShell, other: Any) -> tuple[State, State]:
     return copies[0], copies[1]
 
 
-def _align(est: RidgeShell, mine: State, theirs: State) -> None:
+def _align(est: Any, mine: State, theirs: State) -> None:
     """Bring two states to the same outputs."""
     if "classes" not in mine:
         if mine["n_outputs"] != theirs["n_outputs"]:
@@ -289,8 +282,6 @@ class OnlineRidge(StreamRegressor):
     _: KW_ONLY
     intercept: bool = False
     standardize: bool | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Ridge
 
@@ -401,8 +392,5 @@ class OnlineRidgeClassifier(StreamClassifier):
     _: KW_ONLY
     intercept: bool = False
     standardize: bool | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     _learns = Ridge

@@ -127,9 +127,6 @@ class KernelClassifier(StreamClassifier):
     _: KW_ONLY
     recent: bool = True
     columns: dict[str, str] | str = "auto"
-    class_weight: dict[Any, float] | str | None = None
-    engine: Any = "auto"
-    random_state: Any = None
 
     @in_turn
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
@@ -258,8 +255,6 @@ class KernelRegressor(StreamRegressor):
     _: KW_ONLY
     recent: bool = True
     columns: dict[str, str] | str = "auto"
-    engine: Any = "auto"
-    random_state: Any = None
 
     @in_turn
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._contract.composite import CompositeShell
+from .._contract.base import StreamEstimator
 
 if TYPE_CHECKING:
     from .base import Stack
 
 
-class StackShell(CompositeShell):
+class StackShell(StreamEstimator):
     """For type checkers: KernelClassifier and KernelRegressor are like this."""
 
     members: Any
