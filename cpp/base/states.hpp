@@ -29,7 +29,7 @@ inline const Name A("A"), amount("amount"), alpha("alpha"), b("b"), beta("beta")
     counts("counts"), curvature("curvature"), D("D"), decay("decay"), diag("diag"), f("f"), F("F"), factors("factors"),
     features("features"), G("G"), G_scale("G_scale"),
     H("H"), gram("gram"), history("history"), history_stride("history_stride"), inverse("inverse"), inverse_length("inverse_length"),
-    joined("joined"), K("K"), kappa("kappa"), log_theta("log_theta"), M("M"), mass("mass"), mean_at("mean_at"), means("means"), memory("memory"),
+    joined("joined"), K("K"), kappa("kappa"), log_theta("log_theta"), M("M"), mass("mass"), mean_at("mean_at"), memory("memory"),
     moments("moments"), n("n"), n_support("n_support"), number_at("number_at"), numbers("numbers"), owner("owner"), P("P"),
     pending("pending"), place("place"), q("q"), Q("Q"), quantiles("quantiles"), R("R"), range("range"), ridge("ridge"), s("s"), scale("scale"),
     scores("scores"), since("since"), size("size"), solution("solution"), solved("solved"), sum_theta("sum_theta"), sum_w("sum_w"),

@@ -67,6 +67,6 @@ def fraction(name: str, value: Any, *, zero: bool = False, one: bool = False) ->
 
 
 def flag(name: str, value: Any) -> None:
-    """ValueError unless the value is True or False (or 1 or 0)."""
-    if not (isinstance(value, (bool, int, np.bool_)) and value in (0, 1)):
+    """ValueError unless the value is True or False."""
+    if not is_flag(value):
         raise ValueError(f"{name} must be True or False, got {value!r}")

@@ -342,9 +342,5 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
 
 
 def _parameters(est: Any) -> bytes:
-    """The parameters in a form that can be compared; a generator changes when it is used and is left out."""
-    blank = clone(est)
-    for name, value in blank.get_params().items():
-        if isinstance(value, (np.random.Generator, np.random.RandomState)):
-            blank.set_params(**{name: None})
-    return to_bytes(blank)
+    """The parameters in a form that can be compared."""
+    return to_bytes(clone(est))

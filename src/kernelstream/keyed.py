@@ -26,7 +26,7 @@ from .evaluate._runners import StreamRunner
 from .live.copies import seeded
 from .live.rows import takes_dictionaries
 from .live.sources import BadMessage, parse
-from .rows import taken
+from .rows import take
 from .streams.cells import is_missing
 
 CHECKSUM = 64  # last bytes of a model file, which depend on all others
@@ -132,7 +132,7 @@ class KeyedLearner:
         late = np.isnan(y) if y.dtype.kind == "f" else np.array([is_missing(value) for value in y.tolist()], bool)
         found = self.answer(model, rows, late)
         known = np.flatnonzero(~late & np.array([problem is None for problem in found.problem], bool))
-        _in_parts(lambda at: self._learn(model, taken(rows, at), np.array(y[at].tolist())), known, found)
+        _in_parts(lambda at: self._learn(model, take(rows, at), np.array(y[at].tolist())), known, found)
         bad = sum(problem is not None for problem in found.problem)
         learned = sum(found.problem[i] is None for i in known.tolist())
         notes = {"learned": notes["learned"] + learned, "problems": notes["problems"] + bad}
@@ -154,7 +154,7 @@ class KeyedLearner:
             found.problem = [str(row) if isinstance(row, BadMessage) else None for row in rows]
         usable = np.array([problem is None for problem in found.problem], bool) & where
         with contextlib.suppress(NotFittedError):
-            _in_parts(lambda at: self._answer(model, taken(rows, at)), np.flatnonzero(usable), found)
+            _in_parts(lambda at: self._answer(model, take(rows, at)), np.flatnonzero(usable), found)
         return found
 
     def messages(

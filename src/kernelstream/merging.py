@@ -31,7 +31,7 @@ from .evaluate._metrics import of_true_class
 from .evaluate._runners import StreamRunner
 from .random import Stream, generator
 from .registry.parameters import WithParameters
-from .rows import taken
+from .rows import take
 from .state.nested import flatten, nest
 from .state.schema import Array, Inside, Schema, check
 
@@ -107,7 +107,7 @@ class Merged(WithParameters):
             parts.append(predicted if table is None else of_true_class(table, model.classes_, y))
             for i in range(1, min(len(self.models) - 1, PASSES)):
                 at = generator(k, Stream.FIT_ORDER, i).permutation(len(y))  # of its own: models are to differ
-                model.learn(taken(X, at), y[at])
+                model.learn(take(X, at), y[at])
         F = np.column_stack(parts)
         if task == "regression":
             w = nnls(F, y)[0] if np.isfinite(F).all() else np.zeros(F.shape[1])

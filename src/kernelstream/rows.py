@@ -168,26 +168,22 @@ def concat(parts: list[Rows]) -> Rows:
 
 
 def padded(X: Rows, width: int) -> Rows:
-    """Rows with columns of zeros up to a width."""
-    if X.shape[1] == width:
+    """Rows with columns of zeros up to a width; other arrays likewise, at the end of their last axis."""
+    if X.shape[-1] == width:
         return X
     if not sp.issparse(X):
-        return np.pad(X, ((0, 0), (0, width - X.shape[1])))
+        return np.pad(X, [(0, 0)] * (X.ndim - 1) + [(0, width - X.shape[-1])])
     return sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
 
 
-def take(X: Rows, rows: Any) -> Rows:
-    """Some rows, by a slice or by indices."""
-    if is_tensor(X) and isinstance(rows, np.ndarray):
-        return X[sys.modules["torch"].from_numpy(rows).to(X.device)]
-    return X[rows]
-
-
-def taken(rows: Any, at: np.ndarray) -> Any:
-    """Some rows by their numbers, of a table, a data frame or a list."""
-    if isinstance(rows, list):
-        return [rows[i] for i in at.tolist()]
-    return rows.iloc[at] if hasattr(rows, "iloc") else rows[at]
+def take(X: Any, at: Any) -> Any:
+    """Some rows of a matrix, a tensor, a data frame or a list, by an array of their numbers or by a slice."""
+    if isinstance(at, np.ndarray):
+        if is_tensor(X):
+            return X[sys.modules["torch"].from_numpy(at).to(X.device)]
+        if isinstance(X, list):
+            return [X[i] for i in at.tolist()]
+    return X.iloc[at] if hasattr(X, "iloc") else X[at]
 
 
 def merged(X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:

@@ -29,7 +29,7 @@ from ._extra import needs
 from .keyed import NOTHING, KeyedLearner, loaded
 from .live import DurableLearner
 from .live.rows import encoder_of
-from .rows import taken
+from .rows import take
 from .streams.cells import is_missing
 
 with needs("spark"):
@@ -302,7 +302,7 @@ class OneModel:
         self._learn(rows, y, np.array([i for i in good if not is_missing(y[i])], int), {POSITION: number + 1})
 
     def _learn(self, rows: Any, y: list[Any], at: np.ndarray, positions: dict[str, int | str]) -> None:
-        X, targets = taken(rows, at), [y[i] for i in at.tolist()]
+        X, targets = take(rows, at), [y[i] for i in at.tolist()]
         try:
             self.learner.learn(_plain(X), targets, positions=positions)
         except ValueError:  # some are wrong in ways that predicting does not show: which, a copy finds out
@@ -311,7 +311,7 @@ class OneModel:
             problem = self.keyed.step(state, X, targets)[1].problem
             good = [i for i, reason in enumerate(problem) if reason is None]
             self.problems += len(problem) - len(good)
-            self.learner.learn(_plain(taken(X, np.array(good, int))), [targets[i] for i in good], positions=positions)
+            self.learner.learn(_plain(take(X, np.array(good, int))), [targets[i] for i in good], positions=positions)
 
     def close(self) -> None:
         """Write a snapshot and release the folder."""
@@ -361,7 +361,7 @@ def udf(model: Any, what: str = "predict") -> Callable[..., Column]:
         good = np.arange(len(frame)) if encoded else np.flatnonzero(np.isfinite(rows).all(axis=1))
         said = pd.Series([None] * len(frame), dtype=object)
         if len(good):
-            found = np.asarray(getattr(learned, what)(taken(rows, good)))
+            found = np.asarray(getattr(learned, what)(take(rows, good)))
             said.iloc[good] = list(found) if found.ndim > 1 else found.tolist()
         return said
 

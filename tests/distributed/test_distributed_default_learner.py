@@ -80,7 +80,7 @@ def test_the_model_of_one_machine_whatever_the_partitions(client, est):
 
 @pytest.mark.usefixtures("clean")
 def test_of_many_rows_a_sample_from_all_partitions_is_learned(client, monkeypatch):
-    monkeypatch.setattr(default_learner, "SAMPLE_ROWS", 600)
+    monkeypatch.setattr(default_learner, "MOST_ROWS", 600)
     number = da.arange(N, chunks=DX.chunks[0]).astype(float)
     rows = da.concatenate([DX, number[:, None]], axis=1)
     with pytest.warns(UserWarning, match=rf"learns 600 of {N:,} rows"):

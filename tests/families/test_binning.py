@@ -115,12 +115,6 @@ def test_smooth_losses(solver, loss):
         np.testing.assert_array_equal(model.predict_proba(X2)[:, 1] > 0.5, model.decision_function(X2) >= 0)
 
 
-def test_batch_models_do_not_stream():
-    model = BinningClassifier(gamma=1.0, lam=1.0)
-    assert not hasattr(model, "partial_fit") and not hasattr(model, "learn")
-    assert not hasattr(BinningRegressor(solver="cd"), "partial_fit")
-
-
 # ---------------------------------------------------------------- engines, containers, weights
 
 
@@ -271,21 +265,3 @@ def test_not_converged_is_said():
     with pytest.warns(ConvergenceWarning, match="max_iter") as said:
         BinningRegressor(gamma=1.0, lam=1e-4, solver=ConjugateGradient(1e-9, 2), random_state=0).fit(X2, target)
     assert said[0].filename == __file__  # the line that called fit
-
-
-# ---------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    "params, word",
-    [({"kernel": "gaussian"}, "pitches"), ({"n_components": 0}, "n_components"), ({"lam": -1}, "lam"),
-     ({"solver": "sgd"}, "solver"), ({"loss": "hinge"}, "serves"), ({"gamma": "wide"}, "gamma"),
-     ({"solver": ConjugateGradient(tol=-1)}, "tol"), ({"engine": "cuda"}, "engine"), ({"loss": "absolute", "solver": "cd"}, "serves")],  # noqa: E501
-    ids=str,
-)  # fmt: skip
-def test_bad_parameters_leave_no_trace(params, word):
-    model = BinningClassifier(**params)
-    before = set(vars(model))
-    with pytest.raises(ValueError, match=word):
-        model.fit(X2, y2)
-    assert set(vars(model)) == before

@@ -126,36 +126,6 @@ def test_columns_of_learn_follow_classes(model):
         assert np.isfinite(scores[first + 1 :, column]).all()
 
 
-def test_labels_in_turn_need_a_kernel_of_all_scales(rng):
-    """24 places on a circle, far closer to each other than the median of their distances."""
-    y = np.arange(1500) % 24
-    X = np.column_stack([np.cos(np.pi * y / 12), np.sin(np.pi * y / 12)]) + 0.02 * rng.standard_normal((1500, 2))
-    model = FeatureClassifier(RandomFourier("laplacian"), random_state=0)
-    labels = model.learn(X, y).argmax(axis=1)
-    assert (labels != y)[500:].mean() < 0.05
-
-
-def test_lone_class_is_predicted():
-    model = FeatureClassifier(FIXED).partial_fit(X2[:5], np.full(5, 9))
-    np.testing.assert_array_equal(model.predict(X2), np.full(300, 9))
-
-
-# -------------------------------------------------------------------- probabilities
-
-
-def test_probabilities_are_calibrated():
-    """Labels drawn with a known probability: the mean error of the predicted one is small, and there is no bias."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(30_000, 1))
-    p = 1 / (1 + np.exp(-2 * np.sin(2 * X[:, 0])))
-    y = rng.random(30_000) < p
-    features = RandomFourier(n_components=50, gamma=1.0)
-    model = FeatureClassifier(features, "logistic", AdaGrad(), random_state=0)  # nothing changes: no need to forget
-    predicted = model.fit(X[:25_000], y[:25_000]).predict_proba(X[25_000:])[:, 1]
-    assert np.abs(predicted - p[25_000:]).mean() < 0.06
-    assert abs(np.mean(predicted - p[25_000:])) < 0.03
-
-
 # -------------------------------------------------------------------- weights
 def weighted_fogd(X, y, weight, eta):
     """Scores and weight vector of FOGD with a factor on every row's gradient."""
@@ -193,29 +163,7 @@ def test_class_weight_balanced():
     np.testing.assert_allclose(model.learn(X2, y, [0, 1], np.full(300, 1.5)), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("class_weight", ["fair", {0: -1.0}, {1: np.nan}, 3])
-def test_bad_class_weight(class_weight):
-    with pytest.raises(ValueError, match="class_weight"):
-        FeatureClassifier(FIXED, class_weight=class_weight).fit(X2, y2)
-
-
 # -------------------------------------------------------------------- units and bandwidth
-def test_streaming_standardisation():
-    """Learned or only predicted, a row is scaled by mean and deviation of the rows before it and itself."""
-    X = X4 * [1.0, 100.0, 0.01] + [0.0, 1000.0, 5.0]
-
-    def one_more(rows, row):
-        rows = np.concatenate([rows, [row]])
-        return (row - rows.mean(axis=0)) / rows.std(axis=0)
-
-    scaled = np.array([one_more(X[:t], X[t]) if t else np.zeros(3) for t in range(300)])
-    model = FeatureClassifier(FIXED, standardize=True)
-    plain = FeatureClassifier(FIXED)
-    np.testing.assert_allclose(model.learn(X, y4, range(4)), plain.learn(scaled, y4, range(4)), rtol=1e-7, atol=1e-9)
-    expected = plain.decision_function(np.array([one_more(X, row) for row in X]))
-    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-7, atol=1e-9)
-
-
 @pytest.mark.parametrize("rule", ["scale", "median"])
 @pytest.mark.parametrize("family", ["features", "nystroem"])
 def test_bandwidth_from_the_first_rows(rule, family):
@@ -333,36 +281,6 @@ def test_kernel_of_nonnegative_rows(make):
 
 
 # -------------------------------------------------------------------- parameters
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: FeatureClassifier(RandomFourier(kernels.Gaussian(1.0), gamma=2.0)), "gamma"),
-        (lambda: NystroemClassifier(kernels.Gaussian(1.0), gamma=2.0), "gamma"),
-        (lambda: NystroemClassifier(budget=10, rank=11), "rank=11 exceeds budget=10"),
-        (lambda: NystroemClassifier(budget=0), "budget"),
-        (lambda: NystroemClassifier(budget=2.5), "budget"),
-        (lambda: NystroemClassifier(refresh=-1), "refresh"),
-        (lambda: NystroemClassifier(update=updates.AdaGrad()), "explicit features"),
-        (lambda: NystroemClassifier(update=updates.Averaged()), "explicit features"),
-        (lambda: FeatureClassifier(Nystroem(n_components=5, rank=6)), "rank=6 exceeds n_components=5"),
-        (lambda: FeatureClassifier(RandomFourier(n_components=0)), "n_components"),
-        (lambda: FeatureClassifier(RandomFourier("gausian")), "did you mean 'gaussian'"),
-        (lambda: FeatureClassifier("forier"), "fourier"),
-        (lambda: FeatureClassifier(loss="hing"), "did you mean 'hinge'"),
-        (lambda: FeatureClassifier(loss="squared"), "squared"),
-        (lambda: FeatureClassifier(update="adgrad"), "did you mean 'adagrad'"),
-        (lambda: FeatureClassifier(update=updates.OGD(-1.0)), "eta"),
-        (lambda: FeatureClassifier(engine="fast"), "engine"),
-        (lambda: FeatureClassifier(standardize="yes"), "standardize"),
-    ],
-)
-def test_contradictory_parameters(make, message):
-    model = make()
-    with pytest.raises(ValueError, match=message):
-        model.fit(X2, y2)
-    assert not hasattr(model, "state_")
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -52,18 +52,3 @@ def test_recipes_learn(name, tmp_path):
     kernelstream.save(model, tmp_path / "m.ks")
     loaded = kernelstream.load(tmp_path / "m.ks")
     np.testing.assert_array_equal(loaded.decision_function(X2), model.decision_function(X2))
-
-
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        ({"solver": "cg"}, "cg"),
-        ({"solver": "sdcaa"}, "sdca"),
-        ({"lam": 0.0}, "lam"),
-        ({"solver": "rbcd", "loss": "hinge"}, "rbcd"),
-        ({"solver": SDCA(tol=-1.0)}, "tol"),
-    ],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        FixedFeatureClassifier(**params).fit(X2, y2)

@@ -230,20 +230,6 @@ def change_parameters(rng, header, arrays, pool):
         put(parameters, path, value)
 
 
-def change_generator(rng, header, arrays, pool):
-    """A random_state in some state of its own."""
-    kind = pick(rng, ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])
-    bits = getattr(np.random, kind)(1)
-    encode = model_io.encode
-    if kind == "MT19937" and rng.random() < 0.5:
-        value = encode(np.random.RandomState(bits), arrays, "x")
-    else:
-        value = encode(np.random.Generator(bits), arrays, "x")
-    path = pick(rng, [path for path in places(value) if path and not isinstance(get(value, path), (list, dict))])
-    put(value, path, oddity(rng) if rng.random() < 0.5 else pick(rng, INTEGERS))
-    header["parameters"]["random_state"] = value
-
-
 def change_class(rng, header, arrays, pool):
     how = rng.integers(3)
     if how == 0:
@@ -289,7 +275,6 @@ CHANGES = [
     *[change_parameters] * 4,
     *[change_shape] * 3,
     *[change_dtype] * 2,
-    change_generator,
     change_class,
     change_header,
 ]

@@ -39,7 +39,7 @@ def stop_after(rows, stream):
     return lambda: stream.rows >= rows
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(tmp_path, kills, rng):
     wide = rng.random((3000, 30)) < 0.3
     with open(tmp_path / "data.svm", "w") as file:

@@ -40,9 +40,9 @@ y = (X[:, 0] > 0.5).astype(int)
 
 
 # ---------------------------------------------------------------------- at random
-def fuzz(trials, first=0):
+def fuzz(trials, first, every):
     script = Path(__file__).with_name("forged_models.py")
-    command = [sys.executable, str(script), str(trials), str(first)]
+    command = [sys.executable, str(script), str(trials), str(first), "--every", str(every)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -50,7 +50,7 @@ def fuzz(trials, first=0):
     counts = found["counts"]
     assert found["failures"] == []
     assert sum(counts.values()) == trials
-    assert found["models"] > 200  # all algorithms for all their tasks
+    assert found["models"] > 200 // every  # all algorithms for all their tasks, or some of them
     # neither is everything refused, nor is nothing noticed
     assert counts["refused"] > 0.4 * trials
     assert counts["used"] > 0.15 * trials
@@ -59,13 +59,13 @@ def fuzz(trials, first=0):
 
 @linux
 def test_some_forgeries():
-    fuzz(40)
+    fuzz(60, 0, every=9)
 
 
 @linux
 @pytest.mark.slow
 def test_a_hundred_thousand_forgeries():
-    fuzz(100_000, 1_000_000)
+    fuzz(100_000, 1_000_000, every=1)
 
 
 # ---------------------------------------------------------------------- one by one
@@ -177,45 +177,6 @@ def test_sparse_rows_that_wait():
         ("warm_X_indptr", np.where(ends == ends[3], 10**6, ends)),
     ):
         refused(est, lambda header, put, name=name, wrong=wrong: put(name, wrong.astype(np.int32)), "warm_X")
-
-
-@pytest.mark.parametrize(
-    ("bits", "path", "value"),
-    [
-        ("MT19937", ("state", "pos"), 10**6),
-        ("MT19937", ("state", "pos"), -1),
-        ("MT19937", ("state", "key"), [0] * 624),
-        ("Philox", ("buffer_pos",), -100),
-        ("Philox", ("buffer_pos",), 5),
-        ("PCG64", ("state", "inc"), 0),
-    ],
-    ids=str,
-)
-def test_positions_of_generators(bits, path, value):
-    state = getattr(np.random, bits)(1).state
-    inner = state
-    for key in path[:-1]:
-        inner = inner[key]
-    good = inner[path[-1]]
-    for legacy in (False, True) if bits == "MT19937" else (False,):
-        extra = {"has_gauss": 0, "gauss": 0.0} if legacy else {}
-        tag = "$random_state" if legacy else "$generator"
-        for content in (good, np.array(value) if isinstance(value, list) else value):
-            inner[path[-1]] = content
-            arrays = []
-            node = {tag: model_io.encode({**state, **extra}, arrays, "x")}
-            text = json.loads(json.dumps(node))
-            if content is good:
-                model_io.decode(text, arrays)
-            else:
-                with pytest.raises(ValueError, match="such a state"):
-                    model_io.decode(text, arrays)
-        inner[path[-1]] = good
-    arrays = []
-    odd = {**np.random.RandomState(1).get_state(legacy=False), "gauss": np.inf}
-    node = {"$random_state": model_io.encode(odd, arrays, "x")}
-    with pytest.raises(ValueError, match="a normal number"):
-        model_io.decode(node, arrays)
 
 
 def test_sizes_are_compared_before_anything_is_made(monkeypatch):

@@ -22,23 +22,22 @@ from kernelstream import (
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner, LogError, Store, StoreError, snapshots
 
-
 # -------------------------------------------------------------------- recovery
+MODELS = {
+    "logistic": logistic(),
+    "no seed": FeatureClassifier(),  # it is left to chance
+    "budget": BudgetClassifier(budget=10),
+    "ensemble": MultiKernelClassifier(),
+    "standardize": FeatureClassifier(standardize=True, features=RandomFourier(n_components=10)),
+}
+
+
 @pytest.mark.parametrize(
-    "model",
-    [
-        logistic(),
-        FeatureClassifier(),  # its seed is left to chance
-        BudgetClassifier(budget=10),
-        MultiKernelClassifier(),
-        FeatureClassifier(standardize=True, features=RandomFourier(n_components=10)),
-    ],
-    ids=["logistic", "no seed", "budget", "ensemble", "standardize"],
+    "name, snapshot_rows", [("logistic", 1), ("logistic", 10**6), *((name, 60) for name in MODELS), ("ensemble", 1)]
 )
-@pytest.mark.parametrize("snapshot_rows", [1, 60, 10**6])
-def test_a_crash_at_any_call_changes_nothing(tmp_path, model, snapshot_rows):
+def test_a_crash_at_any_call_changes_nothing(tmp_path, name, snapshot_rows):
     """The model after a crash behind every call equals one that was never disturbed."""
-    learner = DurableLearner(tmp_path / "a", model, snapshot_rows=snapshot_rows)
+    learner = DurableLearner(tmp_path / "a", MODELS[name], snapshot_rows=snapshot_rows)
     undisturbed = DurableLearner(tmp_path / "b", learner.champion.model)
     for X, y in CALLS:
         learner.learn(X, y)

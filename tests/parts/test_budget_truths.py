@@ -264,7 +264,7 @@ def test_the_average_is_the_mean_of_functions(which, budget, kind):
 @pytest.mark.parametrize("which", ["python", "native"])
 @pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"oskl"}))
 def test_full_budget_never_reallocates(name, which):
-    X, y = rows(8, 200)
+    X, y = rows(8, 90)
     update = updates.Perceptron() if name == "projectron_pp" else updates.OGD(0.3)
     est = model(STRATEGIES[name], 8, update, engine=which).fit(X, y)
     held = {key: (id(value), value.nbytes) for key, value in est.state_.items() if isinstance(value, np.ndarray)}

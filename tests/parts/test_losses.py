@@ -166,7 +166,7 @@ def test_catalogue():
         ("hing", None, "unknown loss 'hing': did you mean 'hinge'"),
         ("Huber", None, "did you mean 'huber'"),
         ("zzz", None, "known are absolute"),
-        (3, None, "a loss is a name or a Loss object"),
+        (3, None, "loss must be a name"),
         ("hinge", "regression", "'hinge' is for binary targets, not for regression"),
         ("squared", "binary", "'squared' is for regression targets, not for binary"),
         ("squared", "classification", "'squared' is for regression targets, not for classification"),

@@ -2,18 +2,16 @@ r"""Batch learners on a fixed number of explicit features: ``f(x) = w'z(x)``, a 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .. import losses
 from .._checks import positive
 from .._progress import SolverBar
 from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import BatchEstimator, Solved, history, n_iter
+from ..estimators._contract.batch import Solved, history, n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._described import described
@@ -21,7 +19,7 @@ from ..estimators.feature import Linear
 from ..features import FeatureMap
 from ..losses import Loss
 from ..passes.linear.host import feature_blocks
-from ..registry.caller import caller
+from ..registry.caller import warn_unsolved
 from ..rows import Rows
 from ..solvers import DenseMatrix, Problem, Solver
 from ..state.schema import Array, Count, Schema, length
@@ -53,9 +51,7 @@ class FixedFeatures(Solved, Linear):
             found = self.solver.solve(problem)
         if not found.converged:
             passes = f"{self.solver.name} has not converged in {found.n_iter} passes"
-            warnings.warn(
-                f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=caller()
-            )
+            warn_unsolved(f"{passes}: give a solver with a larger max_iter or tol")
         state |= {"w": np.ascontiguousarray(found.W.T), "history": np.array(found.history), "n_iter": found.n_iter}
 
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -79,7 +75,7 @@ coef = entry("w", "Weights of the features, (outputs, P).")
 
 @described()
 @dataclass(eq=False, repr=False)
-class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
+class FixedFeatureClassifier(StreamClassifier):
     r"""Linear classifier on a fixed number of features of a kernel, by a solver over all rows.
 
     .. math:: \min_w \sum_i l(y_i, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
@@ -97,8 +93,6 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
         Penalty, next to the *sum* of the losses.
     solver : Solver or str, default="sdca"
         "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled feature maps, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
@@ -154,7 +148,7 @@ class FixedFeatureClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=FixedFeatureClassifier)
 @dataclass(eq=False, repr=False)
-class FixedFeatureRegressor(BatchEstimator, StreamRegressor):
+class FixedFeatureRegressor(StreamRegressor):
     r"""Linear regression on a fixed number of features of a kernel, by a solver over all rows.
 
     .. math:: \min_w \sum_i l(y_i - \bar y, w'z(x_i)) + \frac{\lambda}{2} \|w\|^2

@@ -2,18 +2,16 @@ r"""k-SDCA: the regularised minimum over all rows, which the online learners of 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from .. import losses
 from .._checks import positive, whole
 from .._progress import SolverBar
 from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import BatchEstimator, n_iter
+from ..estimators._contract.batch import n_iter
 from ..estimators._contract.classifier import StreamClassifier, one_against_rest
 from ..estimators._contract.regressor import StreamRegressor
 from ..estimators._contract.state import centres
@@ -21,7 +19,7 @@ from ..estimators._described import described
 from ..estimators.budget.base import KernelExpansion, dual_coef, n_support, support_vectors
 from ..losses._base import dual_of
 from ..random import Stream, generator
-from ..registry.caller import caller
+from ..registry.caller import warn_unsolved
 from ..rows import Rows
 from ..state.schema import Count, Number, Schema, length
 from .solvers.kernel_sdca import kernel_sdca
@@ -78,11 +76,9 @@ class DualAscent(KernelExpansion):
             "dual_gap": self.lam * sum(part.primal - part.dual for part in found),
         }
         if not all(part.converged for part in found):
-            warnings.warn(
+            warn_unsolved(
                 f"k-SDCA stopped after max_iter={self.max_iter} passes with a duality gap of {state['dual_gap']:.2g} "
-                f"(objective {state['objective']:.4g}); raise max_iter, tol or lam",
-                ConvergenceWarning,
-                stacklevel=caller(),
+                f"(objective {state['objective']:.4g}); raise max_iter, tol or lam"
             )
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -104,7 +100,7 @@ dual_gap = entry("dual_gap", "Bound of its distance from the minimum.", float)
 
 @described()
 @dataclass(eq=False, repr=False)
-class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
+class KernelSDCAClassifier(StreamClassifier):
     r"""Kernel machine on all rows at once, by dual coordinate ascent.
 
     .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i, f(x_i))
@@ -187,7 +183,7 @@ class KernelSDCAClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=KernelSDCAClassifier)
 @dataclass(eq=False, repr=False)
-class KernelSDCARegressor(BatchEstimator, StreamRegressor):
+class KernelSDCARegressor(StreamRegressor):
     r"""Kernel regression on all rows at once, by dual coordinate ascent.
 
     .. math:: \min_f \frac{\lambda}{2} \|f\|^2 + \frac1n \sum_i l(y_i - \bar y, f(x_i))

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import whole
 from ..kernels import Kernel
 from ..losses import Loss
-from ..registry.names import check_own, enter, find, listed
+from ..registry.names import enter, listed, part
 from ..registry.parameters import WithParameters
 from ..rows import Rows, dense
 from ..state import undo as _undo
@@ -45,12 +45,7 @@ def get(spec: str | Budget) -> Budget:
     >>> budgets.get("remove_random")
     RemoveRandom()
     """
-    if isinstance(spec, Budget):
-        check_own(_REGISTRY, "strategy", spec)
-        return spec
-    if not isinstance(spec, str):
-        raise ValueError(f"strategy must be a name or a Budget object, got {spec!r}")
-    return find(_REGISTRY, "strategy", spec)()
+    return part(_REGISTRY, "strategy", Budget, spec)
 
 
 @dataclass(slots=True)

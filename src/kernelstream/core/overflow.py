@@ -16,11 +16,11 @@ LEARNING = (
 SCORING = "the scores of these rows lie beyond the range of floats: scale the rows as those that were learned"
 
 
-def require_finite(*arrays: Any, words: str = LEARNING) -> None:
+def require_finite(*arrays: Any) -> None:
     """ValueError unless all numbers of the arrays are finite; None is skipped."""
     for array in arrays:
         if array is not None and not np.isfinite(array).all():
-            raise ValueError(words)
+            raise ValueError(LEARNING)
 
 
 def reword(error: BaseException) -> None:

@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from .._extra import needs
+
 logger = logging.getLogger("kernelstream.distributed")
 
 LOOK = 2.0  # seconds between two looks at the workers
@@ -20,12 +22,8 @@ MEMORY_SHARE = 0.6  # of a worker's memory limit: beyond that dask starts to wri
 
 def need(module: str) -> Any:
     """A module of the extra, or an ImportError that names it."""
-    try:
+    with needs("distributed"):
         return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"training on several machines needs dask ({error}): pip install 'kernelstream[distributed]'"
-        ) from None
 
 
 class Driver:

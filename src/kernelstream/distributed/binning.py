@@ -7,13 +7,12 @@ A round of ``(Z'A Z + lam I) w = Z'A y`` sends the direction (D, C) to every wor
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators.binning.base import BinningShell
+from ..registry.caller import warn_unsolved
 from ..solvers import Problem
 from ..solvers.cg import descend
 from ._cells import CellRows, Pinned, pin
@@ -47,11 +46,9 @@ def _solve(pinned: Pinned) -> dict[str, Any]:
     problem = Problem(Z, np.zeros((0, B.shape[1])), est._loss_for(2), lam, est._ops, dtype=dtype)
     history, converged = descend(problem, np.ones((1, 1)), W, R, B, solver.tol, solver.max_iter, problem.report)
     if not converged:
-        warnings.warn(
+        warn_unsolved(
             f"ConjugateGradient did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
-            f"raise max_iter, tol or lam",
-            ConvergenceWarning,
-            stacklevel=4,
+            f"raise max_iter, tol or lam"
         )
     state |= {"n_columns": len(pinned.keys), "lam": lam, "n_iter": len(history), "history": np.array(history)}
     state |= {"cells": pinned.keys, "starts": pinned.starts, "w": np.ascontiguousarray(W), "t": pinned.n}

@@ -12,23 +12,22 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..estimators.stack.batch import MOST_ROWS
 from ..estimators.stack.shell import StackShell
 from ..random import seed_from
 from ._client import compute, need
 from ._data import Data
 from .landmarks import AllRows
 
-SAMPLE_ROWS = 100_000
-
 
 def fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state of ``est.fit``: with at most 100,000 rows that of all of them, in the order of the partitions."""
     rows = AllRows(data, client)
     est = clone(est).set_params(random_state=seed_from(est._learner.seed_source()))
-    some = rows.some(SAMPLE_ROWS, est.random_state)
-    if rows.n > SAMPLE_ROWS:
+    some = rows.some(MOST_ROWS, est.random_state)
+    if rows.n > MOST_ROWS:
         warnings.warn(
-            f"{type(est).__name__} keeps no sums that add up: it learns {SAMPLE_ROWS:,} of {rows.n:,} rows, drawn at "
+            f"{type(est).__name__} keeps no sums that add up: it learns {MOST_ROWS:,} of {rows.n:,} rows, drawn at "
             f"random from all partitions",
             stacklevel=4,
         )

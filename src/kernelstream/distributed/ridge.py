@@ -61,13 +61,13 @@ def copied(est: RidgeShell) -> RidgeShell:
     return est
 
 
-def add_rows(est: RidgeShell, X: Any, y: np.ndarray, weight: np.ndarray, times: int = 1) -> None:
-    """Enter rows X with encoded targets y (n,) and weights (n,) into the sums, so many times."""
+def add_rows(est: RidgeShell, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
+    """Enter rows X with encoded targets y (n,) and weights (n,) into the sums."""
     state = est._state
     y = targets(state, y)
     for rows, Z in est._learner.feature_rows(state, X):
-        second_order.append(state, Z, times * weight[rows], y[rows])
-    state["t"] += times * int(np.count_nonzero(weight))
+        second_order.append(state, Z, weight[rows], y[rows])
+    state["t"] += int(np.count_nonzero(weight))
 
 
 def merged(a: RidgeShell, b: RidgeShell) -> RidgeShell:

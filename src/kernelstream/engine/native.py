@@ -13,6 +13,7 @@ from ..core.arrays_native import (
     all_finite,
     exp_scaled,
     exponential,
+    exponential_slopes,
     exponential_sums,
     fourier,
     matmul,

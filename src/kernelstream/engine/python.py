@@ -14,6 +14,7 @@ from ..core.arrays import (
     all_finite,
     exp_scaled,
     exponential,
+    exponential_slopes,
     exponential_sums,
     fourier,
     matmul,

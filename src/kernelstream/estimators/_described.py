@@ -49,6 +49,11 @@ ON_DEVICE = """\
 engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
     The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``)."""
 
+# Of learners of all rows at once.
+AT_ONCE = """\
+class_weight : dict, "balanced" or None, default=None
+    Factors of the loss by class."""
+
 ATTRIBUTES = """\
 classes_ : array
     Labels known so far, sorted.
@@ -74,6 +79,7 @@ def described(like: type | None = None) -> Callable[[Class], Class]:
         other = {} if like is None else _sections(inspect.cleandoc(like.__doc__ or ""))
         classifies, device = issubclass(cls, ClassifierMixin), getattr(cls, "on_device", False)
         known = _entries(PARAMETERS) | _entries(LOSS[classifies]) | (_entries(ON_DEVICE) if device else {})
+        known |= _entries(AT_ONCE) if getattr(cls, "_at_once", False) else {}
         inherited = _entries(other.get("Parameters", ""))
         if like is not None and issubclass(like, ClassifierMixin) != classifies:
             inherited.pop("loss", None)

@@ -19,14 +19,14 @@ from ..features.raw import RawFeatures, RawMapping
 from ..features.sampling import Draws
 from ..passes.linear.host import LARGE, WIDE
 from ..passes.linear.python import SAFE, folded
-from ..rows import Rows, host
+from ..rows import Rows, host, padded
 from ..state import undo as _undo
 from ..state.change import Change
+from ..state.nested import renew_under, under
 from ..state.schema import Array, Schema, check, prefixed
 from ..updates import AdaGrad, Update, unwrap
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
-from ._contract.kept import pad_columns
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._contract.state import centres, no_centres, scales
@@ -38,14 +38,7 @@ MAP = "map_"  # prefix of the map's entries in the state
 
 def map_entries(state: State) -> dict[str, Any]:
     """What the feature map keeps in a state."""
-    return {key[len(MAP) :]: value for key, value in state.items() if key.startswith(MAP)}
-
-
-def renew_map_entries(state: State, entries: dict[str, Any]) -> None:
-    """Replace the entries of the map in a state."""
-    for key in [key for key in state if key.startswith(MAP)]:
-        del state[key]
-    state |= {MAP + key: value for key, value in entries.items()}
+    return under(state, MAP)
 
 
 # AdaGrad's sums of squares fade by this factor with every row, so that steps never vanish (docs/default_update.md).
@@ -121,7 +114,7 @@ class Linear(Learner):
         return self.map.takes_width
 
     def estimate(self, state: State, X: Rows) -> None:
-        renew_map_entries(state, self.map.prepare(X, state["seed"]))
+        renew_under(state, MAP, self.map.prepare(X, state["seed"]))
 
     def reset(self, state: State) -> None:
         outputs, width = state["n_outputs"], self.mapping(state).n_out
@@ -194,12 +187,12 @@ class Linear(Learner):
         if type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None:
             self.est.__dict__["_narrower"] = self._made_of(state), mapping.W
         if MAP + "landmarks" in state:
-            state[MAP + "landmarks"] = pad_columns(state[MAP + "landmarks"], d)
+            state[MAP + "landmarks"] = padded(state[MAP + "landmarks"], d)
         entries = map_entries(state)
         if "w" in state and self.map.width(entries, d) > self.map.width(entries, state["n_features"]):
             for name in ("w", "G", "w_mean"):  # there is a feature for every column, and new ones come last
                 if name in state:
-                    state[name] = pad_columns(state[name], self.map.width(entries, d))
+                    state[name] = padded(state[name], self.map.width(entries, d))
             self._keep_factor(state, d)
 
     # ---------------------------------------------------------------- schema

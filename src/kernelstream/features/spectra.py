@@ -18,7 +18,7 @@ from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
 from kernelstream.random import Stream, generator
 
-from ..registry.names import unknown
+from ..registry.names import part
 from ..registry.parameters import WithParameters
 
 #: No parameter moves further than this from its start. For a log-width that is a factor of 20 either way: enough to
@@ -221,10 +221,4 @@ def get(spec: Any) -> Spectrum:
     >>> spectra.get("low_rank")
     LowRank()
     """
-    if isinstance(spec, Spectrum):
-        return spec
-    if isinstance(spec, str) and spec in _SPECTRA:
-        return _SPECTRA[spec]()
-    if not isinstance(spec, str):
-        raise ValueError(f"spectrum must be a name ({', '.join(names())}) or a Spectrum object, got {spec!r}")
-    raise unknown("spectrum", spec, _SPECTRA)
+    return part(_SPECTRA, "spectrum", Spectrum, spec)

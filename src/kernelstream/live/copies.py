@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
+import numbers
 import weakref
 from typing import Any
 
@@ -49,8 +50,6 @@ def seeded(model: Any) -> Any:
         return model
     deep = not isinstance(model, StreamEstimator)  # the parts of an estimator draw from its own seed
     params = model.get_params(deep=deep)
-    free = [name for name, value in params.items() if name.split("__")[-1] == "random_state" and value is None]
-    if not free:
-        return model
-    model = copy.deepcopy(model)
-    return model.set_params(**{name: seed_from(None) % 2**31 for name in free})
+    seeds = {name: value for name, value in params.items() if name.split("__")[-1] == "random_state"}
+    free = {name: seed_from(value) % 2**31 for name, value in seeds.items() if not isinstance(value, numbers.Integral)}
+    return copy.deepcopy(model).set_params(**free) if free else model

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._checks import is_number
-from ..registry.names import check_own, enter, find, listed
+from ..registry.names import enter, listed, part
 from ..registry.parameters import WithParameters
 from ._duals import Dual
 
@@ -75,13 +75,7 @@ def get(spec: str | Loss, task: str | None = None) -> Loss:
     >>> losses.get("huber").value(0.0, 3.0)
     2.5
     """
-    if isinstance(spec, str):
-        loss = find(_REGISTRY, "loss", spec)()
-    elif isinstance(spec, Loss):
-        check_own(_REGISTRY, "loss", spec)
-        loss = spec
-    else:
-        raise ValueError(f"a loss is a name or a Loss object, not {spec!r}")
+    loss: Loss = part(_REGISTRY, "loss", Loss, spec)
     loss.check()
     if task == "multiclass" and loss.kind == "binary":
         return loss.multiclass()

@@ -58,7 +58,8 @@ def save(est: Any, target: Source, notes: dict[str, Any] | None = None) -> None:
     Parameters
     ----------
     est : estimator
-        Any public streaming estimator, fitted or not.
+        Any public streaming estimator, fitted or not. A generator given as ``random_state`` is not stored: a fitted
+        model goes on from its own seed, and another ``fit`` of a loaded one draws a fresh one.
     target : path or binary file
         A path is replaced in one step: whatever happens, and however many write it at once, it holds one complete file.
         An existing file keeps its permissions, a symbolic link stays one, pipes and devices are written to.

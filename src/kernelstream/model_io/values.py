@@ -11,9 +11,9 @@ JSON's own types stand for themselves; everything else is a one-key object whose
 ``{"$tuple": [...]}``     a tuple
 ``{"$dict": [[k, v]]}``   a dict with any keys
 ``{"$component": [..]}``  class and parameters of a public component of the library
-``{"$generator": {..}}``  a numpy Generator, as the state of its bit generator
-``{"$random_state": ..}`` a numpy RandomState, likewise
 ========================  =====================================================================
+
+A numpy Generator or RandomState is stored as None: a model goes on from the seed in its state.
 
 Decoding never evaluates anything: classes are looked up among the public components of this package, and arrays are
 plain numbers, booleans and strings.
@@ -32,7 +32,6 @@ from sklearn.base import BaseEstimator
 
 PACKAGE = __name__.split(".", maxsplit=1)[0]
 KINDS = "biufcUS"  # kinds of arrays that hold no Python objects
-BIT_GENERATORS = ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937")
 SPARSE = ("i4", "i8", "f4", "f8")  # types of arrays that may be stored without their zeros
 LARGE = 1 << 14  # bytes of an array from which zeros are left out, where they are more than half of it
 MAX_DEPTH = 60  # most levels of nesting in a parameter
@@ -48,6 +47,8 @@ def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
         return {"$number": [str(value.dtype), encode(value.item(), arrays, where)]}
     if value is None or isinstance(value, (bool, str, int)):
         return value
+    if isinstance(value, (np.random.Generator, np.random.RandomState)):
+        return None
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.ndarray):
@@ -69,10 +70,6 @@ def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
     if isinstance(value, dict):
         pairs = [[encode(k, arrays, where), encode(v, arrays, f"{where}[{k!r}]")] for k, v in value.items()]
         return {"$dict": pairs}
-    if isinstance(value, np.random.Generator):
-        return {"$generator": encode(value.bit_generator.state, arrays, where)}
-    if isinstance(value, np.random.RandomState):
-        return {"$random_state": encode(value.get_state(legacy=False), arrays, where)}
     if isinstance(value, BaseEstimator) and not isinstance(value, type):
         params = {k: encode(v, arrays, f"{where}.{k}") for k, v in value.get_params(deep=False).items()}
         return {"$component": [component_name(type(value), where), params]}
@@ -272,50 +269,6 @@ def _number(content: Any, arrays: list[np.ndarray], depth: int) -> np.generic:
     return dtype.type(decode(content[1], arrays, depth))
 
 
-def _generator(content: Any, arrays: list[np.ndarray], depth: int) -> np.random.Generator:
-    return np.random.Generator(_bits(decode(content, arrays, depth)))
-
-
-def _bits(state: dict[str, Any]) -> Any:
-    kind = state["bit_generator"]
-    if kind not in BIT_GENERATORS:
-        raise ValueError(f"unknown bit generator {kind!r}")
-    _check_position(kind, state)
-    bits = getattr(np.random, kind)()
-    bits.state = state
-    return bits
-
-
-def _check_position(kind: str, state: dict[str, Any]) -> None:
-    """ValueError for a state that numpy would take, and then read beyond its buffer or draw for ever."""
-    if kind == "MT19937":
-        key, pos = np.asarray(state["state"]["key"]), state["state"]["pos"]
-        ok = key.shape == (624,) and key.dtype.kind in "iu" and bool(key.any()) and _within(pos, 624)
-    elif kind == "Philox":
-        counter, key, buffer = (np.asarray(part) for part in (*state["state"].values(), state["buffer"]))
-        ok = counter.shape == buffer.shape == (4,) and key.shape == (2,) and _within(state["buffer_pos"], 4)
-    elif kind == "SFC64":
-        ok = np.shape(state["state"]["state"]) == (4,)
-    else:
-        ok = all(isinstance(state["state"][name], int) for name in ("state", "inc")) and state["state"]["inc"] % 2 == 1
-    if not ok:
-        raise ValueError(f"no {kind} is ever in such a state")
-
-
-def _within(position: Any, size: int) -> bool:
-    """Whether a position in a buffer is one, or its end."""
-    return isinstance(position, int) and not isinstance(position, bool) and 0 <= position <= size
-
-
-def _random_state(content: Any, arrays: list[np.ndarray], depth: int) -> np.random.RandomState:
-    state = decode(content, arrays, depth)
-    if not math.isfinite(state["gauss"]):
-        raise ValueError(f"a normal number {state['gauss']!r}")
-    made = np.random.RandomState(_bits({"bit_generator": state["bit_generator"], "state": state["state"]}))
-    made.set_state(state)
-    return made
-
-
 def _float(content: Any, arrays: list[np.ndarray], depth: int) -> float:
     if content not in ("inf", "-inf", "nan"):
         raise ValueError(f"a float {content!r}")
@@ -340,6 +293,4 @@ _DECODERS = {
     "$tuple": lambda content, arrays, depth: tuple(decode(item, arrays, depth) for item in content),
     "$dict": lambda content, arrays, depth: {decode(k, arrays, depth): decode(v, arrays, depth) for k, v in content},
     "$component": _component,
-    "$generator": _generator,
-    "$random_state": _random_state,
 }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
 
 
 def caller() -> int:
@@ -11,3 +14,8 @@ def caller() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in own:
         frame, level = frame.f_back, level + 1
     return level
+
+
+def warn_unsolved(message: str) -> None:
+    """Warn that a solver has not reached its tolerance, and what to do about it."""
+    warnings.warn(message, ConvergenceWarning, stacklevel=caller())

@@ -63,6 +63,16 @@ def find(catalogue: dict[str, Any], kind: str, name: str, meant: str | None = No
     return catalogue[name]
 
 
+def part(catalogue: dict[str, Any], kind: str, base: type, spec: Any) -> Any:
+    """A part given as an object, itself; by name, with its default parameters."""
+    if isinstance(spec, base):
+        check_own(catalogue, kind, spec)
+        return spec
+    if not isinstance(spec, str):
+        raise ValueError(f"{kind} must be a name ({', '.join(sorted(catalogue))}) or a {base.__name__}, got {spec!r}")
+    return find(catalogue, kind, spec)()
+
+
 def listed(catalogue: dict[str, Any]) -> list[str]:
     """All names, those of installed packages among them, sorted."""
     _plugins.load()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..registry.names import unknown
+from ..registry.names import part
 from ._problem import DenseMatrix, Problem, Solution, Solver
 from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
@@ -46,10 +46,4 @@ def names() -> list[str]:
 
 def get(spec: Any) -> Solver:
     """Solver from a name (default parameters) or an object."""
-    if isinstance(spec, Solver):
-        return spec
-    if isinstance(spec, str) and spec in _SOLVERS:
-        return _SOLVERS[spec]()
-    if not isinstance(spec, str):
-        raise ValueError(f"solver must be a name or a Solver object, got {spec!r}")
-    raise unknown("solver", spec, _SOLVERS)
+    return part(_SOLVERS, "solver", Solver, spec)

@@ -19,11 +19,14 @@ class Change:
         What it is multiplied by; 0 for a new output.
     before : int
         C_old.
+    coming : int
+        How many outputs there will be after the call, where that is known: room for them can be made at once.
     """
 
     source: np.ndarray
     factor: np.ndarray
     before: int
+    coming: int = 0
 
     @classmethod
     def of(cls, T: np.ndarray) -> Change:

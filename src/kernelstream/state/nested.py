@@ -108,3 +108,15 @@ def part(state: State, name: str) -> State:
     """The dict inside a state that has not been checked; an empty one where there is none."""
     found = state.get(name)
     return found if isinstance(found, dict) else {}
+
+
+def under(state: State, prefix: str) -> State:
+    """Entries of a part whose names begin with a prefix, by the names without it."""
+    return {name[len(prefix) :]: value for name, value in state.items() if name.startswith(prefix)}
+
+
+def renew_under(state: State, prefix: str, entries: State) -> None:
+    """Put these entries in the place of those under a prefix."""
+    for name in under(state, prefix):
+        del state[prefix + name]
+    state |= {prefix + name: value for name, value in entries.items()}

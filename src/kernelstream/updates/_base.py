@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..losses import Loss
-from ..registry.names import check_own, enter, find, listed
+from ..registry.names import enter, listed, part
 from ..registry.parameters import WithParameters
 from ..state.change import Change
 
@@ -33,12 +33,7 @@ def get(spec: str | Update) -> Update:
     >>> get("adagrad")
     AdaGrad()
     """
-    if isinstance(spec, Update):
-        check_own(_REGISTRY, "update", spec)
-        return spec
-    if not isinstance(spec, str):
-        raise ValueError(f"update must be a name or an Update object, got {spec!r}")
-    return find(_REGISTRY, "update", spec)()
+    return part(_REGISTRY, "update", Update, spec)
 
 
 class Update(WithParameters):

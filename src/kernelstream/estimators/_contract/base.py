@@ -31,12 +31,12 @@ from ...state.nested import copied, flatten, nest, thawed
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
-from .callbacks import LISTENERS, CallbackSupportMixin, learn_in_parts, listens, with_callbacks
+from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
 from .door import check_moderate, checked_rows, checked_weights
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
 from .learner import Learner
-from .order import Order, check_order
+from .order import Order, check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded, no_moments, scales_columns
 from .state import check_state, scaled_rows, widen_rows
@@ -58,7 +58,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     on_device: bool = False  # whether the family has a torch engine
     _few_at_once: bool = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _takes_sparse: bool = False  # whether sparse rows are made dense where columns are scaled anyway
-    _at_once: bool = False  # whether it takes all rows in one call of `_learn_task`, without `_begin`
+    _at_once: bool = False  # whether its learner has `solve`, and so it has neither `learn` nor `partial_fit`
     _has_fast_path: bool = True  # whether plain calls go straight to `_learn`
     _sets_aside: bool = False  # whether rows may be set aside because of their target, see `_set_aside`
     _link_frozen: bool = False  # True while known rows are learned again: the link must not see their scores
@@ -72,6 +72,14 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _cache: Any = MappingProxyType({})  # until there is a state
     _undo: Any
     _marks: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        learns = cls.__dict__.get("_learns")
+        if learns is not None and learns.solve is not Learner.solve:
+            cls._at_once = True
+            for name in ("learn", "partial_fit"):
+                setattr(cls, name, _Absent())
+        super().__init_subclass__(**options)
 
     # ---------------------------------------------------------------- public
     @property
@@ -247,22 +255,17 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 warm_up.warn_about_units(self, rows[median_rows(rows.shape[0])])
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
-            context = None
-            if listens(self):
-                context = self._init_callback_context(max_subtasks=order.n_parts)
-                context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-            try:
-                for parts in order:
-                    ended = learn_in_parts(self, context, parts, rows, target, weight)
-                    warm_up.end(self)
-                    if ended:
-                        break
-                    self._link_frozen = True
-                    self._cache.pop("follow", None)  # the short path
-            finally:
-                self.__dict__.pop("_link_frozen", None)
-            if context is not None:
-                context.call_on_fit_task_end(estimator=self, X=X, y=y)
+            learn_passes(self, X, y, order, rows, target, weight)
+
+    def _learn_part(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Learn validated rows of ``fit``: in their order, or all at once those of positive weight."""
+        if not self._at_once:
+            self._learn_task(X, y, weight)
+            return
+        X, y, weight = counted(X, y, weight)
+        self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight))
+        self._state["t"] = X.shape[0]
+        self._link_from(X, y, weight)
 
     # ---------------------------------------------------------------- all or nothing
     def _owners(self) -> list[tuple[Any, State]]:
@@ -593,6 +596,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         """Encoded target of a plain call, or None when it needs the full checks."""
         raise NotImplementedError
+
+
+class _Absent:
+    """A method that there is not: all rows must be there at once."""
+
+    def __get__(self, est: Any, cls: type) -> Any:
+        raise AttributeError(f"{cls.__name__} learns all rows at once, by fit")
 
 
 def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:

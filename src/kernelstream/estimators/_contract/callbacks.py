@@ -6,6 +6,8 @@ import copy
 from typing import Any
 
 from ...rows import take
+from . import warm_up
+from .order import Order
 
 try:  # not from ``sklearn.callback`` itself, which imports progress bars
     from sklearn.callback._callback_support import CallbackSupportMixin as CallbackSupportMixin
@@ -32,14 +34,37 @@ def listens(est: Any) -> bool:
     return bool(getattr(est, "_skl_callbacks", ())) or hasattr(est, "_parent_callback_ctx")
 
 
-def learn_in_parts(est: Any, context: Any, parts: list[Any], X: Any, y: Any, weight: Any) -> bool:
+def learn_passes(est: Any, X: Any, y: Any, order: Order, rows: Any, target: Any, weight: Any) -> None:
+    """Learn checked rows in the passes of an order, and call the callbacks, which get X and y as they came.
+
+    The link learns in the first pass only: later ones bring rows that the model knows.
+    """
+    context = None
+    if listens(est):
+        context = est._init_callback_context(max_subtasks=order.n_parts)
+        context.call_on_fit_task_begin(estimator=est, X=X, y=y)
+    try:
+        for parts in order:
+            ended = _learn_in_parts(est, context, parts, rows, target, weight)
+            warm_up.end(est)
+            if ended:
+                break
+            est._link_frozen = True
+            est._cache.pop("follow", None)  # the short path
+    finally:
+        est.__dict__.pop("_link_frozen", None)
+    if context is not None:
+        context.call_on_fit_task_end(estimator=est, X=X, y=y)
+
+
+def _learn_in_parts(est: Any, context: Any, parts: list[Any], X: Any, y: Any, weight: Any) -> bool:
     """Learn checked rows, and call the callbacks after every part; True if one of them ends the fit early."""
     for i, rows in enumerate(parts):
         part = None
         if context is not None:
             part = context.subcontext(task_name=f"part {i + 1} of {len(parts)}")
             part.call_on_fit_task_begin(estimator=est, X=X, y=y)
-        est._learn_task(take(X, rows), y[rows], None if weight is None else weight[rows])
+        est._learn_part(take(X, rows), y[rows], None if weight is None else weight[rows])
         if part is not None:
             attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
             if part.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes):

@@ -79,11 +79,11 @@ class Composite(Learner):
                 _without_labels(member, state)
                 member["classes_fixed"] = state["classes_fixed"]
 
-    def class_added(self, state: State, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool, coming: int) -> None:
         self.outputs_changed(state)
         for member in self.members:
             _without_labels(member._state, state)
-            member._enter(member._state, state["classes"], place, trained)
+            member._enter(member._state, state["classes"], place, trained, coming)
 
     def weights(self, state: State) -> np.ndarray:
         """Of the members in the forecast now, (N,)."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...rows import Rows, concat, dense, drop, pack, unpack
+from ...rows import Rows, concat, drop, pack, padded, unpack
 from ...state.nested import State
 from ...state.schema import POSITIVE, Anything, Array, Count, Schema, check, length
 
@@ -77,17 +77,6 @@ def _targets(name: str, state: State, n: int) -> Schema:
 def widen(name: str, state: State, d: int) -> None:
     """Pad rows that are kept in a state, if there are any, with columns of zeros up to width d."""
     rows = unpack(name, state)
-    if rows is None:
-        return
-    drop(name, state)
-    if hasattr(rows, "indptr"):
-        rows = concat([rows])
-        rows.resize(rows.shape[0], d)
-    else:
-        rows = pad_columns(dense(rows), d)
-    state |= pack(name, rows)
-
-
-def pad_columns(A: np.ndarray, d: int) -> np.ndarray:
-    """The array with zeros added at the end of its last axis, up to length d."""
-    return np.pad(A, [(0, 0)] * (A.ndim - 1) + [(0, d - A.shape[-1])])
+    if rows is not None:
+        drop(name, state)
+        state |= pack(name, padded(rows, d))

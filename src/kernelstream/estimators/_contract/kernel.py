@@ -8,6 +8,7 @@ from typing import Any
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...rows import Rows
+from ...state.nested import renew_under, under
 from ...state.schema import Schema, check, prefixed
 from .base import State
 from .learner import Learner
@@ -26,11 +27,7 @@ class WithKernel(Learner):
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with its bandwidth."""
-        return self.est._cached("kernel", lambda: self.given.resolved(self._numbers(state)))
-
-    def _numbers(self, state: State) -> State:
-        """The numbers that the kernel has taken from rows, by the names of its parameters."""
-        return {name.removeprefix(self.prefix): value for name, value in state.items() if name.startswith(self.prefix)}
+        return self.est._cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
 
     def begin(self, state: State) -> None:
         if not self.given.kernel_needs_data:
@@ -43,17 +40,18 @@ class WithKernel(Learner):
         return self.given.takes_width
 
     def estimate(self, state: State, X: Rows) -> None:
-        found = self.given.kernel_entries(X)
-        for name in self._numbers(state):
-            del state[self.prefix + name]
-        state |= {self.prefix + name: value for name, value in found.items()}
+        renew_under(state, self.prefix, self.given.kernel_entries(X))
+
+    def enter_kernel(self, state: State, kernel: Kernel) -> None:
+        """Enter the numbers of a kernel that was chosen."""
+        renew_under(state, self.prefix, self.given.entries_of(kernel))
 
     def kernel_schema(self, state: State, trained: bool) -> Schema:
         """Schema of the numbers that the kernel has taken from rows; they are checked here."""
         if not trained and self.given.kernel_needs_data:
             return {}
         schema = self.given.kernel_schema()
-        check(self._numbers(state), schema)
+        check(under(state, self.prefix), schema)
         return prefixed(self.prefix, schema)
 
     def domain(self) -> Any:

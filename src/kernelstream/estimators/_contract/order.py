@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import is_flag, whole
+from ..._checks import flag, whole
 from ...random import Stream, generator
 from ...rows import Rows
 
@@ -19,11 +19,20 @@ REPORTS = 100  # most parts of a pass when callbacks are registered
 
 def check_order(est: Any, shuffle: Any, passes: Any) -> None:
     """ValueError for invalid arguments of ``fit``."""
-    if not is_flag(shuffle):
-        raise ValueError(f"shuffle must be True or False, got {shuffle!r}")
+    flag("shuffle", shuffle)
     whole("passes", passes)
     if est._at_once and passes != 1:
         raise ValueError(f"{type(est).__name__} learns all rows at once: passes must be 1, got {passes}")
+
+
+def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
+    """The rows of positive weight."""
+    if weight is None:
+        return X, y, weight
+    some = weight > 0
+    if some.all():
+        return X, y, weight
+    return X[some], y[some], weight[some]
 
 
 class Order:

@@ -27,6 +27,11 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         """
         return self._learn_any(X, None, None, sample_weight)
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StreamOutlier:
+        """Learn the rows in order; see :meth:`learn`."""
+        self.learn(X, None, sample_weight)
+        return self
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values of rows, (n,): negative for novelties."""
         raise NotImplementedError

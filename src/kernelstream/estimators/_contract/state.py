@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
-from ...rows import dense, host
+from ...rows import dense, host, padded
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
 from . import kept, link
-from .kept import pad_columns
 from .scaling import scales_columns
 
 State = dict[str, Any]
@@ -118,6 +117,6 @@ def widen_rows(state: State, d: int) -> None:
     """Entries that every family may have, for rows of width d: the moments of the columns and the rows kept."""
     for name in COLUMNS:
         if name in state:
-            state[name] = pad_columns(state[name], d)  # as of a column of zeros
+            state[name] = padded(state[name], d)  # as of a column of zeros
     kept.widen("warm_X", state, d)
     state["n_features"] = d

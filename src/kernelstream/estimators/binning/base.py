@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from ..._checks import positive, whole
 from ..._progress import SolverBar
@@ -19,7 +17,7 @@ from ...features.binning import most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
 from ...random import Stream, generator
-from ...registry.caller import caller
+from ...registry.caller import warn_unsolved
 from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
@@ -152,11 +150,9 @@ class Binning(Solved):
                 features, Y, weight, loss, float(lam), solver, offset, start, state["dtype"], ops, state["seed"], report
             )
         if not found.converged:
-            warnings.warn(
+            warn_unsolved(
                 f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "
-                f"raise max_iter, tol or lam",
-                ConvergenceWarning,
-                stacklevel=caller(),
+                f"raise max_iter, tol or lam"
             )
         keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
         state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}

@@ -51,7 +51,7 @@ def solve(
     dtype: Any,
     ops: Any,
     seed: int,
-    report: Any,
+    report: Any = lambda iteration, value: None,
 ) -> Solution:
     """Weights (D, C) for targets Y (n, C), given in the original order of the rows, and offset (C,)."""
     if features.order is not None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ... import losses
 from ...losses import Loss
 from ...solvers import Solver
-from .._contract.batch import BatchEstimator, history, lam, n_iter
+from .._contract.batch import history, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.regressor import StreamRegressor
 from .._described import described
@@ -17,7 +17,7 @@ from .base import Binning, coef, gamma
 
 @described()
 @dataclass(eq=False, repr=False)
-class BinningClassifier(BatchEstimator, StreamClassifier):
+class BinningClassifier(StreamClassifier):
     r"""Classifier on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
     .. math:: \min_w \sum_i l(y_i, b + w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
@@ -41,8 +41,6 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
         cores), or an object of :mod:`kernelstream.solvers` with its tolerance.
     loss : Loss or str, default="auto"
         "auto" is squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" has probabilities of its own.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     warm_start : bool, default=False
         Let ``fit`` keep grids and bandwidth and begin with the weights it has.
     random_state : int, Generator, RandomState or None, default=None
@@ -113,7 +111,7 @@ class BinningClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=BinningClassifier)
 @dataclass(eq=False, repr=False)
-class BinningRegressor(BatchEstimator, StreamRegressor):
+class BinningRegressor(StreamRegressor):
     r"""Regression on random binning features: the Laplacian kernel at the price of a sparse linear model.
 
     .. math:: \min_w \tfrac12 \sum_i (y_i - \bar y - w'z(x_i))^2 + \frac{\lambda}{2} \|w\|^2

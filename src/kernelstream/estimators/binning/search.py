@@ -95,7 +95,7 @@ class Search:
     def _solve(
         self, features: Features, Y: Any, weight: Any, lam: float, loss: Loss, solver: Solver, offset: Any, start: Any
     ) -> Any:
-        fixed = np.dtype(self.state["dtype"]), self.learner.ops, self.state["seed"], _silent
+        fixed = np.dtype(self.state["dtype"]), self.learner.ops, self.state["seed"]
         return solve(features, Y, weight, loss, lam, solver, offset, start, *fixed).W
 
     def _error(self, F: np.ndarray, rows: np.ndarray) -> float:
@@ -128,7 +128,3 @@ def _powers_between(low: float, high: float) -> list[float]:
         high /= 2
         powers.append(high)
     return powers[::-1]
-
-
-def _silent(iteration: int, value: float) -> None:
-    pass

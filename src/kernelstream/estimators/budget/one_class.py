@@ -141,11 +141,6 @@ class BudgetOneClass(StreamOutlier):
         super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetOneClass:
-        """Learn the rows in order; see :meth:`learn`."""
-        self.learn(X, None, sample_weight)
-        return self
-
     @in_turn
     def score_samples(self, X: Any) -> np.ndarray:
         """f of rows, (n,): the larger, the more like the stream so far."""

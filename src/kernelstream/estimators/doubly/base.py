@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
-from ..._checks import positive
+from ..._checks import flag, positive
 from ...core import threads
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
@@ -24,13 +23,13 @@ from ...random import Stream, generator
 from ...registry.parameters import named_part
 from ...rows import Rows, dense, unpack
 from ...state.change import Change
+from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
 from ...state.turns import in_turn
 from .._contract import kept, warm_up
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import counted
-from .._contract.learner import Learner
-from .._contract.order import check_order
+from .._contract.kernel import WithKernel
+from .._contract.order import check_order, counted
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
@@ -52,13 +51,14 @@ class DoublyShell(StreamEstimator):
 PARTS: Any = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}}
 
 
-class Doubly(Learner):
+class Doubly(WithKernel):
     """A learner whose unit is a batch of rows.
 
     Rows wait in the state, with their public targets, until a batch is complete, so any split of a stream into calls
     gives the same model.
     """
 
+    prefix = KERNEL
     _replaced = frozenset({"alpha", "mean"})
     keeps_rows = True
     least_steps = LEAST_STEPS
@@ -117,7 +117,7 @@ class Doubly(Learner):
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with its bandwidth, where it has one already."""
-        found = {key[len(KERNEL) :]: value for key, value in state.items() if key.startswith(KERNEL)}
+        found = under(state, KERNEL)
         return self.given.resolved(found) if found else self.given.kernel_object
 
     def descent(self, state: State) -> Descent:
@@ -149,20 +149,13 @@ class Doubly(Learner):
         self.schedule.check()
         if self.lam != "auto":
             positive("lam", self.lam, zero=True)
-        if not isinstance(self.center, (bool, np.bool_)):
-            raise ValueError(f"center must be True or False, got {self.center!r}")
-
-    def domain(self) -> Any:
-        return self.given
+        flag("center", self.center)
 
     # ---------------------------------------------------------------- automatic choices
     def warm_up_rows(self) -> int:
         if self.chooses_bandwidth() or self.step.eta == "auto":
             return CHOICE_ROWS
         return WARM_UP if self.center or self.given.kernel_needs_data else 0
-
-    def one_width(self) -> bool:
-        return self.given.takes_width
 
     def begin(self, state: State) -> None:
         if not self.warm_up_rows():
@@ -177,7 +170,6 @@ class Doubly(Learner):
 
         Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
         """
-        self.drop_kernel(state)
         kernel = self.given.kernel_object
         state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
         state["lam"] = self.regulariser(state, n)
@@ -194,16 +186,6 @@ class Doubly(Learner):
     def stream_rows(self, n: int) -> int:
         """Number of rows for which to regularise after n rows of a stream."""
         return CHOICE_ROWS
-
-    @staticmethod
-    def drop_kernel(state: State) -> None:
-        """Forget the numbers that the kernel took from rows."""
-        for key in [key for key in state if key.startswith(KERNEL)]:
-            del state[key]
-
-    def set_kernel(self, state: State, kernel: Kernel) -> None:
-        """Enter the numbers that the kernel took from rows."""
-        state |= {KERNEL + name: value for name, value in self.given.entries_of(kernel).items()}
 
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         step = clone(self.step).set_params(eta=float(state["eta"]))
@@ -371,14 +353,19 @@ class Doubly(Learner):
 
 
 # -------------------------------------------------------------------- what the estimators have in common
-@contextlib.contextmanager
-def without_scores(est: Any) -> Iterator[None]:
-    """Context in which the scores of rows that wait are not computed."""
-    est.__dict__["_scores_unwanted"] = True
-    try:
-        yield
-    finally:
-        est.__dict__.pop("_scores_unwanted", None)
+def without_scores(partial_fit: Any) -> Any:
+    """``partial_fit`` that does not compute the scores of rows that wait, which nobody will see."""
+
+    @functools.wraps(partial_fit)
+    def learn(est: DoublyShell, *args: Any, **kwargs: Any) -> Any:
+        with est._turns:
+            est.__dict__["_scores_unwanted"] = True
+            try:
+                return partial_fit(est, *args, **kwargs)
+            finally:
+                del est.__dict__["_scores_unwanted"]
+
+    return learn
 
 
 def fit(

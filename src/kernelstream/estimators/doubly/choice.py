@@ -91,7 +91,7 @@ def _choose(
             at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor), ways)
     if enough and learner.measures_loss and np.isnan(reached):
         reached = trial(widths[at], factor)
-    learner.set_kernel(state, widths[at])
+    learner.enter_kernel(state, widths[at])
     state["eta"] = step(widths[at], factor)
     return reached
 

@@ -228,7 +228,7 @@ class DoublyStochasticGP(StreamRegressor):
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
     _has_fast_path = False  # rows wait with their original targets
-    fit, kernel_ = fit, property(kernel)
+    fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = "auto"
@@ -247,12 +247,6 @@ class DoublyStochasticGP(StreamRegressor):
     noise_ = entry("noise", "The variance of the noise in use.")
 
     # ---------------------------------------------------------------- public
-    @in_turn
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticGP:
-        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with without_scores(self):
-            return super().partial_fit(X, y, sample_weight)
-
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Posterior mean, and with ``return_std`` the standard deviation of f (without the noise).

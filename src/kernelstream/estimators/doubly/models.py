@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ...losses import Loss
-from ...state.turns import in_turn
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._described import described
@@ -92,7 +91,7 @@ class DoublyStochasticClassifier(StreamClassifier):
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
     _has_fast_path = False  # rows wait with their original labels
-    fit, kernel_ = fit, property(kernel)
+    fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = "auto"
@@ -105,26 +104,6 @@ class DoublyStochasticClassifier(StreamClassifier):
     class_weight: dict[Any, float] | str | None = None
     engine: Any = "auto"
     random_state: Any = None
-
-    @in_turn
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> DoublyStochasticClassifier:
-        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : (n,) array
-            Labels. Without ``classes``, new labels may appear in any call and the model grows.
-        classes : array, optional
-            All labels that can occur; afterwards any other label is an error.
-        sample_weight : (n,) array, optional
-
-        Returns
-        -------
-        self
-        """
-        with without_scores(self):
-            return super().partial_fit(X, y, classes, sample_weight)
 
     _learns = Doubly
 
@@ -168,7 +147,7 @@ class DoublyStochasticRegressor(StreamRegressor):
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
     _has_fast_path = False  # rows wait with their original labels
-    fit, kernel_ = fit, property(kernel)
+    fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = "auto"
@@ -181,11 +160,5 @@ class DoublyStochasticRegressor(StreamRegressor):
     standardize: bool | str = "auto"
     engine: Any = "auto"
     random_state: Any = None
-
-    @in_turn
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DoublyStochasticRegressor:
-        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with without_scores(self):
-            return super().partial_fit(X, y, sample_weight)
 
     _learns = Doubly

@@ -72,7 +72,6 @@ class Novelties(Doubly):
 
     # ---------------------------------------------------------------- automatic choices
     def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
-        self.drop_kernel(state)
         state |= {"offset": 0.0, "lam": self.regulariser(state, n)}
         kernel = self.given.kernel_object.resolve(X)
         if self.chooses_bandwidth() and X.shape[0] >= LEAST_ROWS and not sp.issparse(X):
@@ -81,7 +80,7 @@ class Novelties(Doubly):
             kernel = scaled(
                 kernel, next(part for part, share in zip(FRACTIONS, separated, strict=True) if share >= good)
             )
-        self.set_kernel(state, kernel)
+        self.enter_kernel(state, kernel)
         state["eta"] = self._first_step(kernel, X, weight)
         return np.nan
 
@@ -182,7 +181,7 @@ class DoublyStochasticOneClass(StreamOutlier):
 
     _named_parts: ClassVar = PARTS
     _has_fast_path = False
-    kernel_ = property(kernel)
+    partial_fit, kernel_ = without_scores(StreamOutlier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = "auto"
@@ -220,13 +219,6 @@ class DoublyStochasticOneClass(StreamOutlier):
         self
         """
         fit(self, X, None, sample_weight, shuffle=shuffle, passes=passes)
-        return self
-
-    @in_turn
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DoublyStochasticOneClass:
-        """Learn the rows in order, batch by batch; rows of an incomplete batch wait for the next call."""
-        with without_scores(self):
-            self._learn_any(X, None, None, sample_weight)
         return self
 
     @in_turn

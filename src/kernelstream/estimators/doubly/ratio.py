@@ -2,14 +2,16 @@ r"""Log density ratios by doubly stochastic gradients."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
+from .._contract.classifier import StreamClassifier
 from .._described import described
-from .base import PARTS, Doubly
+from .base import PARTS, Doubly, fit, kernel, without_scores
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
 
@@ -22,7 +24,8 @@ class Ratio(Doubly):
 
 
 @described(like=DoublyStochasticClassifier)
-class DensityRatioEstimator(DoublyStochasticClassifier):
+@dataclass(eq=False, repr=False)
+class DensityRatioEstimator(StreamClassifier):
     r"""Logarithm of the ratio of two densities, :math:`f \approx \log(q/p)`, from rows of both.
 
     .. math:: \min_f E_{z \sim p}[e^{f(z)}] - E_{x \sim q}[f(x)] + \frac\lambda2 \|f\|^2
@@ -77,29 +80,19 @@ class DensityRatioEstimator(DoublyStochasticClassifier):
 
     loss = RatioLoss()
     class_weight = "balanced"
-    on_device = False  # its loss has no program there
     _named_parts: ClassVar = PARTS
+    _has_fast_path = False  # rows wait with their original labels
+    fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        gamma: float | str | None = "auto",
-        lam: float | str = "auto",
-        step: DoublyStep | str = "auto",
-        *,
-        schedule: DoublySchedule | str = "auto",
-        standardize: bool | str = "auto",
-        engine: str = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.lam = lam
-        self.step = step
-        self.schedule = schedule
-        self.standardize = standardize
-        self.engine = engine
-        self.random_state = random_state
+    kernel: Any = "gaussian"
+    gamma: float | str | None = "auto"
+    lam: float | str = "auto"
+    step: DoublyStep | str = "auto"
+    _: KW_ONLY
+    schedule: DoublySchedule | str = "auto"
+    standardize: bool | str = "auto"
+    engine: str = "auto"
+    random_state: Any = None
 
     def log_ratio(self, X: Any) -> np.ndarray:
         """``log q(x)/p(x)`` of rows X (n, d); (n,). The same as ``decision_function``."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.utils import Tags
 
-from ..._checks import positive, whole
+from ..._checks import flag, positive, whole
 from ...registry.parameters import WithParameters
 from ...updates import check_auto
 
@@ -57,8 +56,7 @@ class DoublyStep(WithParameters):
         positive("theta0", self.theta0)
         if self.precondition != "auto":
             positive("precondition", self.precondition, zero=True)
-        if not isinstance(self.average, (bool, np.bool_)):
-            raise ValueError(f"average must be True or False, got {self.average!r}")
+        flag("average", self.average)
 
     def damping(self, large: int | None = None) -> float:
         """The number that ``precondition`` stands for, in batches of a stream or in ``large`` ones."""

@@ -42,9 +42,9 @@ FIRST_ROOM = 16  # support vectors for which a learner has room at first, where 
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
 
 
-def gaussian_maps(n_components: int = 100) -> list[RandomFourier]:
-    """Fourier features of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
-    return [RandomFourier(Gaussian(0.5 / sigma**2), n_components) for sigma in WIDTHS]
+def gaussian_maps() -> list[RandomFourier]:
+    """Fourier features, 100 frequencies each, of the Gaussians of the default pool, sigma = 2^-6 … 2^6."""
+    return [RandomFourier(Gaussian(0.5 / sigma**2), 100) for sigma in WIDTHS]
 
 
 class EnsembleShell(CompositeShell):
@@ -102,7 +102,7 @@ class Ensemble(Composite):
 
     def size(self, i: int, member: Any) -> None:
         if "capacity" in self.est._state:
-            _capacity.set_size(member, int(self.est._state["capacity"][i]))
+            member.set_params(budget=int(self.est._state["capacity"][i]))
 
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
@@ -132,7 +132,7 @@ class Ensemble(Composite):
         self._regroup()
         self.est._cache.pop("learners", None)
         if self.est.capacity != "fixed":
-            sizes = [_capacity.size(member) for member in self.examples()]
+            sizes = [member.budget for member in self.examples()]
             if self.est.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST_ROOM] * len(sizes)
@@ -385,11 +385,11 @@ class Ensemble(Composite):
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
-        """Every CAPACITY_PERIOD rows, give the learners features or support vectors in proportion to their weights."""
+        """Every CAPACITY_PERIOD rows, give the learners support vectors in proportion to their weights."""
         if state["t"] == 0 or state["t"] % CAPACITY_PERIOD:
             return
         now, members = state["capacity"], self.members
-        total = sum(_capacity.size(member) for member in self.examples())
+        total = sum(member.budget for member in self.examples())
         sizes = _capacity.shares(
             self.est._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members)
         )
@@ -433,17 +433,13 @@ class Ensemble(Composite):
     def _check_capacity(self) -> None:
         if self.est.capacity == "fixed":
             return
-        members = self.examples()
-        alike = all(map(_capacity.is_budget, members))
-        if self.est.capacity == "shared" and not (alike and self.est.updates != "deterministic"):
+        if self.est.capacity == "shared" and self.est.updates == "deterministic":
             raise ValueError(
-                "capacity='shared' is a common budget of support vectors for stochastic updates: it needs "
-                "updates='stochastic' and budgeted learners that remove or replace vectors"
+                "capacity='shared' is a common budget for stochastic updates: it needs updates='stochastic'"
             )
-        if self.est.capacity == "weights" and not (alike or all(map(_capacity.is_fourier, members))):
+        if not all(map(_capacity.is_budget, self.examples())):
             raise ValueError(
-                "capacity='weights' needs learners that can change their size: all on independent Fourier features, or "
-                "all with a budget that removes or replaces support vectors"
+                f"capacity={self.est.capacity!r} needs budgeted learners that remove or replace support vectors"
             )
 
     def schema(self, state: State, trained: bool) -> Schema:

@@ -1,17 +1,14 @@
-"""Learners of a size that can change while they learn: Fourier features, and support sets of some budget strategies."""
+"""Support sets whose budget can change while they learn: those of some strategies."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ... import budgets
-from ...features import RandomFourier
 from .._contract.base import State
 from ..budget.base import SLOTS, KernelExpansion
-from ..feature import Linear
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
@@ -23,52 +20,16 @@ def is_budget(member: Any) -> bool:
     return isinstance(member._learner, KernelExpansion) and type(member._learner.strategy) in RESIZABLE
 
 
-def is_fourier(member: Any) -> bool:
-    """Whether the member learns on Fourier features, of which there can be more or fewer."""
-    learner = member._learner
-    return type(learner) is Linear and isinstance(learner.map, RandomFourier) and learner.map.sampling == "iid"
-
-
-def size(member: Any) -> int:
-    """Frequencies or support vectors for which the member has room."""
-    return int(member.budget if is_budget(member) else member._learner.map.n_components)
-
-
 def least(member: Any) -> int:
-    """The smallest size that makes sense."""
-    return member._learner.strategy.least if is_budget(member) else 1
-
-
-def set_size(member: Any, n: int) -> None:
-    """Change the parameter; the state must fit already."""
-    if is_budget(member):
-        member.set_params(budget=n)
-    else:
-        member.set_params(features=member._learner.map.set_params(n_components=n))
+    """The smallest budget that makes sense."""
+    return member._learner.strategy.least
 
 
 def resize(member: Any, n: int) -> None:
-    """Change the size of a member that has learned. A larger one is the same function as before."""
-    if n == size(member):
-        return
-    if is_budget(member):
+    """Change the budget of a member that has learned. A larger one is the same function as before."""
+    if n != member.budget:
         _resize_support(member._state, n, type(member._learner.strategy))
-    else:
-        _resize_features(member._state, size(member), n)
-    set_size(member, n)
-
-
-def _resize_features(state: State, old: int, new: int) -> None:
-    """Keep the first frequencies; features are scaled by 1/sqrt(D), so weights by sqrt(D), and squares by 1/D."""
-    factors = {"w": math.sqrt(new / old), "w_mean": math.sqrt(new / old), "G": old / new}
-    kept = min(old, new)
-    for name, factor in factors.items():
-        if name in state:
-            before = state[name]
-            after = np.zeros((len(before), 2 * new), before.dtype)
-            after[:, :kept] = before[:, :kept] * before.dtype.type(factor)
-            after[:, new : new + kept] = before[:, old : old + kept] * before.dtype.type(factor)
-            state[name] = after
+        member.set_params(budget=n)
 
 
 def _resize_support(state: State, new: int, strategy: type) -> None:

@@ -38,8 +38,8 @@ class MultiKernelClassifier(StreamClassifier):
     capacity : {"fixed", "shared", "weights"}, default="fixed"
         Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
         vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
-        Fourier features or budgets move towards the learners that earn weight: a quarter of the sum stays spread
-        evenly, the rest goes by weight.
+        budgets move towards the learners that earn weight: a quarter of the sum stays spread evenly, the rest goes by
+        weight.
     vote : {"sign", "score"}, default="sign"
         Add votes, or the scores themselves, ``sum_i theta_i f_i(x)``.
     standardize : bool or "auto", default="auto"

@@ -2,12 +2,10 @@ r"""Nearly exact kernel ridge, logistic regression and support vector machines o
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ... import losses
 from ..._checks import positive, whole
@@ -15,21 +13,20 @@ from ..._progress import SolverBar
 from ...kernels import Kernel
 from ...losses import Loss
 from ...random import Stream, generator
-from ...registry.caller import caller
+from ...registry.caller import warn_unsolved
 from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State, StreamEstimator
-from .._contract.batch import BatchEstimator, dual_coef, history, intercept, lam, n_iter
+from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
 from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from ..binning.fit import best_constant
-from ..feature import map_entries, renew_map_entries
 from .choice import Search
 
 USUAL_CENTERS = 2000
@@ -90,7 +87,7 @@ class Falkon(WithKernel):
             width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
             lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
-            renew_map_entries(state, {name: kernel.get_params()[name] for name in self.given.kernel_schema()})
+            self.enter_kernel(state, kernel)
             X = divided(X, width)
         else:
             self.estimate(state, X)
@@ -118,11 +115,7 @@ class Falkon(WithKernel):
                 found = falkon(Z, Y, loss, lam, self.ops, offset=offset, **options)
                 alpha = Z.coefficients(found.W)
         if not found.converged:
-            warnings.warn(
-                f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam",
-                ConvergenceWarning,
-                stacklevel=caller(),
-            )
+            warn_unsolved(f"tol={self.tol:g} was not reached in {self.max_iter} iterations; raise max_iter, tol or lam")
         drop("centers", state)
         state |= pack("centers", X[centers]) | {
             "alpha": np.ascontiguousarray(alpha),
@@ -175,7 +168,7 @@ class Falkon(WithKernel):
 # -------------------------------------------------------------------- what the estimators say of the solution
 def kernel(est: FalkonShell) -> Kernel:
     """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-    return est._learner.given.resolved(map_entries(est.state_))
+    return est._learner.kernel(est.state_)
 
 
 def width(est: StreamEstimator) -> np.ndarray:
@@ -200,7 +193,7 @@ def _for_trials(ops: Any, X: Rows, m: int) -> Any:
 
 @described()
 @dataclass(eq=False, repr=False)
-class FalkonClassifier(BatchEstimator, StreamClassifier):
+class FalkonClassifier(StreamClassifier):
     r"""Kernel classifier on all rows at once, nearly exact, in time and memory that grow like the rows.
 
     .. math:: \min_\alpha \sum_i a_i\, l\Bigl(y_i, b + \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)
@@ -232,8 +225,6 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
         Relative residual at which to stop.
     max_iter : int, default=100
         Passes over the rows, or Newton steps.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the centres and of held-out rows.
 
@@ -308,7 +299,7 @@ class FalkonClassifier(BatchEstimator, StreamClassifier):
 
 @described(like=FalkonClassifier)
 @dataclass(eq=False, repr=False)
-class FalkonRegressor(BatchEstimator, StreamRegressor):
+class FalkonRegressor(StreamRegressor):
     r"""Kernel ridge regression on all rows at once, nearly exact, in time and memory that grow like the rows.
 
     .. math:: \min_\alpha \tfrac12 \sum_i a_i \Bigl(y_i - \bar y - \sum_{j \le m} \alpha_j k(x_i, s_j)\Bigr)^2

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import losses
+from ..._checks import flag, positive
 from ...features import FeatureMap
 from ...losses import Loss
 from ...rows import Rows
@@ -36,8 +37,7 @@ class Confidence(SecondOrder):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not isinstance(self.diagonal, (bool, np.bool_)):
-            raise ValueError(f"diagonal must be True or False, got {self.diagonal!r}")
+        flag("diagonal", self.diagonal)
         self._rule()
 
     def reset(self, state: State) -> None:
@@ -226,6 +226,4 @@ class NewtonClassifier(StreamClassifier):
 
     def _rule(self) -> Rule:
         loss = losses.get(self.loss, task="binary")
-        if isinstance(self.curvature, str) or not 0 < self.curvature < np.inf:
-            raise ValueError(f"curvature must be > 0, got {self.curvature!r}")
-        return Newton(loss, float(self.curvature))
+        return Newton(loss, float(positive("curvature", self.curvature)))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import second_order
+from ..._checks import flag
 from ...core import threads
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
@@ -156,8 +157,7 @@ class SecondOrder(Linear):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
             raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
-        if not isinstance(self.intercept, (bool, np.bool_)):
-            raise ValueError(f"intercept must be True or False, got {self.intercept!r}")
+        flag("intercept", self.intercept)
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:
@@ -167,10 +167,10 @@ def targets(state: State, y: np.ndarray) -> np.ndarray:
     return y if y.ndim == 2 else y[:, None]
 
 
-def mix_matrices(state: State, change: Change, forgetting: float = 1.0) -> None:
+def mix_matrices(state: State, change: Change) -> None:
     """Change of outputs where each has its own matrix: a new one is untrained, the others keep what they learned."""
     fresh, source, sign = change.fresh, change.source, change.sign
-    second_order.flush(state, forgetting)
+    second_order.flush(state, 1.0)
     state["gram"] = np.where(fresh[:, None, None], 0.0, state["gram"][source])
     state["b"] = sign[:, None] * state["b"][source]
     state["yy"] = np.where(fresh, 0.0, state["yy"][source])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import engine as engines
+from ..._checks import flag
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
@@ -119,8 +120,7 @@ class Stack(Composite):
         if est.size not in SIZES:
             raise ValueError(f"size must be one of {', '.join(SIZES)}, got {est.size!r}")
         check_columns(est.columns)
-        if not isinstance(est.recent, (bool, np.bool_)):
-            raise ValueError(f"recent must be True or False, got {est.recent!r}")
+        flag("recent", est.recent)
         if isinstance(est.members, str) and est.members == "auto":
             return
         if not isinstance(est.members, (list, tuple)) or not est.members:

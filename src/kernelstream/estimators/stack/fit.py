@@ -26,8 +26,8 @@ from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
-from .._contract import mixed, warm_up
-from .._contract.callbacks import learn_in_parts, listens, with_callbacks
+from .._contract import mixed
+from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
 from ..cells.models import Cells
@@ -120,7 +120,12 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
         est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
-    _first_pass(est, X, y, rows, target, weight, held, shuffle)
+    streamed = weight  # the stream's way over the rows that are not held out
+    if held is not None:
+        streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
+        streamed[held] = 0.0
+    order = Order(est._state["seed"], rows, streamed, shuffle, 1, listens(est))
+    learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
     prepare, train = partial(_prepared, est, est._state, rows, target, weight), np.setdiff1d(counted, held)
@@ -128,25 +133,6 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most, clock)
     _conclude(est, held_rows, lambda: prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
-
-
-def _first_pass(
-    est: StackShell, X: Any, y: Any, rows: Rows, target: np.ndarray, weight: Any, held: Any, shuffle: bool
-) -> None:
-    """The stream's way over the rows that are not held out."""
-    if held is not None:
-        weight = np.ones(rows.shape[0]) if weight is None else weight.copy()
-        weight[held] = 0.0
-    order = Order(est._state["seed"], rows, weight, shuffle, 1, listens(est))
-    context = None
-    if listens(est):
-        context = est._init_callback_context(max_subtasks=order.n_parts)
-        context.call_on_fit_task_begin(estimator=est, X=X, y=y)
-    for parts in order:
-        learn_in_parts(est, context, parts, rows, target, weight)
-        warm_up.end(est)
-    if context is not None:
-        context.call_on_fit_task_end(estimator=est, X=X, y=y)
 
 
 def _more_passes(

@@ -132,11 +132,6 @@ class KernelClassifier(StreamClassifier):
     random_state: Any = None
 
     @in_turn
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities, (n, n_classes)."""
-        return self._proba(X)
-
-    @in_turn
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Which labels each row may well have: sets that hold the truth in a given share of the rows.
 

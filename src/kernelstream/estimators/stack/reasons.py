@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...named import Named, named
-from ...rows import dense
+from ...rows import dense, padded
 from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
@@ -23,7 +23,6 @@ from ...trust.contributions import Explanation, in_turns
 from ...trust.recent import differences, places, some_of, taken
 from .._contract.composite import fitted
 from .._contract.door import checked_rows
-from .._contract.kept import pad_columns
 from .._contract.mixed import encoded
 from .._contract.state import scaled_rows
 from .shell import StackShell
@@ -43,7 +42,7 @@ def start(stack: Stack, state: State) -> State:
 
 def widen(kept: State, d: int) -> None:
     """Make the rows d columns wide."""
-    kept["X"] = pad_columns(kept["X"], d)
+    kept["X"] = padded(kept["X"], d)
 
 
 def schema(stack: Stack, state: State) -> Schema:

@@ -15,11 +15,11 @@ from ...engine import of_processor
 from ...monitor import Mark, Monitor
 from ...monitor.inputs import FIRST
 from ...passes.monitor.python import BUCKETS
+from ...rows import padded
 from ...state.nested import State, part
 from ...state.schema import Array, Inside, Schema
 from ...state.turns import in_turn
 from .._contract.composite import fitted
-from .._contract.kept import pad_columns
 from .shell import StackShell
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def start(stack: Stack, state: State) -> State:
 
 def widen(watched: State, d: int) -> None:
     """Make the rows d columns wide."""
-    watched["X"] = pad_columns(watched["X"], d)
+    watched["X"] = padded(watched["X"], d)
 
 
 def follow(stack: Stack, state: State, X: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None) -> None:
