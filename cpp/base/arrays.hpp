@@ -24,9 +24,22 @@ template <class A> using Maybe = std::optional<A>;
 
 template <class A> auto data_or_null(const Maybe<A>& a) -> decltype(a->data()) { return a ? a->data() : nullptr; }
 
+// Whether the first axes of an array have these sizes; one that is not there fits any.
+template <class A, class... Sizes> bool fits(const A& a, Sizes... sizes) {
+    std::size_t axis = 0;
+    return ((a.shape(axis++) == std::size_t(sizes)) && ...);
+}
+template <class A, class... Sizes> bool fits(const Maybe<A>& a, Sizes... sizes) { return !a || fits(*a, sizes...); }
+
 // ValueError with a reason, for shapes that do not fit together.
 inline void require(bool ok, const char* reason) {
     if (!ok) throw nb::value_error(reason);
+}
+
+// Whether the numbers of classes y (n) are those of C; rows of weight 0 are not learned: theirs may be anything.
+inline void require_codes(std::size_t n, std::size_t C, const double* y, const double* weight = nullptr) {
+    for (std::size_t i = 0; i < n; ++i)
+        require((weight && weight[i] == 0.0) || (y[i] >= 0 && y[i] < double(C)), "class code out of range");
 }
 
 // Learning must not take a model out of the range of floats; the words are those of kernelstream/core/overflow.py.
@@ -35,10 +48,11 @@ inline void require_finite(bool finite) {
                     "or take smaller steps");
 }
 
-// The same for n numbers, if there are any.
-template <class T>
-void require_finite(std::size_t n, const T* x) {
+// The same for n numbers, if there are any, and more of them.
+template <class T, class... More>
+void require_finite(std::size_t n, const T* x, const More&... more) {
     require_finite(!x || all_finite(n, x));
+    if constexpr (sizeof...(more) > 0) require_finite(more...);
 }
 
 }  // namespace ks

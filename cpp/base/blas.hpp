@@ -17,19 +17,17 @@ class Blas {
         wide_ = signature.find("int64") != std::string::npos || signature.find("long") != std::string::npos;
     }
 
-    // C (m, n) = alpha op(A) op(B) + beta C, with k terms in each sum.
+    // C (m, n) = alpha A B + beta C, with k terms in each sum.
     template <class T>
-    void gemm(bool ta, bool tb, std::size_t m, std::size_t n, std::size_t k, T alpha, const T* A, std::size_t lda, const T* B,
-              std::size_t ldb, T beta, T* C, std::size_t ldc) const {
-        if (m && n) wide_ ? call_gemm<std::int64_t>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)
-                          : call_gemm<int>(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
+    void gemm(std::size_t m, std::size_t n, std::size_t k, T alpha, const T* A, std::size_t lda, const T* B, std::size_t ldb, T beta, T* C,
+              std::size_t ldc) const {
+        if (m && n) wide_ ? call_gemm<std::int64_t>(m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)
+                          : call_gemm<int>(m, n, k, alpha, A, lda, B, ldb, beta, C, ldc);
     }
 
-    // Lower triangle of C (n, n) = alpha A'A + beta C, A (k, n); or of alpha A A' + beta C, A (n, k), when not `ta`.
-    void syrk(bool ta, std::size_t n, std::size_t k, double alpha, const double* A, std::size_t lda, double beta, double* C,
-              std::size_t ldc) const {
-        if (n) wide_ ? call_syrk<std::int64_t>(ta, n, k, alpha, A, lda, beta, C, ldc)
-                     : call_syrk<int>(ta, n, k, alpha, A, lda, beta, C, ldc);
+    // Lower triangle of C (n, n) += A A', A (n, k).
+    void syrk(std::size_t n, std::size_t k, const double* A, double* C) const {
+        if (n) wide_ ? call_syrk<std::int64_t>(n, k, A, C) : call_syrk<int>(n, k, A, C);
     }
 
   private:
@@ -37,18 +35,19 @@ class Blas {
     bool wide_;
 
     template <class I, class T>
-    void call_gemm(bool ta, bool tb, I m, I n, I k, T alpha, const T* A, I lda, const T* B, I ldb, T beta, T* C, I ldc) const {
+    void call_gemm(I m, I n, I k, T alpha, const T* A, I lda, const T* B, I ldb, T beta, T* C, I ldc) const {
         using F = void (*)(char*, char*, I*, I*, I*, T*, T*, I*, T*, I*, T*, T*, I*);
-        char a = ta ? 'T' : 'N', b = tb ? 'T' : 'N';
-        reinterpret_cast<F>(sizeof(T) == 4 ? sgemm_ : dgemm_)(&a, &b, &m, &n, &k, &alpha, const_cast<T*>(A), &lda, const_cast<T*>(B), &ldb,
-                                                              &beta, C, &ldc);
+        char plain = 'N';
+        reinterpret_cast<F>(sizeof(T) == 4 ? sgemm_ : dgemm_)(&plain, &plain, &m, &n, &k, &alpha, const_cast<T*>(A), &lda, const_cast<T*>(B),
+                                                              &ldb, &beta, C, &ldc);
     }
 
     template <class I>
-    void call_syrk(bool ta, I n, I k, double alpha, const double* A, I lda, double beta, double* C, I ldc) const {
+    void call_syrk(I n, I k, const double* A, double* C) const {
         using F = void (*)(char*, char*, I*, I*, double*, double*, I*, double*, double*, I*);
-        char lower = 'L', transposed = ta ? 'T' : 'N';
-        reinterpret_cast<F>(dsyrk_)(&lower, &transposed, &n, &k, &alpha, const_cast<double*>(A), &lda, &beta, C, &ldc);
+        char lower = 'L', plain = 'N';
+        double one = 1.0;
+        reinterpret_cast<F>(dsyrk_)(&lower, &plain, &n, &k, &one, const_cast<double*>(A), &n, &one, C, &n);
     }
 };
 

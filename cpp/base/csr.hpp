@@ -1,16 +1,29 @@
-// Is a CSR matrix one, and in which form?
+// Rows of a matrix, dense or sparse; and whether a sparse one is one, and in which form.
 #pragma once
 
 #include <cstddef>
 
 namespace ks {
 
+template <class T>
+struct Dense {
+    std::size_t n, d;
+    const T* X;  // (n, d)
+};
+
+template <class T, class I>
+struct Csr {
+    std::size_t n, d;
+    const T* data;
+    const I *indices, *indptr;  // indptr (n + 1) may begin in the middle of the other two
+};
+
 enum class Form : int { canonical = 0, unordered = 1, broken_rows = 2, broken_columns = 3 };
 
 // Of m rows, d columns and room for `stored` entries. Unordered: the indices of a row do not rise strictly.
 template <class I>
 Form csr_form(std::size_t m, std::size_t d, std::size_t stored, const I* indptr, const I* indices) {
-    if (indptr[0] != 0) return Form::broken_rows;
+    if (indptr[0] < 0) return Form::broken_rows;
     for (std::size_t i = 0; i < m; ++i)
         if (indptr[i + 1] < indptr[i]) return Form::broken_rows;
     if (std::size_t(indptr[m]) > stored) return Form::broken_rows;

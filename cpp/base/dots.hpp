@@ -16,15 +16,6 @@ struct Shape {
     static constexpr int W = W_, P = P_, Q = Q_;
 };
 
-template <int W> struct Pack;
-#if defined(__GNUC__)
-template <> struct Pack<2> { typedef double Type __attribute__((vector_size(16))); };
-template <> struct Pack<4> { typedef double Type __attribute__((vector_size(32))); };
-template <> struct Pack<8> { typedef double Type __attribute__((vector_size(64))); };
-#else
-template <> struct Pack<1> { typedef double Type; };
-#endif
-
 // x with all but its last `count` lanes set to 0.
 template <int W, class V>
 KS_INLINE V last_lanes(const V& x, std::size_t count) {
@@ -100,7 +91,7 @@ struct Products {
 template <class S, int P, int Q>
 KS_INLINE void dot_tile(const Products& x, std::size_t i0, std::size_t t0) {
     constexpr std::size_t W = S::W;
-    using V = typename Pack<S::W>::Type;
+    using V = typename Line<double, S::W>::type;
     const double *A = x.a + i0 * x.lda, *B = x.b + t0 * x.ldb;
     V acc[P][Q];
     KS_UNROLL

@@ -9,17 +9,7 @@
 
 namespace ks {
 
-#if defined(__GNUC__)
-typedef double Two __attribute__((vector_size(16)));
-#else
-struct Two {
-    double at[2];
-};
-inline Two operator+(const Two& a, const Two& b) { return {{a.at[0] + b.at[0], a.at[1] + b.at[1]}}; }
-inline Two operator-(const Two& a, const Two& b) { return {{a.at[0] - b.at[0], a.at[1] - b.at[1]}}; }
-inline Two operator*(const Two& a, const Two& b) { return {{a.at[0] * b.at[0], a.at[1] * b.at[1]}}; }
-inline Two operator/(const Two& a, const Two& b) { return {{a.at[0] / b.at[0], a.at[1] / b.at[1]}}; }
-#endif
+using Two = Line<double, 2>::type;
 
 struct Four {
     Two low, high;
@@ -30,22 +20,15 @@ KS_INLINE Four operator-(const Four& a, const Four& b) { return {a.low - b.low, 
 KS_INLINE Four operator*(const Four& a, const Four& b) { return {a.low * b.low, a.high * b.high}; }
 KS_INLINE Four operator/(const Four& a, const Four& b) { return {a.low / b.low, a.high / b.high}; }
 
-KS_INLINE Four four(double x) {
-    const Two both{x, x};
-    return {both, both};
-}
+KS_INLINE Four four(double x) { return {Two{x, x}, Two{x, x}}; }
 
 KS_INLINE Four load_four(const double* from) {
     Four x;
-    std::memcpy(&x.low, from, sizeof x.low);
-    std::memcpy(&x.high, from + 2, sizeof x.high);
+    std::memcpy(&x, from, sizeof x);
     return x;
 }
 
-KS_INLINE void store_four(double* to, const Four& x) {
-    std::memcpy(to, &x.low, sizeof x.low);
-    std::memcpy(to + 2, &x.high, sizeof x.high);
-}
+KS_INLINE void store_four(double* to, const Four& x) { std::memcpy(to, &x, sizeof x); }
 
 // 1 / sqrt(x)
 KS_INLINE Four inverse_root(const Four& x) {

@@ -1,21 +1,17 @@
-// Which names a factory knows.
+// Parts that are found by their names.
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace ks {
 
-// Whether a factory that throws for an unknown name has this one; no part has more than three parameters.
-template <class Make>
-bool is_known(Make make, const std::string& name) {
-    try {
-        make(name, std::vector<double>(3, 0.0));
-        return true;
-    } catch (const std::invalid_argument&) {
-        return false;
-    }
+// What a factory found, which must be something.
+template <class P>
+std::unique_ptr<P> known(std::unique_ptr<P> part, const char* kind, const std::string& name) {
+    if (!part) throw std::invalid_argument("the native engine has no " + std::string(kind) + " '" + name + "': use engine='python'");
+    return part;
 }
 
 }  // namespace ks

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/blas.hpp"
+#include "base/csr.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks {
@@ -15,23 +16,23 @@ struct DenseProjection {
     const T *X, *W;
     std::size_t d, D;
     void operator()(std::size_t first, std::size_t m, T* out) const {
-        blas.gemm(false, false, D, m, d, T(1), W, D, X + first * d, d, T(0), out, D);
+        blas.gemm(D, m, d, T(1), W, D, X + first * d, d, T(0), out, D);
     }
 };
 
 template <class T, class I>
 struct CsrProjection {
-    const T* data;
-    const I *indices, *indptr;
+    Csr<T, I> X;
     const T* W;
-    std::size_t d, D;
+    std::size_t D;
     void operator()(std::size_t first, std::size_t m, T* out) const {
-        // see the binding of csr_matmul for when a copy of tiles pays
+        // A copy of each tile of W pays when its rows are used several times and it fits the second-level cache: up to 1.7 times the
+        // speed where D is a power of two, nothing lost elsewhere.
         constexpr std::size_t tile = csr_tile_width<T>;
-        const std::size_t stored = std::size_t(indptr[first + m] - indptr[first]);
+        const std::size_t d = X.d, stored = std::size_t(X.indptr[first + m] - X.indptr[first]);
         std::unique_ptr<T[]> buffer;
         if (D >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-        csr_matmul<T, I>(m, d, D, data, indices, indptr + first, W, D, buffer.get(), out);
+        csr_matmul<T, I>(m, d, D, X.data, X.indices, X.indptr + first, W, D, buffer.get(), out);
     }
 };
 

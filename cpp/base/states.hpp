@@ -7,49 +7,18 @@
 
 namespace ks {
 
-// The name of an entry. Python's string is made when it is first asked for, and stays: a look-up then costs some 30 ns.
-class Name {
-    const char* text_;
-    mutable PyObject* string_ = nullptr;
-
-  public:
-    constexpr explicit Name(const char* text) : text_(text) {}
-    const char* text() const { return text_; }
-    PyObject* string() const {
-        if (!string_ && !(string_ = PyUnicode_InternFromString(text_))) throw nb::python_error();
-        return string_;
-    }
-};
-
-// The names that compiled passes look for.
-namespace name {
-inline const Name A("A"), amount("amount"), alpha("alpha"), b("b"), beta("beta"), born("born"), budget_basis("budget_basis"),
-    budget_factor("budget_factor"), budget_gram("budget_gram"), budget_memory("budget_memory"), budget_scores("budget_scores"),
-    budget_w("budget_w"), budget_z("budget_z"), c("c"), center("center"), codes("codes"), coefficients("coefficients"),
-    counts("counts"), curvature("curvature"), D("D"), decay("decay"), diag("diag"), f("f"), F("F"), factors("factors"),
-    features("features"), G("G"), G_scale("G_scale"),
-    H("H"), gram("gram"), history("history"), history_stride("history_stride"), inverse("inverse"), inverse_length("inverse_length"),
-    joined("joined"), K("K"), kappa("kappa"), log_theta("log_theta"), M("M"), mass("mass"), mean_at("mean_at"), memory("memory"),
-    moments("moments"), n("n"), n_support("n_support"), number_at("number_at"), numbers("numbers"), owner("owner"), P("P"),
-    pending("pending"), place("place"), q("q"), Q("Q"), quantiles("quantiles"), R("R"), range("range"), ridge("ridge"), s("s"), scale("scale"),
-    scores("scores"), since("since"), size("size"), solution("solution"), solved("solved"), sum_theta("sum_theta"), sum_w("sum_w"),
-    sums("sums"), support("support"), t("t"), target("target"), tau("tau"), theta("theta"), theta0("theta0"), u("u"), V("V"),
-    w("w"), w_mean("w_mean"), weight("weight"), weights("weights"), window("window"), window_b("window_b"),
-    window_c("window_c"), X("X"), x_count("x_count"), x_doubt("x_doubt"),
-    x_high("x_high"), x_low("x_low"), x_m2("x_m2"), x_mean("x_mean"), y("y"), Y("Y"), yy("yy"), Z("Z"), zsum("zsum");
-}  // namespace name
-
 // An entry, or null where there is none.
-inline nb::handle find(nb::handle entries, const Name& name) {
+inline nb::handle find(nb::handle entries, const char* name) {
     if (!PyDict_Check(entries.ptr())) throw nb::type_error("a state must be a dict");
-    PyObject* found = PyDict_GetItemWithError(entries.ptr(), name.string());
+    const nb::object key = nb::steal(PyUnicode_FromString(name));
+    PyObject* found = key.is_valid() ? PyDict_GetItemWithError(entries.ptr(), key.ptr()) : nullptr;
     if (!found && PyErr_Occurred()) throw nb::python_error();
     return found;
 }
 
-inline nb::handle item(nb::handle entries, const Name& name) {
+inline nb::handle item(nb::handle entries, const char* name) {
     const nb::handle found = find(entries, name);
-    if (!found.is_valid()) throw nb::key_error(name.text());
+    if (!found.is_valid()) throw nb::key_error(name);
     return found;
 }
 
@@ -61,37 +30,31 @@ template <class A> A array_of(nb::handle value, const char* name) {
     return array;
 }
 
-template <class A> A entry(nb::handle entries, const Name& name) { return array_of<A>(item(entries, name), name.text()); }
-template <class A> A entry(nb::handle state, const char* name) { return array_of<A>(nb::object(state[name]), name); }
+template <class A> A entry(nb::handle entries, const char* name) { return array_of<A>(item(entries, name), name); }
 
-template <class A> Maybe<A> maybe_entry(nb::handle entries, const Name& name) {
+template <class A> Maybe<A> maybe_entry(nb::handle entries, const char* name) {
     const nb::handle found = find(entries, name);
     if (!found.is_valid() || found.is_none()) return std::nullopt;
-    return array_of<A>(found, name.text());
+    return array_of<A>(found, name);
 }
 
 // The numbers of an array of a state. A pass that only reads takes an array that cannot be written to (of a model in a mapped file).
-template <class T, class Key> T* numbers_of(nb::handle state, const Key& name, std::size_t size, bool writes) {
-    if (writes) {
-        const auto array = entry<Array<T>>(state, name);
-        require(array.size() == size, "an array of the state has the wrong size");
-        return array.data();
-    }
+template <class T> T* numbers_of(nb::handle state, const char* name, std::size_t size, bool writes) {
     const auto array = entry<Array<const T>>(state, name);
     require(array.size() == size, "an array of the state has the wrong size");
-    return const_cast<T*>(array.data());
+    return writes ? entry<Array<T>>(state, name).data() : const_cast<T*>(array.data());
 }
 
 // A number among the entries.
-template <class T> T number(nb::handle entries, const Name& name) {
+template <class T> T number(nb::handle entries, const char* name) {
     T value;
     if (!nb::try_cast(item(entries, name), value))
-        throw nb::value_error((std::string("the entry '") + name.text() + "' is not the number it must be").c_str());
+        throw nb::value_error((std::string("the entry '") + name + "' is not the number it must be").c_str());
     return value;
 }
 
-template <class T> void set_number(nb::handle entries, const Name& name, T value) {
-    if (PyDict_SetItem(entries.ptr(), name.string(), nb::object(nb::cast(value)).ptr())) throw nb::python_error();
+template <class T> void set_number(nb::handle entries, const char* name, T value) {
+    if (PyDict_SetItemString(entries.ptr(), name, nb::object(nb::cast(value)).ptr())) throw nb::python_error();
 }
 
 // f(float()) or f(double()), by what the numbers of an array are.

@@ -41,6 +41,41 @@ template <class T> struct Bits;
 template <> struct Bits<float> { using UInt = std::uint32_t; };
 template <> struct Bits<double> { using UInt = std::uint64_t; };
 
+// ---- Vectors -------------------------------------------------------------------------------------------------------
+
+// n numbers side by side, in registers. Left to itself, GCC 12 takes sums of 32 doubles one by one. On x86 what is wider than a register
+// is cut; on ARM it goes through memory.
+#if defined(__aarch64__)
+constexpr std::size_t register_bytes = 16;
+#else
+constexpr std::size_t register_bytes = 64;
+#endif
+#if defined(__GNUC__)
+template <class T, std::size_t n>
+struct Line {
+    typedef T type __attribute__((vector_size(n * sizeof(T))));
+};
+#else
+template <class T, std::size_t n>
+struct Line {
+    struct type {
+        T at[n];
+#define KS_EACH(op)                                                                          \
+    friend type operator op(type a, const type& b) {                                          \
+        for (std::size_t c = 0; c < n; ++c) a.at[c] = a.at[c] op b.at[c];                     \
+        return a;                                                                             \
+    }
+        KS_EACH(+) KS_EACH(-) KS_EACH(*) KS_EACH(/)
+#undef KS_EACH
+        type& operator+=(const type& other) { return *this = *this + other; }
+        friend type operator*(T v, type part) {
+            for (std::size_t c = 0; c < n; ++c) part.at[c] *= v;
+            return part;
+        }
+    };
+};
+#endif
+
 // ---- Constants -----------------------------------------------------------------------------------------------------
 // round: adding it rounds to the nearest integer and leaves that integer in the low bits of the sum.
 // pi and ln 2 are cut into parts (Cody and Waite): the leading ones have so few bits that n * part is exact for every n
@@ -125,75 +160,26 @@ KS_INLINE void sincos(T x, T scale, T& s, T& c) {
     c = signed_scale * cosine;
 }
 
+// Numbers handled together there: what ARM's registers of 16 bytes need to be busy, and x86 does better with less.
 #if defined(__aarch64__)
-// The same for 128 bytes of numbers, step by step for all of them: a core that looks only a few dozen instructions ahead then
-// always finds one that need not wait. (x86 does better with the compiler's own choice of vectors.)
-template <class T> struct Quad {
-    typedef T Float __attribute__((vector_size(16)));
-    typedef typename Bits<T>::UInt UInt __attribute__((vector_size(16)));
-};
-
-template <class T>
-KS_INLINE void sincos_staged(const T* KS_RESTRICT p, T scale, T* KS_RESTRICT s, T* KS_RESTRICT c,
-                             typename Quad<T>::UInt& largest) {
-    using M = Math<T>;
-    using V = typename Quad<T>::Float;
-    using U = typename Quad<T>::UInt;
-    constexpr std::size_t lane = 16 / sizeof(T);
-    V r[8], z[8], size[8], sine[8], cosine[8];
-    KS_UNROLL for (int u = 0; u < 8; ++u) {
-        V x;
-        std::memcpy(&x, p + u * lane, sizeof x);
-        const U magnitude = (U)x << 1;  // without the sign, numbers are in the order of their bits
-        largest = magnitude > largest ? magnitude : largest;
-        const V shifted = x * M::inverse_pi + M::round, n = shifted - M::round;
-        r[u] = (x - n * M::pi_high) - n * M::pi_low;
-        size[u] = (V)(bit_cast<typename Bits<T>::UInt>(scale) ^ ((U)shifted << (8 * sizeof(T) - 1)));
-        z[u] = r[u] * r[u];
-        sine[u] = z[u] * M::sin_c[0] + M::sin_c[1];
-        cosine[u] = z[u] * M::cos_c[0] + M::cos_c[1];
-    }
-    KS_UNROLL for (int k = 2; k < M::sin_n; ++k)
-        KS_UNROLL for (int u = 0; u < 8; ++u) sine[u] = z[u] * sine[u] + M::sin_c[k];
-    KS_UNROLL for (int k = 2; k < M::cos_n; ++k)
-        KS_UNROLL for (int u = 0; u < 8; ++u) cosine[u] = z[u] * cosine[u] + M::cos_c[k];
-    KS_UNROLL for (int u = 0; u < 8; ++u) {
-        r[u] = r[u] * size[u];
-        cosine[u] = cosine[u] * size[u];
-        sine[u] = sine[u] * r[u];
-        std::memcpy(c + u * lane, &cosine[u], 16);
-        std::memcpy(s + u * lane, &sine[u], 16);
-    }
-}
+template <class T> constexpr std::size_t trig_group = 2 * group<T>;
+#else
+template <class T> constexpr std::size_t trig_group = group<T>;
 #endif
 
 // zc + i zs = scale e^(i p) for n numbers; the libm takes over where the range reduction would lose digits.
 template <class T>
 KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RESTRICT zc, T* KS_RESTRICT zs) {
     int large = 0;
-#if defined(__aarch64__)
-    constexpr std::size_t size = 128 / sizeof(T);
-    typename Quad<T>::UInt largest = {};
-    for (std::size_t j = 0; n >= size;) {
-        sincos_staged(p + j, scale, zs + j, zc + j, largest);
-        if (j + size >= n) break;
-        j = j + 2 * size <= n ? j + size : n - size;  // the last group may overlap the one before: same values
-    }
-    const auto limit = bit_cast<typename Bits<T>::UInt>(Math<T>::trig_limit) << 1;
-    for (std::size_t k = 0; k < 16 / sizeof(T); ++k) large |= largest[k] > limit;
-    const std::size_t whole = n >= size ? n : 0;
-#else
 #pragma omp simd reduction(| : large)
     for (std::size_t j = 0; j < n; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
-    const std::size_t whole = n - n % group<T>;
-    for (std::size_t j = 0; j < whole; j += group<T>) {
+    constexpr std::size_t G = trig_group<T>;
+    const std::size_t few = n < G ? n : 0;
+    for (std::size_t j = 0; j < few; ++j) sincos(p[j], scale, zs[j], zc[j]);
+    for (std::size_t j = few; j < n; j += G) {
+        const std::size_t at = j + G <= n ? j : n - G;  // the last group may overlap the one before: same values
         KS_UNROLL
-        for (std::size_t k = j; k < j + group<T>; ++k) sincos(p[k], scale, zs[k], zc[k]);
-    }
-#endif
-    for (std::size_t j = whole; j < n; ++j) {
-        large |= std::abs(p[j]) > Math<T>::trig_limit;
-        sincos(p[j], scale, zs[j], zc[j]);
+        for (std::size_t k = at; k < at + G; ++k) sincos(p[k], scale, zs[k], zc[k]);
     }
     if (!large) return;
     for (std::size_t j = 0; j < n; ++j) {
@@ -379,55 +365,13 @@ KS_INLINE void scale(std::size_t n, T a, T* x) {
 
 // ---- CSR times dense -----------------------------------------------------------------------------------------------
 
-// True when the arrays describe a CSR matrix of m rows, d columns and nnz stored entries.
-template <class I>
-KS_CLONES bool csr_valid(std::size_t m, std::size_t d, std::size_t nnz, const I* indptr, const I* indices) {
-    bool ok = indptr[0] >= 0 && std::size_t(indptr[m]) <= nnz;
-    for (std::size_t i = 0; i < m; ++i) ok &= indptr[i] <= indptr[i + 1];
-    if (!ok) return false;
-    int bad = 0;
-    const I width = I(d);
-#pragma omp simd reduction(| : bad)
-    for (std::size_t k = indptr[0]; k < std::size_t(indptr[m]); ++k) bad |= (indices[k] < 0) | (indices[k] >= width);
-    return !bad;
-}
-
-// n numbers side by side, in registers as wide as the processor has them. Left to itself, GCC 12 takes sums of 32 doubles one by one,
-// and vectors wider than ARM's registers go through memory for every operation.
-#if defined(__aarch64__)
-constexpr std::size_t line_bytes = 16;
-#else
-constexpr std::size_t line_bytes = 64;
-#endif
-#if defined(__GNUC__)
-template <class T, std::size_t n>
-struct Line {
-    typedef T type __attribute__((vector_size(n * sizeof(T))));
-};
-#else
-template <class T, std::size_t n>
-struct Line {
-    struct type {
-        T at[n];
-        type& operator+=(const type& other) {
-            for (std::size_t c = 0; c < n; ++c) at[c] += other.at[c];
-            return *this;
-        }
-        friend type operator*(T v, type part) {
-            for (std::size_t c = 0; c < n; ++c) part.at[c] *= v;
-            return part;
-        }
-    };
-};
-#endif
-
 // Rows [start, stop) of one tile of columns of out, whose rows lie D apart and those of W `stride` apart. The sums stay
 // in registers while the entries of a row are added.
 template <std::size_t tile, class T, class I>
 KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, const T* KS_RESTRICT data,
                         const I* KS_RESTRICT indices, const I* KS_RESTRICT indptr, const T* KS_RESTRICT W,
                         std::size_t stride, T* KS_RESTRICT out) {
-    constexpr std::size_t most = line_bytes / sizeof(T), width = tile < most ? tile : most, lines = tile / width;
+    constexpr std::size_t wide = register_bytes / sizeof(T), width = tile < wide ? tile : wide, lines = tile / width;
     using Numbers = typename Line<T, width>::type;
     for (std::size_t i = start; i < stop; ++i) {
         Numbers acc[lines] = {};

@@ -5,7 +5,6 @@
 #include "passes/binning_product.hpp"
 
 using namespace ks;
-using namespace nb::literals;
 
 namespace {
 
@@ -16,8 +15,8 @@ using GridArrays = std::tuple<Matrix<const T>, Matrix<const T>, Vector<const T>,
 template <class T>
 Grids<T> grids_of(std::size_t d, const GridArrays<T>& arrays) {
     const auto& [inverse, offset, limit, multipliers] = arrays;
-    require(inverse.shape(1) == d && offset.shape(0) == inverse.shape(0) && offset.shape(1) == d && limit.shape(0) == d &&
-                multipliers.shape(0) == 2 && multipliers.shape(1) == d,
+    require(inverse.shape(1) == d && fits(offset, inverse.shape(0), d) && fits(limit, d) &&
+                fits(multipliers, 2, d),
             "the grids do not fit the width of the rows");
     return {d, inverse.shape(0), inverse.data(), offset.data(), limit.data(), multipliers.data(), multipliers.data() + d};
 }
@@ -44,64 +43,6 @@ bool rises(const Vector<const std::int64_t>& starts, std::size_t total, std::siz
 using Keys = nb::ndarray<nb::numpy, std::uint64_t, nb::ndim<1>, nb::c_contig>;
 using Counts = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>, nb::c_contig>;
 
-template <class T, class Rows>
-void hashes(const Rows& rows, const Grids<T>& grids, Matrix<std::uint64_t> out, int threads) {
-    require(out.shape(0) == grids.R && out.shape(1) == rows.n, "out must be (grids, rows)");
-    WriteHashes sink{rows.n, out.data()};
-    nb::gil_scoped_release release;
-    hash_cells<T>(rows, grids, sink, threads);
-}
-
-template <class T, class Rows>
-void buckets(const Rows& rows, const Grids<T>& grids, std::uint32_t width, Matrix<std::int32_t> out, int threads) {
-    require(out.shape(0) == grids.R && out.shape(1) == rows.n, "out must be (grids, rows)");
-    WriteBuckets sink{rows.n, width, out.data()};
-    nb::gil_scoped_release release;
-    hash_cells<T>(rows, grids, sink, threads);
-}
-
-template <class T, class Rows>
-std::tuple<Keys, Counts> number(const Rows& rows, const Grids<T>& grids, Matrix<std::int32_t> out, int threads) {
-    require(out.shape(0) == grids.R && out.shape(1) == rows.n, "out must be (grids, rows)");
-    std::vector<GrowingTable> tables(grids.R);
-    std::atomic<bool> full{false};
-    NumberCells sink{rows.n, tables, out.data(), full};
-    {
-        nb::gil_scoped_release release;
-        hash_cells<T>(rows, grids, sink, threads);
-    }
-    require(!full, "a grid has more than 2^24 cells: set n_columns to hash them");
-    std::size_t total = 0;
-    for (const auto& grid : tables) total += grid.keys.size();
-    std::uint64_t* keys;
-    std::int64_t* starts;
-    Keys all = owned<Keys>(total, keys);
-    Counts counts = owned<Counts>(grids.R + 1, starts);
-    starts[0] = 0;
-    for (std::size_t r = 0; r < grids.R; ++r) {
-        std::copy(tables[r].keys.begin(), tables[r].keys.end(), keys + starts[r]);
-        starts[r + 1] = starts[r] + std::int64_t(tables[r].keys.size());
-    }
-    return {all, counts};
-}
-
-template <class T, class Rows>
-void find(const Rows& rows, const Grids<T>& grids, Vector<std::uint64_t> slots, Vector<const std::int64_t> starts,
-          Matrix<std::int32_t> out, int threads) {
-    require(out.shape(0) == grids.R && out.shape(1) == rows.n, "out must be (grids, rows)");
-    require(starts.shape(0) == grids.R + 1 && rises(starts, slots.shape(0), 4 * (Table::max_cells + 2)), "the table does not fit the grids");
-    std::vector<Table> tables(grids.R);
-    for (std::size_t r = 0; r < grids.R; ++r) {
-        const std::size_t size = starts.data()[r + 1] - starts.data()[r];
-        tables[r].slots = slots.data() + starts.data()[r];
-        while (tables[r].size() < size) ++tables[r].bits;
-        require(tables[r].size() == size && tables[r].bits > 0, "the table does not fit the grids");
-    }
-    FindCells sink{rows.n, tables, out.data()};
-    nb::gil_scoped_release release;
-    hash_cells<T>(rows, grids, sink, threads);
-}
-
 // Slots of the tables of all grids, and where each begins, for the cells' hashes in the order of their columns.
 std::tuple<Keys, Counts> slots(Vector<const std::uint64_t> keys, Vector<const std::int64_t> starts) {
     require(rises(starts, keys.shape(0), Table::max_cells), "the cells do not fit the grids");
@@ -127,46 +68,82 @@ std::tuple<Keys, Counts> slots(Vector<const std::uint64_t> keys, Vector<const st
 
 template <class> auto as_is() { return plain; }
 
-// name(X, grids, rest) for dense rows X (n, d), or CSR rows (data, indices, indptr).
-template <class T, class... Rest, class F>
+// name(X, grids, rest, out, threads) for dense rows X (n, d), or CSR rows (data, indices, indptr), is f(number of grids, hash, rest):
+// hash(sink) hands the hashes of all rows, some of a grid at a time, to sink(grid, rows, a, b, their place in out (grids, rows)).
+template <class T, class Out, class... Rest, class F>
 void over_rows(nb::module_& m, const char* name, F f) {
-    using Given = GridArrays<T>;
-    m.def(name, [f](Matrix<const T> X, Given grids, Rest... rest) {
-        const DenseRows<T> rows{X.shape(0), X.shape(1), X.data()};
-        return f(rows, grids_of<T>(rows.d, grids), rest...);
-    }, plain, plain, as_is<Rest>()...);
+    const auto over = [f](const auto& rows, const Grids<T>& grids, Matrix<Out> out, int threads, Rest... rest) {
+        require(fits(out, grids.R, rows.n), "out must be (grids, rows)");
+        return f(grids.R, [&](auto sink) {
+            nb::gil_scoped_release release;
+            hash_cells<T>(rows, grids, threads, [&](std::size_t r, std::size_t row, std::size_t count, const std::uint32_t* a, const std::uint32_t* b) {
+                sink(r, count, a, b, out.data() + r * rows.n + row);
+            });
+        }, rest...);
+    };
+    m.def(name, [over](Matrix<const T> X, GridArrays<T> grids, Rest... rest, Matrix<Out> out, int threads) {
+        return over(Dense<T>{X.shape(0), X.shape(1), X.data()}, grids_of<T>(X.shape(1), grids), out, threads, rest...);
+    }, plain, plain, as_is<Rest>()..., plain, value);
     const auto sparse = [&](auto integer) {
-        using I = decltype(integer);
-        m.def(name, [f](CsrArrays<T, I> X, Given grids, Rest... rest) {
-            const std::size_t d = std::get<2>(grids).shape(0), n = csr_rows(X, d);
-            const SparseRows<T, I> rows{n, d, std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data()};
-            return f(rows, grids_of<T>(d, grids), rest...);
-        }, plain, plain, as_is<Rest>()...);
+        m.def(name, [over](CsrArrays<T, decltype(integer)> X, GridArrays<T> grids, Rest... rest, Matrix<Out> out, int threads) {
+            const std::size_t d = std::get<2>(grids).shape(0);
+            return over(csr_of(X, d), grids_of<T>(d, grids), out, threads, rest...);
+        }, plain, plain, as_is<Rest>()..., plain, value);
     };
     sparse(std::int32_t());
     sparse(std::int64_t());
 }
 
+using Words = const std::uint32_t*;
+
 template <class T>
 void bind_cells(nb::module_& m) {
-    using Columns = Matrix<std::int32_t>;
-    over_rows<T, Matrix<std::uint64_t>, int>(m, "bin_hashes", [](const auto& rows, const Grids<T>& grids, auto out, int threads) {
-        hashes<T>(rows, grids, out, threads);
-    });
-    over_rows<T, std::uint32_t, Columns, int>(m, "bin_buckets", [](const auto& rows, const Grids<T>& grids, std::uint32_t width, auto out, int threads) {
-        buckets<T>(rows, grids, width, out, threads);
-    });
-    over_rows<T, Columns, int>(m, "bin_number", [](const auto& rows, const Grids<T>& grids, auto out, int threads) {
-        return number<T>(rows, grids, out, threads);
-    });
-    over_rows<T, Vector<std::uint64_t>, Vector<const std::int64_t>, Columns, int>(
-        m, "bin_find", [](const auto& rows, const Grids<T>& grids, auto slots, auto starts, auto out, int threads) {
-            find<T>(rows, grids, slots, starts, out, threads);
+    over_rows<T, std::uint64_t>(m, "bin_hashes", [](std::size_t, auto hash) {
+        hash([](std::size_t, std::size_t count, Words a, Words b, std::uint64_t* to) {
+            for (std::size_t i = 0; i < count; ++i) to[i] = std::uint64_t(a[i]) << 32 | b[i];
         });
+    });
+    over_rows<T, std::int32_t, std::uint32_t>(m, "bin_buckets", [](std::size_t, auto hash, std::uint32_t width) {
+        hash([width](std::size_t, std::size_t count, Words a, Words, std::int32_t* to) {
+            for (std::size_t i = 0; i < count; ++i) to[i] = std::int32_t(std::uint64_t(a[i]) * width >> 32);
+        });
+    });
+    over_rows<T, std::int32_t>(m, "bin_number", [](std::size_t R, auto hash) -> std::tuple<Keys, Counts> {
+        std::vector<GrowingTable> tables(R);
+        std::atomic<bool> full{false};
+        hash([&](std::size_t r, std::size_t count, Words a, Words b, std::int32_t* to) {
+            if (!number_cells(tables[r], count, a, b, to)) full = true;
+        });
+        require(!full, "a grid has more than 2^24 cells: set n_columns to hash them");
+        std::size_t total = 0;
+        for (const auto& grid : tables) total += grid.keys.size();
+        std::uint64_t* keys;
+        std::int64_t* starts;
+        Keys all = owned<Keys>(total, keys);
+        Counts counts = owned<Counts>(R + 1, starts);
+        starts[0] = 0;
+        for (std::size_t r = 0; r < R; ++r) {
+            std::copy(tables[r].keys.begin(), tables[r].keys.end(), keys + starts[r]);
+            starts[r + 1] = starts[r] + std::int64_t(tables[r].keys.size());
+        }
+        return {all, counts};
+    });
+    using Starts = Vector<const std::int64_t>;
+    over_rows<T, std::int32_t, Vector<std::uint64_t>, Starts>(m, "bin_find", [](std::size_t R, auto hash, auto slots, Starts starts) {
+        require(fits(starts, R + 1) && rises(starts, slots.shape(0), 4 * (Table::max_cells + 2)), "the table does not fit the grids");
+        std::vector<Table> tables(R);
+        for (std::size_t r = 0; r < R; ++r) {
+            const std::size_t size = starts.data()[r + 1] - starts.data()[r];
+            tables[r].slots = slots.data() + starts.data()[r];
+            while (tables[r].size() < size) ++tables[r].bits;
+            require(tables[r].size() == size && tables[r].bits > 0, "the table does not fit the grids");
+        }
+        hash([&](std::size_t r, std::size_t count, Words a, Words b, std::int32_t* to) { find_cells(tables[r], count, a, b, to); });
+    });
 }
 
 CellMatrix matrix_of(const Matrix<const std::int32_t>& cells, const Vector<const std::int64_t>& starts, std::size_t columns) {
-    require(starts.shape(0) == cells.shape(0) + 1 && rises(starts, columns), "starts do not fit the columns");
+    require(fits(starts, cells.shape(0) + 1) && rises(starts, columns), "starts do not fit the columns");
     return {cells.shape(1), cells.shape(0), cells.data(), starts.data()};
 }
 
@@ -175,7 +152,7 @@ void times(Matrix<const std::int32_t> cells, Vector<const std::int64_t> starts, 
            bool missing, int threads) {
     const CellMatrix Z = matrix_of(cells, starts, V.shape(0));
     const std::size_t C = V.shape(1);
-    require(out.shape(0) == Z.n && out.shape(1) == C, "shapes do not agree");
+    require(fits(out, Z.n, C), "shapes do not agree");
     const double scale = 1.0 / std::sqrt(double(Z.R));
     nb::gil_scoped_release release;
     if (Z.n * Z.R * C < 50000) threads = 1;
@@ -190,7 +167,7 @@ void transposed_times(Matrix<const std::int32_t> cells, Vector<const std::int64_
                       Matrix<T> out, int threads) {
     const CellMatrix Z = matrix_of(cells, starts, out.shape(0));
     const std::size_t C = U.shape(1);
-    require(U.shape(0) == Z.n && out.shape(1) == C, "shapes do not agree");
+    require(fits(U, Z.n) && out.shape(1) == C, "shapes do not agree");
     const double scale = 1.0 / std::sqrt(double(Z.R));
     nb::gil_scoped_release release;
     if (Z.n * Z.R * C < 50000) threads = 1;
@@ -200,20 +177,13 @@ void transposed_times(Matrix<const std::int32_t> cells, Vector<const std::int64_
     });
 }
 
-template <class T>
-void bind_products(nb::module_& m) {
-    m.def("bin_times", &times<T>, "cells"_a.noconvert(), "starts"_a.noconvert(), "V"_a.noconvert(), "out"_a.noconvert(),
-          "missing"_a, "threads"_a);
-    m.def("bin_transposed_times", &transposed_times<T>, "cells"_a.noconvert(), "starts"_a.noconvert(),
-          "U"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
-}
-
-const Group group([](nb::module_& m) {
-    bind_cells<float>(m);
-    bind_cells<double>(m);
-    m.def("bin_slots", &slots, "keys"_a.noconvert(), "starts"_a.noconvert());
-    bind_products<float>(m);
-    bind_products<double>(m);
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
+    bind_cells<T>(m);
+    m.def("bin_times", &times<T>, plain, plain, plain, plain, value, value);
+    m.def("bin_transposed_times", &transposed_times<T>, plain, plain, plain, plain, value);
 });
+
+const Group group([](nb::module_& m) { m.def("bin_slots", &slots, plain, plain); });
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <utility>
 
 using namespace ks;
-using namespace nb::literals;
 
 namespace {
 
@@ -18,24 +17,23 @@ using Pair = std::pair<double, double>;
 template <class T>
 void bound_dots(Matrix<const T> P, Matrix<const T> Q, Matrix<double> sums, int threads) {
     const std::size_t D = P.shape(0), C = P.shape(1);
-    require(Q.shape(0) == D && Q.shape(1) == C && sums.shape(0) == 2 && sums.shape(1) == C, "cg_dots: shapes differ");
+    require(fits(Q, D, C) && fits(sums, 2, C), "cg_dots: shapes differ");
     nb::gil_scoped_release release;
-    column_sums(D, C, threads, sums.data(), [&](std::size_t begin, std::size_t end, double* out) {
+    over_columns(D, C, threads, 2 * C, sums.data(), [&](std::size_t begin, std::size_t end, double* out) {
         cg_dots<T>(begin, end, C, P.data(), Q.data(), out);
     });
 }
 
 // The state: X, R (D, C) change; P, Q (D, C), M (D, C) or (D, 1).
 template <class T>
-void bound_step(nb::dict state, Vector<const T> step, double lam, Matrix<double> sums, int threads) {
-    const auto P = entry<Matrix<const T>>(state, name::P), Q = entry<Matrix<const T>>(state, name::Q), M = entry<Matrix<const T>>(state, name::M);
-    const auto X = entry<Matrix<T>>(state, name::X), R = entry<Matrix<T>>(state, name::R);
+void bound_step(nb::dict state, Vector<const T> step, double lam, Vector<double> sums, int threads) {
+    const auto P = entry<Matrix<const T>>(state, "P"), Q = entry<Matrix<const T>>(state, "Q"), M = entry<Matrix<const T>>(state, "M");
+    const auto X = entry<Matrix<T>>(state, "X"), R = entry<Matrix<T>>(state, "R");
     const std::size_t D = P.shape(0), C = P.shape(1), CM = M.shape(1);
-    require(Q.shape(0) == D && X.shape(0) == D && R.shape(0) == D && M.shape(0) == D && Q.shape(1) == C && X.shape(1) == C &&
-                R.shape(1) == C && (CM == C || CM == 1) && step.shape(0) == C && sums.shape(0) == 2 && sums.shape(1) == C,
+    require(fits(Q, D, C) && fits(X, D, C) && fits(R, D, C) && fits(M, D) && (CM == C || CM == 1) && fits(step, C) && fits(sums, C),
             "cg_step: shapes differ");
     nb::gil_scoped_release release;
-    column_sums(D, C, threads, sums.data(), [&](std::size_t begin, std::size_t end, double* out) {
+    over_columns(D, C, threads, C, sums.data(), [&](std::size_t begin, std::size_t end, double* out) {
         cg_step<T>(begin, end, C, CM, step.data(), T(lam), P.data(), Q.data(), M.data(), X.data(), R.data(), out);
     });
 }
@@ -43,22 +41,17 @@ void bound_step(nb::dict state, Vector<const T> step, double lam, Matrix<double>
 template <class T>
 void bound_turn(Vector<const T> turn, Matrix<const T> M, Matrix<const T> R, Matrix<T> P, int threads) {
     const std::size_t D = P.shape(0), C = P.shape(1), CM = M.shape(1);
-    require(R.shape(0) == D && M.shape(0) == D && R.shape(1) == C && (CM == C || CM == 1) && turn.shape(0) == C,
-            "cg_turn: shapes differ");
+    require(fits(R, D) && fits(M, D) && R.shape(1) == C && (CM == C || CM == 1) && fits(turn, C), "cg_turn: shapes differ");
     nb::gil_scoped_release release;
-    if (D * C < 100000) threads = 1;
-    parallel(threads, [&](int t) {
-        const Share share(D, t, threads);
-        cg_turn<T>(share.begin, share.end, C, CM, turn.data(), M.data(), R.data(), P.data());
+    over_columns(D, C, threads, 0, nullptr, [&](std::size_t begin, std::size_t end, double*) {
+        cg_turn<T>(begin, end, C, CM, turn.data(), M.data(), R.data(), P.data());
     });
 }
 
 void bound_lists(Matrix<const std::int32_t> cells, Vector<const std::int64_t> starts, Matrix<std::int32_t> rows,
                  Vector<std::int32_t> first, int threads) {
     const std::size_t R = cells.shape(0), n = cells.shape(1);
-    require(starts.shape(0) == R + 1 && rows.shape(0) == R && rows.shape(1) == n &&
-                std::int64_t(first.shape(0)) == starts.data()[R],
-            "cell_lists: shapes differ");
+    require(fits(starts, R + 1) && fits(rows, R, n) && std::int64_t(first.shape(0)) == starts.data()[R], "cell_lists: shapes differ");
     nb::gil_scoped_release release;
     list_cells(n, R, cells.data(), starts.data(), rows.data(), first.data(), threads);
 }
@@ -81,12 +74,10 @@ Pair bound_sweep_cells(nb::dict state, Lists lists, Vector<const std::int64_t> o
                        Maybe<Vector<const double>> weight, Rule rule, int threads) {
     const auto& [rows, first, starts] = lists;
     const auto& [loss, lam, active] = rule;
-    const auto f = entry<Vector<double>>(state, name::f), w = entry<Vector<double>>(state, name::w);
+    const auto f = entry<Vector<double>>(state, "f"), w = entry<Vector<double>>(state, "w");
     const std::size_t R = rows.shape(0), n = rows.shape(1);
-    require(starts.shape(0) == R + 1 && order.shape(0) == R && y.shape(0) == n && f.shape(0) == n &&
-                first.shape(0) == w.shape(0) && std::int64_t(w.shape(0)) == starts.data()[R] &&
-                (!weight || weight->shape(0) == n),
-            "sweep_cells: shapes differ");
+    require(fits(starts, R + 1) && fits(order, R) && fits(y, n) && fits(f, n) && fits(weight, n) && fits(w, starts.data()[R]) &&
+                fits(first, w.shape(0)), "sweep_cells: shapes differ");
     for (std::size_t r = 0; r < R; ++r) require(order.data()[r] >= 0 && std::size_t(order.data()[r]) < R, "sweep_cells: no such grid");
     const CellLists all{n, R, rows.data(), first.data(), starts.data()};
     if (n < 2000) threads = 1;
@@ -104,11 +95,9 @@ template <class T>
 Pair bound_sweep_columns(nb::dict state, std::pair<Matrix<const T>, Vector<const double>> features, Vector<const std::int64_t> order,
                          Vector<const double> y, Maybe<Vector<const double>> weight, Rule rule) {
     const auto& [Z, squares] = features;
-    const auto f = entry<Vector<double>>(state, name::f), w = entry<Vector<double>>(state, name::w);
+    const auto f = entry<Vector<double>>(state, "f"), w = entry<Vector<double>>(state, "w");
     const std::size_t P = Z.shape(0), n = Z.shape(1);
-    require(squares.shape(0) == P && order.shape(0) == P && w.shape(0) == P && y.shape(0) == n && f.shape(0) == n &&
-                (!weight || weight->shape(0) == n),
-            "sweep_columns: shapes differ");
+    require(fits(squares, P) && fits(order, P) && fits(w, P) && fits(y, n) && fits(f, n) && fits(weight, n), "sweep_columns: shapes differ");
     for (std::size_t j = 0; j < P; ++j) require(order.data()[j] >= 0 && std::size_t(order.data()[j]) < P, "sweep_columns: no such column");
     const T* columns = Z.data();
     const double *sums = squares.data(), lam = std::get<1>(rule);
@@ -119,23 +108,17 @@ Pair bound_sweep_columns(nb::dict state, std::pair<Matrix<const T>, Vector<const
     });
 }
 
-template <class T>
-void bind(nb::module_& m) {
-    m.def("cg_dots", &bound_dots<T>, "P"_a.noconvert(), "Q"_a.noconvert(), "sums"_a.noconvert(), "threads"_a);
-    m.def("cg_step", &bound_step<T>, "state"_a, "step"_a.noconvert(), "lam"_a, "sums"_a.noconvert(), "threads"_a);
-    m.def("cg_turn", &bound_turn<T>, "turn"_a.noconvert(), "M"_a.noconvert(), "R"_a.noconvert(), "P"_a.noconvert(),
-          "threads"_a);
-    m.def("sweep_columns", &bound_sweep_columns<T>, "state"_a, "features"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
-          "weight"_a.none().noconvert(), "rule"_a);
-}
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
+    m.def("cg_dots", &bound_dots<T>, plain, plain, plain, value);
+    m.def("cg_step", &bound_step<T>, value, plain, value, plain, value);
+    m.def("cg_turn", &bound_turn<T>, plain, plain, plain, plain, value);
+    m.def("sweep_columns", &bound_sweep_columns<T>, value, plain, plain, plain, maybe, value);
+});
 
 const Group group([](nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
-    m.def("cell_lists", &bound_lists, "cells"_a.noconvert(), "starts"_a.noconvert(), "rows"_a.noconvert(),
-          "first"_a.noconvert(), "threads"_a);
-    m.def("sweep_cells", &bound_sweep_cells, "state"_a, "lists"_a.noconvert(), "order"_a.noconvert(), "y"_a.noconvert(),
-          "weight"_a.none().noconvert(), "rule"_a, "threads"_a);
+    m.def("cell_lists", &bound_lists, plain, plain, plain, plain, value);
+    m.def("sweep_cells", &bound_sweep_cells, value, plain, plain, plain, maybe, value, value);
 });
 
 }  // namespace

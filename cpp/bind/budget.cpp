@@ -22,7 +22,7 @@ template <class T>
 void bound_gaussian_dense(Matrix<const T> X, Vector<const T> xn, Matrix<const T> S, Vector<const T> sn, double gamma, Strided<T> K,
                           bool unit_diagonal) {
     const std::size_t m = X.shape(0), d = X.shape(1), n = K.shape(1);
-    require(xn.shape(0) == m && K.shape(0) == m && S.shape(1) == d && S.shape(0) >= n && sn.shape(0) >= n, "block shapes differ");
+    require(fits(xn, m) && fits(K, m) && S.shape(1) == d && S.shape(0) >= n && sn.shape(0) >= n, "block shapes differ");
     const std::size_t stride = row_stride(K);
     std::vector<T> buffer(n);
     nb::gil_scoped_release release;
@@ -32,71 +32,70 @@ void bound_gaussian_dense(Matrix<const T> X, Vector<const T> xn, Matrix<const T>
 
 template <class T> using Tiles = Cube<T>;
 
-template <class T, class I> Csr<T, I> csr(const CsrArrays<T, I>& X) {
-    return {std::get<0>(X).data(), std::get<1>(X).data(), std::get<2>(X).data()};
-}
-
 template <class T>
 void bound_row_norms(Matrix<const T> X, Vector<T> norms) {
-    require(norms.shape(0) == X.shape(0), "norms need one entry per row");
+    require(fits(norms, X.shape(0)), "norms need one entry per row");
     row_norms<T>(X.shape(0), X.shape(1), X.data(), norms.data());
 }
 
 template <class T, class I>
 void bound_csr_norms(CsrArrays<T, I> X, std::size_t d, Vector<T> norms) {
-    const std::size_t m = csr_rows(X, d);
-    require(norms.shape(0) == m, "norms need one entry per row");
-    csr_norms<T, I>(m, csr(X), norms.data());
+    const Csr<T, I> rows = csr_of(X, d);
+    require(fits(norms, rows.n), "norms need one entry per row");
+    csr_norms<T, I>(rows, norms.data());
 }
 
 template <class T, class I>
 void bound_gaussian_csr(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> tiles, Vector<const T> sn, double gamma,
                         Strided<T> K) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(X, d), n = K.shape(1);
-    require(xn.shape(0) == m && K.shape(0) == m, "block shapes differ");
+    const std::size_t d = tiles.shape(1), n = K.shape(1);
+    const Csr<T, I> rows = csr_of(X, d);
+    require(fits(xn, rows.n) && fits(K, rows.n), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(K);
     std::vector<T> buffer(d + sn.shape(0));
     nb::gil_scoped_release release;
-    gaussian_csr<T, I>(m, n, d, csr(X), xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(), K.data(), stride);
+    gaussian_csr<T, I>(n, rows, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(), K.data(), stride);
 }
 
 template <class T, class I>
 void bound_gaussian_csr_among(CsrArrays<T, I> X, Vector<const T> xn, Tiles<T> tiles, double gamma, Matrix<T> G) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(X, d), room = tiles.shape(0) * tiles.shape(2);
-    require(xn.shape(0) == m && G.shape(0) == m && G.shape(1) == m, "block shapes differ");
-    require(tiles.shape(2) == csr_tile_width<T> && room >= m, "tiles do not fit");
+    const std::size_t d = tiles.shape(1), room = tiles.shape(0) * tiles.shape(2);
+    const Csr<T, I> rows = csr_of(X, d);
+    require(fits(xn, rows.n) && fits(G, rows.n, rows.n), "block shapes differ");
+    require(tiles.shape(2) == csr_tile_width<T> && room >= rows.n, "tiles do not fit");
     std::vector<T> buffer(d + room), norms(room);
     nb::gil_scoped_release release;
-    gaussian_csr_among<T, I>(m, d, csr(X), xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma}, buffer.data(), G.data());
+    gaussian_csr_among<T, I>(rows, xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma}, buffer.data(), G.data());
 }
 
 template <class T, class I>
 void bound_gaussian_csr_scores(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> tiles, Vector<const T> sn, double gamma,
                                Strided<const T> alpha, Matrix<double> F) {
-    const std::size_t d = tiles.shape(1), m = csr_rows(X, d), n = alpha.shape(1), C = alpha.shape(0);
-    require(xn.shape(0) == m && F.shape(0) == m && F.shape(1) == C, "block shapes differ");
+    const std::size_t d = tiles.shape(1), n = alpha.shape(1), C = alpha.shape(0);
+    const Csr<T, I> rows = csr_of(X, d);
+    require(fits(xn, rows.n) && fits(F, rows.n, C), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(alpha);
     std::vector<T> buffer(d + sn.shape(0));
     nb::gil_scoped_release release;
-    gaussian_csr_scores<T, I>(m, n, d, csr(X), xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(),
+    gaussian_csr_scores<T, I>(n, rows, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(),
                               int(C), alpha.data(), stride, F.data());
 }
 
 template <class T, class I>
 void bound_csr_to_slots(CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots,
                         Maybe<Matrix<T>> support, Maybe<Tiles<T>> tiles) {
-    const std::size_t d = tiles ? tiles->shape(1) : support ? support->shape(1) : 0, m = csr_rows(X, d);
-    require(rows.shape(0) == slots.shape(0), "rows and slots differ");
+    const std::size_t d = tiles ? tiles->shape(1) : support ? support->shape(1) : 0;
+    require(fits(rows, slots.shape(0)), "rows and slots differ");
     require(!tiles || tiles->shape(2) == csr_tile_width<T>, "tiles have another width");
     require(!support || support->shape(1) == d, "support vectors have another width");
-    const Csr<T, I> all = csr(X);
+    const Csr<T, I> all = csr_of(X, d);
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
-        require(i < m && (!tiles || j < tiles->shape(0) * tiles->shape(2)) && (!support || j < support->shape(0)), "slot out of range");
-        if (tiles) csr_to_tile<T, I>(all, i, d, tiles->data(), j);
-        if (support) csr_to_row<T, I>(all, i, d, support->data() + j * d);
+        require(i < all.n && (!tiles || j < tiles->shape(0) * tiles->shape(2)) && (!support || j < support->shape(0)), "slot out of range");
+        if (tiles) csr_to_tile<T, I>(all, i, tiles->data(), j);
+        if (support) csr_to_row<T, I>(all, i, support->data() + j * d);
     }
 }
 
@@ -125,7 +124,7 @@ std::size_t count_entries(const SparseSet<T>& set, Vector<const std::int64_t> sl
 // Slots and columns of all entries of the vectors `slots`.
 template <class T>
 void list_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots, Vector<std::int64_t> rows, Vector<std::int64_t> columns) {
-    require(rows.shape(0) == count_entries(set, slots) && columns.shape(0) == rows.shape(0), "no room for the entries");
+    require(rows.shape(0) == count_entries(set, slots) && fits(columns, rows.shape(0)), "no room for the entries");
     std::size_t to = 0;
     for (std::size_t k = 0; k < slots.shape(0); ++k)
         for (const std::uint32_t j : set[std::size_t(slots.data()[k])].columns) {
@@ -136,12 +135,13 @@ void list_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots, Vec
 
 template <class T, class I>
 void put_rows(SparseSet<T>& set, CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots, Matrix<T> support) {
-    const std::size_t d = support.shape(1), m = csr_rows(X, d);
-    require(rows.shape(0) == slots.shape(0) && support.shape(0) == set.capacity(), "rows, slots and support vectors do not fit");
+    const std::size_t d = support.shape(1);
+    const Csr<T, I> all = csr_of(X, d);
+    require(fits(rows, slots.shape(0)) && fits(support, set.capacity()), "rows, slots and support vectors do not fit");
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
-        require(i < m && j < set.capacity(), "slot out of range");
-        set.put(j, csr(X), i, support.data() + j * d);
+        require(i < all.n && j < set.capacity(), "slot out of range");
+        set.put(j, all, i, support.data() + j * d);
     }
 }
 
@@ -149,18 +149,19 @@ void put_rows(SparseSet<T>& set, CsrArrays<T, I> X, Vector<const std::int64_t> r
 template <class T, class I>
 void wide_values(const SparseSet<T>& set, CsrArrays<T, I> X, std::size_t d, Vector<const T> xn, std::size_t first, Vector<const T> sn,
                  double gamma, Strided<T> K) {
-    const std::size_t m = csr_rows(X, d), n = K.shape(1), stride = row_stride(K);
-    require(xn.shape(0) == m && K.shape(0) == m && sn.shape(0) == n && first + n <= set.capacity(), "block shapes differ");
+    const std::size_t n = K.shape(1), stride = row_stride(K);
+    const Csr<T, I> rows = csr_of(X, d);
+    require(fits(xn, rows.n) && fits(K, rows.n) && fits(sn, n) && first + n <= set.capacity(), "block shapes differ");
     nb::gil_scoped_release release;
-    gaussian_wide<T, I>(m, n, csr(X), xn.data(), set, first, sn.data(), Gaussian<T>{gamma}, K.data(), stride);
+    gaussian_wide<T, I>(n, rows, xn.data(), set, first, sn.data(), Gaussian<T>{gamma}, K.data(), stride);
 }
 
 template <class T, class I>
 void bound_gaussian_wide_among(CsrArrays<T, I> X, std::size_t d, Vector<const T> xn, double gamma, Matrix<T> G) {
-    const std::size_t m = csr_rows(X, d);
-    require(xn.shape(0) == m && G.shape(0) == m && G.shape(1) == m, "block shapes differ");
+    const Csr<T, I> rows = csr_of(X, d);
+    require(fits(xn, rows.n) && fits(G, rows.n, rows.n), "block shapes differ");
     nb::gil_scoped_release release;
-    gaussian_wide_among<T, I>(m, csr(X), xn.data(), Gaussian<T>{gamma}, G.data());
+    gaussian_wide_among<T, I>(rows, xn.data(), Gaussian<T>{gamma}, G.data());
 }
 
 template <class T>
@@ -183,37 +184,35 @@ void bind_sparse_set(nb::module_& m, const char* name) {
 // Changes memory and center of the state, not t. Returns how many rows were handled, and how many joined.
 template <class T>
 std::tuple<std::size_t, std::size_t> learn_expansion(nb::handle state, nb::handle given, const Spec& spec, bool stop) {
-    const auto F = entry<Matrix<double>>(given, name::F);
-    const auto G = entry<Matrix<const T>>(given, name::G);
-    const auto M = maybe_entry<Matrix<double>>(given, name::M);
-    const auto y = entry<Vector<const double>>(given, name::y);
-    const auto weight = maybe_entry<Vector<const double>>(given, name::weight), u = maybe_entry<Vector<const double>>(given, name::u);
-    const auto joined = entry<Vector<std::int64_t>>(given, name::joined);
-    const auto coefficients = entry<Matrix<double>>(given, name::coefficients);
-    const auto decay = entry<Vector<double>>(given, name::decay);
+    const auto F = entry<Matrix<double>>(given, "F");
+    const auto G = entry<Matrix<const T>>(given, "G");
+    const auto M = maybe_entry<Matrix<double>>(given, "M");
+    const auto y = entry<Vector<const double>>(given, "y");
+    const auto weight = maybe_entry<Vector<const double>>(given, "weight"), u = maybe_entry<Vector<const double>>(given, "u");
+    const auto joined = entry<Vector<std::int64_t>>(given, "joined");
+    const auto coefficients = entry<Matrix<double>>(given, "coefficients");
+    const auto decay = entry<Vector<double>>(given, "decay");
     const std::size_t m = F.shape(0), C = F.shape(1);
     const Carried carried(state, spec, C);
     require(!spec.update->diagonal, "a diagonal update needs explicit features");
     require(!spec.budget<T>(), "the strategy removes vectors: it needs a budget");
-    require(G.shape(0) == m && G.shape(1) == m && y.shape(0) == m && (!weight || weight->shape(0) == m), "block shapes differ");
-    require((!M || (M->shape(0) == m && M->shape(1) == C)) && (!u || u->shape(0) >= m), "block shapes differ");
-    require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C && decay.shape(0) == C, "coefficients must be (room, outputs)");
-    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
-    const std::int64_t t = number<std::int64_t>(state, name::t);
+    require(fits(G, m, m) && fits(y, m) && fits(weight, m), "block shapes differ");
+    require(fits(M, m, C) && (!u || u->shape(0) >= m), "block shapes differ");
+    require(fits(coefficients, joined.shape(0), C) && fits(decay, C), "coefficients must be (room, outputs)");
+    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, y.data(), data_or_null(weight));
+    const std::int64_t t = number<std::int64_t>(state, "t");
     std::vector<double> scratch(4 * C);
     const Block block{m, int(C), F.data(), data_or_null(M), y.data(), data_or_null(weight), data_or_null(u)};
     Members members{joined.shape(0), 0, joined.data(), coefficients.data(), decay.data()};
     nb::gil_scoped_release release;
     const std::size_t consumed = expansion_pass<T>(block, G.data(), *spec.loss, *spec.update, spec.growing.get(), carried.memory.data(),
                                                    data_or_null(carried.center), t, stop, members, scratch.data());
-    require_finite(consumed * C, F.data());
-    require_finite(members.q * C, coefficients.data());
-    require_finite(carried.memory.size(), carried.memory.data());
+    require_finite(consumed * C, F.data(), members.q * C, coefficients.data(), carried.memory.size(), carried.memory.data());
     return {consumed, members.q};
 }
 
 std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::dict block, const Spec& spec, bool stop) {
-    return by_type(item(block, name::G), [&](auto type) { return learn_expansion<decltype(type)>(state, block, spec, stop); });
+    return by_type(item(block, "G"), [&](auto type) { return learn_expansion<decltype(type)>(state, block, spec, stop); });
 }
 
 // The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); solution (m) says which of solved (rows, width) is
@@ -223,43 +222,42 @@ std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::di
 template <class T>
 std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::handle block, const Spec& spec, std::size_t start,
                                                           std::int64_t first) {
-    const auto K = entry<Matrix<T>>(block, name::K);
-    const auto G = entry<Matrix<const T>>(block, name::G);
-    const auto y = entry<Vector<const double>>(block, name::y);
-    const auto weight = maybe_entry<Vector<const double>>(block, name::weight), u = maybe_entry<Vector<const double>>(block, name::u);
-    const auto Z = maybe_entry<Matrix<const T>>(block, name::Z);
-    const auto fixed = maybe_entry<Matrix<const double>>(block, name::inverse), solved = maybe_entry<Matrix<const double>>(block, name::solved);
-    const auto solution = maybe_entry<Vector<const std::int64_t>>(block, name::solution);
-    const auto owner = entry<Vector<std::int64_t>>(block, name::owner);
-    const auto F = entry<Matrix<double>>(block, name::scores);
-    const auto alpha = entry<Matrix<T>>(state, name::alpha);
-    const auto scale = entry<Vector<double>>(state, name::scale);
-    const auto diag = entry<Vector<T>>(state, name::diag);
-    const auto numbers = entry<Vector<double>>(state, name::budget_memory);
-    const auto gram = maybe_entry<Matrix<T>>(state, name::budget_gram);
-    const auto basis = maybe_entry<Matrix<double>>(state, name::budget_basis), factor = maybe_entry<Matrix<double>>(state, name::budget_factor);
-    const auto sv_scores = maybe_entry<Matrix<double>>(state, name::budget_scores);
-    const auto w = maybe_entry<Matrix<T>>(state, name::budget_w), z = maybe_entry<Matrix<T>>(state, name::budget_z);
-    const std::size_t n = number<std::size_t>(state, name::n_support);
-    const std::int64_t t = number<std::int64_t>(state, name::t);
+    const auto K = entry<Matrix<T>>(block, "K");
+    const auto G = entry<Matrix<const T>>(block, "G");
+    const auto y = entry<Vector<const double>>(block, "y");
+    const auto weight = maybe_entry<Vector<const double>>(block, "weight"), u = maybe_entry<Vector<const double>>(block, "u");
+    const auto Z = maybe_entry<Matrix<const T>>(block, "Z");
+    const auto fixed = maybe_entry<Matrix<const double>>(block, "inverse"), solved = maybe_entry<Matrix<const double>>(block, "solved");
+    const auto solution = maybe_entry<Vector<const std::int64_t>>(block, "solution");
+    const auto owner = entry<Vector<std::int64_t>>(block, "owner");
+    const auto F = entry<Matrix<double>>(block, "scores");
+    const auto alpha = entry<Matrix<T>>(state, "alpha");
+    const auto scale = entry<Vector<double>>(state, "scale");
+    const auto diag = entry<Vector<T>>(state, "diag");
+    const auto numbers = entry<Vector<double>>(state, "budget_memory");
+    const auto gram = maybe_entry<Matrix<T>>(state, "budget_gram");
+    const auto basis = maybe_entry<Matrix<double>>(state, "budget_basis"), factor = maybe_entry<Matrix<double>>(state, "budget_factor");
+    const auto sv_scores = maybe_entry<Matrix<double>>(state, "budget_scores");
+    const auto w = maybe_entry<Matrix<T>>(state, "budget_w"), z = maybe_entry<Matrix<T>>(state, "budget_z");
+    const std::size_t n = number<std::size_t>(state, "n_support");
+    const std::int64_t t = number<std::int64_t>(state, "t");
 
     const std::size_t m = K.shape(0), N = K.shape(1), C = alpha.shape(0);
     const Carried carried(state, spec, C);
     const Budget<T>* budget = spec.budget<T>();
     require(budget != nullptr, "a strategy without removal has no budget");
     require(!spec.update->diagonal, "a diagonal update needs explicit features");
-    require(G.shape(0) == m && G.shape(1) == m && y.shape(0) == m && (!weight || weight->shape(0) == m), "block shapes differ");
-    require(F.shape(0) == m && F.shape(1) == C && (!u || u->shape(0) >= m), "block shapes differ");
-    require(alpha.shape(1) == N && scale.shape(0) == C && diag.shape(0) == N && owner.shape(0) == N && n <= N, "support set does not fit");
-    auto square = [&](const auto& a) { return !a || (a->shape(0) == N && a->shape(1) == N); };
-    require(square(gram) && square(basis) && square(factor) && (!sv_scores || (sv_scores->shape(0) == C && sv_scores->shape(1) == N)), "support set does not fit");
-    require(square(fixed) && !solved == !solution && (!solved || solution->shape(0) == m), "solutions do not fit");
+    require(fits(G, m, m) && fits(y, m) && fits(weight, m), "block shapes differ");
+    require(fits(F, m, C) && (!u || u->shape(0) >= m), "block shapes differ");
+    require(alpha.shape(1) == N && fits(scale, C) && fits(diag, N) && fits(owner, N) && n <= N, "support set does not fit");
+    require(fits(gram, N, N) && fits(basis, N, N) && fits(factor, N, N) && fits(sv_scores, C, N), "support set does not fit");
+    require(fits(fixed, N, N) && !solved == !solution && (!solved || solution->shape(0) == m), "solutions do not fit");
     require(!solved || (fixed ? solved->shape(1) == N && n == N : solved->shape(1) <= n), "solutions do not fit");
     for (std::size_t i = 0; solution && i < m; ++i)
         require(solution->data()[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
     const std::size_t P = Z ? Z->shape(1) : 0;
     require(!Z || (w && z && Z->shape(0) == m && w->shape(0) == C && w->shape(1) == P && z->shape(0) == N && z->shape(1) == P), "features do not fit");
-    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
+    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, y.data(), data_or_null(weight));
     Support<T> S{m, N, n, int(C), K.data(), G.data(), alpha.data(), scale.data(), diag.data(), numbers.data(), data_or_null(gram),
                  data_or_null(basis), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
                  solved ? solved->shape(1) : 0, data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
@@ -271,20 +269,17 @@ std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::
         nb::gil_scoped_release release;
         budget_pass<T>(S, *budget, y.data(), data_or_null(weight), data_or_null(u), carried.memory.data(), data_or_null(carried.center),
                        *spec.loss, *spec.update, first, at, F.data());
-        require_finite((at.row - start) * C, F.data() + start * C);
-        require_finite(C * N, S.alpha);
-        require_finite(N, S.diag);
-        require_finite(C * P, S.w);
+        require_finite((at.row - start) * C, F.data() + start * C, C * N, S.alpha, N, S.diag, C * P, S.w);
         require_finite(carried.memory.size(), carried.memory.data());
     }
-    set_number(state, name::t, at.t);
-    set_number(state, name::n_support, S.n);
+    set_number(state, "t", at.t);
+    set_number(state, "n_support", S.n);
     return {at.row, std::move(S.blends)};
 }
 
 std::tuple<std::size_t, std::vector<double>> bound_budget_pass(nb::dict state, nb::dict block, const Spec& spec, std::size_t start,
                                                                std::int64_t first) {
-    return by_type(item(block, name::K), [&](auto type) { return learn_budget<decltype(type)>(state, block, spec, start, first); });
+    return by_type(item(block, "K"), [&](auto type) { return learn_budget<decltype(type)>(state, block, spec, start, first); });
 }
 
 template <class T, class I>
@@ -297,19 +292,16 @@ void bind_sparse(nb::module_& m) {
     m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, maybe, maybe);
 }
 
-template <class T>
-void bind(nb::module_& m) {
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
     bind_sparse<T, std::int32_t>(m);
     bind_sparse<T, std::int64_t>(m);
+    bind_sparse_set<T>(m, sizeof(T) == 4 ? "SparseSetSingle" : "SparseSet");
     m.def("row_norms", &bound_row_norms<T>, plain, plain);
     m.def("gaussian_dense", &bound_gaussian_dense<T>, plain, plain, plain, plain, value, plain, value);
-}
+});
 
 const Group group([](nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
-    bind_sparse_set<float>(m, "SparseSetSingle");
-    bind_sparse_set<double>(m, "SparseSet");
     m.def("expansion_pass", &bound_expansion_pass);
     m.def("budget_pass", &bound_budget_pass);
     m.attr("FLOAT_TILE") = csr_tile_width<float>;

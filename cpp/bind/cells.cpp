@@ -34,22 +34,20 @@ void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vecto
     const std::size_t n = index.shape(0);
     cells::Model m = model_of(state, index, true);
     const cells::Rule rule = rule_of(spec);
-    require(y.shape(0) == n && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
-    require(scores.shape(0) == n && scores.shape(1) == m.C, "scores must be (rows, outputs)");
-    require(downhill.shape(0) == n && downhill.shape(1) == std::min(m.C, cells::kept), "what goes downhill does not fit the outputs");
-    for (std::size_t i = 0; i < n && m.C > 1; ++i) require(y.data()[i] >= 0 && y.data()[i] < double(m.C), "class code out of range");
+    require(fits(y, n) && fits(weight, n), "y and weight need one entry per row");
+    require(fits(scores, n, m.C), "scores must be (rows, outputs)");
+    require(fits(downhill, n) && downhill.shape(1) == std::min(m.C, cells::kept), "what goes downhill does not fit the outputs");
+    if (m.C > 1) require_codes(n, m.C, y.data());
     {
         nb::gil_scoped_release release;
         cells::pass(n, index.data(), y.data(), data_or_null(weight), rule, m, scores.data(), downhill.data());
     }
-    require_finite(scores.size(), scores.data());
-    require_finite(2 * m.C, m.bias);
-    require_finite(3, m.target);
+    require_finite(scores.size(), scores.data(), 2 * m.C, m.bias, 3, m.target);
 }
 
 // Levels of d columns, n_levels (d) of at most L, which grids have that many places for.
 void check_levels(std::size_t d, std::size_t L, const Vector<const std::int32_t>& n_levels, const Index& columns) {
-    require(n_levels.shape(0) == d, "levels do not fit the columns");
+    require(fits(n_levels, d), "levels do not fit the columns");
     for (std::size_t j = 0; j < d; ++j) require(n_levels.data()[j] >= 0 && std::size_t(n_levels.data()[j]) <= L, "more levels than there is room for");
     for (std::size_t i = 0; i < columns.size(); ++i)
         require(columns.data()[i] >= 0 && std::size_t(columns.data()[i]) < d, "a grid has a column that there is not");
@@ -62,8 +60,8 @@ using Levels = std::tuple<Matrix<const double>, Vector<const std::int32_t>, Inde
 cells::ByLevels grids_of(const Levels& grids, std::size_t n, std::size_t d) {
     const auto& [levels, n_levels, columns, maps, cells] = grids;
     const std::size_t L = levels.shape(1), R = columns.shape(0), K = columns.shape(1);
-    require(levels.shape(0) == d, "levels do not fit the columns");
-    require(maps.shape(0) == R && maps.shape(1) == K && maps.shape(2) == L + 1, "maps do not fit the grids");
+    require(fits(levels, d), "levels do not fit the columns");
+    require(fits(maps, R, K, L + 1), "maps do not fit the grids");
     check_levels(d, L, n_levels, columns);
     return {n, d, L, levels.data(), n_levels.data(), R, K, columns.data(), maps.data(), cells};
 }
@@ -74,7 +72,7 @@ using Hashes = std::tuple<Index, Matrix<const double>, Matrix<const double>, Vec
 cells::ByHashing grids_of(const Hashes& grids, std::size_t, std::size_t d) {
     const auto& [columns, offset, density, salt, bits] = grids;
     const std::size_t R = columns.shape(0), K = columns.shape(1);
-    require(offset.shape(0) == R && offset.shape(1) == K && density.shape(0) == R && density.shape(1) == K && salt.shape(0) == R, "the grids' arrays differ");
+    require(fits(offset, R, K) && fits(density, R, K) && fits(salt, R), "the grids' arrays differ");
     require(bits >= 1 && bits <= 28, "cells do not fit the rows");
     for (std::size_t i = 0; i < R * K; ++i) require(columns.data()[i] >= -1 && columns.data()[i] < std::int64_t(d), "a grid has a column that there is not");
     return {d, R, K, columns.data(), offset.data(), density.data(), salt.data(), bits};
@@ -85,14 +83,14 @@ template <class Grids>
 void bound_find(Matrix<const double> X, Grids arrays, int threads, Matrix<std::int32_t> out) {
     const std::size_t n = X.shape(0), d = X.shape(1);
     const auto grids = grids_of(arrays, n, d);
-    require(out.shape(0) == n && out.shape(1) == grids.grids(), "cells do not fit the rows");
+    require(fits(out, n, grids.grids()), "cells do not fit the rows");
     nb::gil_scoped_release release;
     cells::find_rows(n, X.data(), grids, threads, out.data());
 }
 
 void bound_score(nb::dict state, Index index, bool regression, Matrix<double> scores) {
     const cells::Model m = model_of(state, index, false);
-    require(scores.shape(0) == index.shape(0) && scores.shape(1) == m.C, "scores must be (rows, outputs)");
+    require(fits(scores, index.shape(0), m.C), "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     cells::score(index.shape(0), index.data(), regression, m, scores.data());
 }
@@ -101,7 +99,7 @@ void bound_grid_maps(Index columns, Cube<const double> edges, Index n_edges,
                      Matrix<const double> levels, Vector<const std::int32_t> n_levels,
                      Cube<std::int32_t> maps) {
     const std::size_t R = columns.shape(0), K = columns.shape(1), E = edges.shape(2), d = levels.shape(0), L = levels.shape(1);
-    require(edges.shape(0) == R && edges.shape(1) == K && n_edges.shape(0) == R && n_edges.shape(1) == K, "the grids' arrays differ");
+    require(fits(edges, R, K) && fits(n_edges, R, K), "the grids' arrays differ");
     require(maps.size() == R * K * (L + 1), "maps do not fit the grids");
     check_levels(d, L, n_levels, columns);
     for (std::size_t i = 0; i < R * K; ++i)
@@ -111,7 +109,7 @@ void bound_grid_maps(Index columns, Cube<const double> edges, Index n_edges,
 
 void bound_gains(Index index, Matrix<const double> v, std::size_t cells, int threads, Vector<double> out) {
     const std::size_t n = index.shape(0), R = index.shape(1);
-    require(v.shape(0) == n && out.shape(0) == R, "gains need one vector per row");
+    require(fits(v, n) && fits(out, R), "gains need one vector per row");
     for (std::size_t t = 0; t < n; ++t)
         for (std::size_t r = 0; r < R; ++r) {
             const std::int64_t k = index.data()[t * R + r] - std::int64_t(r * cells);
@@ -164,15 +162,13 @@ rows::LearnerPtr<T> column_cells(nb::dict state, nb::list others, nb::tuple spec
     return made;
 }
 
-template <class T>
-void bind_rows(nb::module_& m) {
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
     m.def(rows::named<T>("row_hashed_cells").c_str(), &hashed_cells<T>, value, value, value, plain);
     m.def(rows::named<T>("row_column_cells").c_str(), &column_cells<T>, value, value, value, plain, value, value, value);
-}
+});
 
 const Group group([](nb::module_& m) {
-    bind_rows<float>(m);
-    bind_rows<double>(m);
     m.def("cells_pass", &bound_pass, value, plain, plain, maybe, value, plain, plain);
     m.def("cells_score", &bound_score, value, plain, value, plain);
     m.def("cells_find", &bound_find<Levels>, plain, plain, value, plain);

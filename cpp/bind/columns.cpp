@@ -10,30 +10,25 @@ namespace {
 
 // The state: moments, number_at, counts, sums, place, amount, mean_at, target. The block: numbers, since, codes, Y, weight.
 void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scale, bool learn, Matrix<double> out) {
-    const auto numbers = entry<Matrix<const double>>(block, name::numbers);
-    const auto since = entry<Vector<const std::int64_t>>(block, name::since);
-    const auto codes = entry<Matrix<const std::int32_t>>(block, name::codes);
-    const auto Y = maybe_entry<Matrix<const double>>(block, name::Y);
-    const auto weight = maybe_entry<Vector<const double>>(block, name::weight);
-    const auto moments = entry<Matrix<double>>(state, name::moments);
-    const auto number_at = entry<Matrix<const std::int32_t>>(state, name::number_at);
-    const auto counts = entry<Vector<double>>(state, name::counts);
-    const auto sums = entry<Matrix<double>>(state, name::sums);
-    const auto place = entry<Matrix<const std::int32_t>>(state, name::place);
-    const auto amount = entry<Matrix<const double>>(state, name::amount);
-    const auto mean_at = entry<Matrix<const std::int32_t>>(state, name::mean_at);
-    const auto target = entry<Matrix<double>>(state, name::target);
+    const auto numbers = entry<Matrix<const double>>(block, "numbers");
+    const auto since = entry<Vector<const std::int64_t>>(block, "since");
+    const auto codes = entry<Matrix<const std::int32_t>>(block, "codes");
+    const auto Y = maybe_entry<Matrix<const double>>(block, "Y");
+    const auto weight = maybe_entry<Vector<const double>>(block, "weight");
+    const auto moments = entry<Matrix<double>>(state, "moments");
+    const auto number_at = entry<Matrix<const std::int32_t>>(state, "number_at");
+    const auto counts = entry<Vector<double>>(state, "counts");
+    const auto sums = entry<Matrix<double>>(state, "sums");
+    const auto place = entry<Matrix<const std::int32_t>>(state, "place");
+    const auto amount = entry<Matrix<const double>>(state, "amount");
+    const auto mean_at = entry<Matrix<const std::int32_t>>(state, "mean_at");
+    const auto target = entry<Matrix<double>>(state, "target");
     const std::size_t n = out.shape(0), width = out.shape(1), M = moments.shape(1), K = codes.shape(1), T = sums.shape(1);
     const std::size_t capacity = counts.shape(0);
-    require(numbers.shape(0) == n && numbers.shape(1) == M && since.shape(0) == M && moments.shape(0) == 7 &&
-                number_at.shape(0) == 3 && number_at.shape(1) == M,
-            "numbers do not fit");
-    require(codes.shape(0) == n && sums.shape(0) == capacity && place.shape(0) == capacity && place.shape(1) == places &&
-                amount.shape(0) == capacity && amount.shape(1) == places && mean_at.shape(0) == K && mean_at.shape(1) == T,
+    require(fits(numbers, n, M) && fits(since, M) && fits(moments, 7) && fits(number_at, 3, M), "numbers do not fit");
+    require(fits(codes, n) && fits(sums, capacity) && fits(place, capacity, places) && fits(amount, capacity, places) && fits(mean_at, K, T),
             "categories do not fit");
-    require(target.shape(0) == 3 && target.shape(1) == T && (!Y || (Y->shape(0) == n && Y->shape(1) == T)) &&
-                (!weight || weight->shape(0) == n),
-            "targets do not fit");
+    require(fits(target, 3, T) && fits(Y, n, T) && fits(weight, n), "targets do not fit");
     for (std::size_t i = 0; i < n * K; ++i) require(codes.data()[i] < std::int64_t(capacity), "a code beyond the table");
     for (std::size_t i = 0; i < 2 * M; ++i) require(number_at.data()[i] < std::int64_t(width), "a number beyond the row");
     for (std::size_t i = 0; i < M; ++i) require(number_at.data()[i] >= 0, "a number without a column");
@@ -110,7 +105,7 @@ nb::tuple bound_columns_row(nb::list plan, nb::dict row, Matrix<double> numbers,
 // Texts as numbers, empty ones as NaN; false, and the rest of the array as it was, where one is neither.
 bool bound_numbers_of_texts(nb::list texts, Vector<double> out) {
     const std::size_t n = nb::len(texts);
-    require(out.shape(0) == n, "one number for each text");
+    require(fits(out, n), "one number for each text");
     for (std::size_t i = 0; i < n; ++i) {
         PyObject* const cell = PyList_GET_ITEM(texts.ptr(), Py_ssize_t(i));
         if (!PyUnicode_CheckExact(cell) || !PyUnicode_IS_COMPACT_ASCII(cell)) return false;

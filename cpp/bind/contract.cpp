@@ -16,6 +16,7 @@ namespace {
 template <class I>
 int form(Vector<const I> indices, Vector<const I> indptr, std::size_t d, std::size_t stored) {
     require(indptr.shape(0) >= 1 && indices.shape(0) >= stored, "csr_form: too few entries");
+    if (indptr.data()[0] != 0) return int(Form::broken_rows);
     return int(csr_form<I>(indptr.shape(0) - 1, d, stored, indptr.data(), indices.data()));
 }
 

@@ -4,5 +4,5 @@
 NB_MODULE(_core, m) {
     ks::nb::set_leak_warnings(false);  // a model that is still referenced when the interpreter ends is not a leak
     m.doc() = "Compiled loops of kernelstream: states and arrays in, changed in place.";
-    for (const ks::Group::Bind bind : ks::Group::all()) bind(m);
+    for (const auto& bind : ks::Group::all()) bind(m);
 }

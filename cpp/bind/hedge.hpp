@@ -26,25 +26,25 @@ struct HedgeState {
     Hedge hedge;
 
     HedgeState(nb::handle state, const HedgeRule& rule, std::size_t m, std::size_t C)
-        : log_theta(entry<Vector<double>>(state, name::log_theta)),
-          history(entry<Matrix<float>>(state, name::history)),
-          t(number<std::int64_t>(state, name::t)),
-          past{history.data(), history.shape(0), m, number<std::int64_t>(state, name::history_stride)},
+        : log_theta(entry<Vector<double>>(state, "log_theta")),
+          history(entry<Matrix<float>>(state, "history")),
+          t(number<std::int64_t>(state, "t")),
+          past{history.data(), history.shape(0), m, number<std::int64_t>(state, "history_stride")},
           hedge(checked(m), rule, log_theta.data()) {
-        if (rule.regression) range = entry<Vector<double>>(state, name::range);
+        if (rule.regression) range = entry<Vector<double>>(state, "range");
         require(!rule.regression || (C == 1 && range->shape(0) == 2), "regression has one output and a range");
     }
 
     double* range_or_null() const { return range ? range->data() : nullptr; }
 
     void write(nb::handle state) const {
-        set_number(state, name::t, t);
-        set_number(state, name::history_stride, past.stride);
+        set_number(state, "t", t);
+        set_number(state, "history_stride", past.stride);
     }
 
   private:
     std::size_t checked(std::size_t m) const {  // before the weights are read
-        require(m > 0 && log_theta.shape(0) == m && history.shape(1) == m && history_fits(history.shape(0), t, past.stride),
+        require(m > 0 && fits(log_theta, m) && history.shape(1) == m && history_fits(history.shape(0), t, past.stride),
                 "weights do not fit");
         return m;
     }

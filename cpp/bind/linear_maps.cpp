@@ -11,8 +11,7 @@ using namespace ks;
 
 namespace {
 
-// Frequencies W (d, D) and what multiplies with them; where leading directions are damped, psi (n, k) of the rows, and strips
-// (2 strips, k width).
+// Frequencies W (d, D) and what multiplies with them; where leading directions are damped, psi (n, k) of the rows and B (k, 2 D).
 template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, Maybe<Matrix<const T>>, Maybe<Matrix<const T>>>;
 
 // Rows that are multiplied with W (d, D): how many there are, and what does it.
@@ -24,24 +23,23 @@ std::pair<std::size_t, DenseProjection<T>> projected(const Matrix<const T>& X, c
 
 template <class T, class I>
 std::pair<std::size_t, CsrProjection<T, I>> projected(const CsrArrays<T, I>& X, const Matrix<const T>& W, const Blas&) {
-    const auto& [data, indices, indptr] = X;
-    return {csr_rows(X, W.shape(0)), {data.data(), indices.data(), indptr.data(), W.data(), W.shape(0), W.shape(1)}};
+    const Csr<T, I> rows = csr_of(X, W.shape(0));
+    return {rows.n, {rows, W.data(), W.shape(1)}};
 }
 
 // Rows X on Fourier features.
 template <class T>
 void bound_fourier_pass(nb::dict state, AnyRows<T> X, Frequencies<T> map, Vector<const double> y, Maybe<Vector<const double>> weight,
                         const Spec& spec, Matrix<double> F) {
-    const auto &psi = std::get<2>(map), &strips = std::get<3>(map);
+    const auto &psi = std::get<2>(map), &B = std::get<3>(map);
     const Matrix<const T>& W = std::get<0>(map);
     const std::size_t D = W.shape(1);
     require(std::get<1>(map), "fourier_pass: there is nothing that multiplies");
     std::visit([&](const auto& rows) {
         const auto counted = projected(rows, W, *std::get<1>(map));
         const std::size_t n = counted.first;
-        Directions<T> damped{data_or_null(psi), data_or_null(strips), psi ? psi->shape(1) : 0, D};
-        require(!psi || (strips && psi->shape(0) == n && strips->shape(0) == 2 * Directions<T>::count(D) &&
-                         strips->shape(1) == damped.k * Directions<T>::width),
+        const Directions<T> damped{*std::get<1>(map), data_or_null(psi), data_or_null(B), psi ? psi->shape(1) : 0};
+        require(!psi || (B && psi->shape(0) == n && B->shape(0) == damped.k && B->shape(1) == 2 * D),
                 "fourier_pass: the directions do not fit the rows and frequencies");
         learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
             return fourier_pass<T>(n, D, C, counted.second, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update,
@@ -53,10 +51,10 @@ void bound_fourier_pass(nb::dict state, AnyRows<T> X, Frequencies<T> map, Vector
 // Single rows on the Fourier features of frequencies W (d, D), or without them on the columns.
 template <class T>
 rows::LearnerPtr<T> row_linear(nb::dict state, nb::list others, Maybe<Matrix<const T>> W, bool unit, nb::object spec) {
-    const LinearArrays<T> arrays(state, nb::cast<const Spec&>(spec), entry<Matrix<T>>(state, name::w));
+    const LinearArrays<T> arrays(state, nb::cast<const Spec&>(spec), entry<Matrix<T>>(state, "w"));
     auto made = std::make_unique<rows::BoundLearner<T>>(state, others, W ? W->shape(0) : arrays.W.shape(1), arrays.W.shape(0));
     auto map = rows::features_of(*made, W);
-    const auto faded = maybe_entry<Vector<double>>(state, name::G_scale);
+    const auto faded = maybe_entry<Vector<double>>(state, "G_scale");
     require(arrays.W.shape(1) == map.size(), "w does not fit the features");
     require(!faded || faded->shape(0) == made->C, "G_scale needs one entry per output");
     made->pin("w", "scale", "G", "w_mean", "memory", "center", "G_scale");
@@ -79,7 +77,7 @@ void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, V
     const Blas& products = *blas;
     const T* xx = sizes.data();
     const std::size_t s = S2.shape(1), k = P.shape(1), count = sizes.shape(0);
-    require(norms.shape(0) == s && P.shape(0) == s, "nystroem_pass: the landmarks do not fit the rows");
+    require(fits(norms, s) && fits(P, s), "nystroem_pass: the landmarks do not fit the rows");
     const GaussianLandmarks<T> map{s, k, norms.data(), P.data(), T(gamma)};
     const double* weights = data_or_null(weight);
     const Matrix<const T>& W = S2;
@@ -96,16 +94,11 @@ void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, V
     }, X);
 }
 
-template <class T>
-void bind(nb::module_& m) {
+const Group group([](nb::module_& m, auto type) {
+    using T = decltype(type);
     m.def("fourier_pass", &bound_fourier_pass<T>, value, plain, plain, plain, maybe, value, plain);
     m.def(rows::named<T>("row_linear").c_str(), &row_linear<T>, value, value, maybe, value, value);
     m.def("nystroem_pass", &bound_nystroem_pass<T>, value, plain, plain, plain, maybe, value, plain);
-}
-
-const Group group([](nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
 });
 
 }  // namespace

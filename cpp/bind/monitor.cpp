@@ -27,16 +27,15 @@ std::pair<double, double> kernel_look(Matrix<const double> W, Vector<double> ref
         using T = decltype(zero);
         const auto X = array_of<Matrix<const T>>(block, "block");
         require(X.shape(0) == monitor::BLOCK && X.shape(1) == d, "kernel_look: a block has 32 rows of the frequencies' width");
-        const auto look = h == 16 ? monitor::two_sample<T, 16> : monitor::two_sample<T, 0>;  // 16: the default
-        return look(d, h, last.shape(0), W.data(), reference.data(), last.data(), X.data());
+        return monitor::two_sample<T>(d, h, last.shape(0), W.data(), reference.data(), last.data(), X.data());
     });
     return {found[0], found[1]};
 }
 
 const Group group([](nb::module_& m) {
-    m.def("adwin_look", &adwin_look, nb::arg("buckets").noconvert(), nb::arg("used").noconvert(), nb::arg("first").noconvert(),
-          nb::arg("block"), nb::arg("delta"), "Rows since the mean of losses rose, or 0; block (32,) enters the window.");
-    m.def("kernel_look", &kernel_look, nb::arg("W"), nb::arg("reference").noconvert(), nb::arg("last").noconvert(), nb::arg("block"),
+    m.def("adwin_look", &adwin_look, plain, plain, plain, value, value,
+          "Rows since the mean of losses rose, or 0; block (32,) enters the window.");
+    m.def("kernel_look", &kernel_look, value, plain, plain, value,
           "F statistic of the last rows against those before and its second degrees of freedom; block (32, d) enters the window.");
 });
 

@@ -11,10 +11,9 @@ namespace {
 template <class T, class I>
 void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
                            Matrix<double> F, nb::object before_all) {
-    const std::size_t P = entry<Matrix<T>>(state, name::w).shape(1), m = csr_rows(X, P);
-    const T* data = std::get<0>(X).data();
-    const I *indices = std::get<1>(X).data(), *indptr = std::get<2>(X).data();
-    const auto kept = maybe_entry<Vector<double>>(state, name::G_scale);
+    const std::size_t P = entry<Matrix<T>>(state, "w").shape(1);
+    const Csr<T, I> rows = csr_of(X, P);
+    const auto kept = maybe_entry<Vector<double>>(state, "G_scale");
     const std::function<void()> announce = [&] {
         nb::gil_scoped_acquire held;
         before_all();
@@ -24,14 +23,13 @@ void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, Vector<const doubl
         std::vector<double> own(kept ? 0 : C, 1.0);
         require(!kept || kept->shape(0) == std::size_t(C), "G_scale needs one entry per output");
         Deferred<T> later{P, C, model, kept ? kept->data() : own.data(), announce};
-        t = linear_pass_csr<T, I>(m, C, data, indices, indptr, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, later,
-                                  F.data(), scratch);
+        t = linear_pass_csr<T, I>(rows, C, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, later, F.data(), scratch);
         for (int c = 0; c < C && model.G && !kept; ++c) later.restore(c);
         swept = later.swept;
         moved = later.watch == T(0);
         return t;
     };
-    learn_rows<T>(state, m, P, y, weight, spec, F, pass, [&](const LinearModel<T>& model) {
+    learn_rows<T>(state, rows.n, P, y, weight, spec, F, pass, [&](const LinearModel<T>& model) {
         const std::size_t all = F.shape(1) * P;
         if (!moved || (model.mean && !all_finite(all, model.mean))) return false;
         return !swept || (all_finite(all, model.W) && (!model.G || all_finite(all, model.G)));
@@ -51,40 +49,36 @@ void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y
 template <class T>
 void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> weight) {
     std::vector<Vector<double>> columns;
-    for (const Name* which : {&name::x_mean, &name::x_m2, &name::x_low, &name::x_high, &name::x_doubt}) {
-        columns.push_back(entry<Vector<double>>(state, *which));
+    for (const char* which : {"x_mean", "x_m2", "x_low", "x_high", "x_doubt"}) {
+        columns.push_back(entry<Vector<double>>(state, which));
         require(columns.back().shape(0) == X.shape(1), "moments and ranges need one entry per column");
     }
     require(!weight || weight->shape(0) == X.shape(0), "weight needs one entry per row");
-    double count = number<double>(state, name::x_count);
+    double count = number<double>(state, "x_count");
     {
         nb::gil_scoped_release release;
         count = standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count,
                                {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data()});
     }
-    set_number(state, name::x_count, count);
+    set_number(state, "x_count", count);
 }
 
 // y (n, k) as one array of n k numbers; weight and out (n).
 std::size_t bound_set_aside(Array<const double> y, Maybe<Vector<const double>> weight, Matrix<double> seen, Vector<double> out) {
     const std::size_t n = out.shape(0), k = seen.shape(1);
-    require(y.size() == n * k && seen.shape(0) == 5 && (!weight || weight->shape(0) == n), "targets and weights do not fit");
+    require(y.size() == n * k && fits(seen, 5) && fits(weight, n), "targets and weights do not fit");
     return set_aside(n, k, y.data(), data_or_null(weight), seen.data(), out.data());
 }
 
-template <class T>
-void bind(nb::module_& m) {
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
     m.def("linear_pass", &bound_linear_pass<T>, value, plain, plain, maybe, value, value, plain);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, plain, maybe, value, plain, value);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, plain, maybe, value, plain, value);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
-}
-
-const Group group([](nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
-    m.def("set_aside", &bound_set_aside, plain, maybe, plain, plain);
 });
+
+const Group group([](nb::module_& m) { m.def("set_aside", &bound_set_aside, plain, maybe, plain, plain); });
 
 }  // namespace

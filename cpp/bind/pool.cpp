@@ -12,7 +12,7 @@ template <class T>
 void bound_squared_distances(Matrix<const T> X, Vector<const T> xn, Matrix<const T> S, Vector<const T> sn, Matrix<const T> A, Matrix<T> D,
                              std::size_t n) {
     const std::size_t m = X.shape(0), d = X.shape(1), width = D.shape(1);
-    require(xn.shape(0) == m && D.shape(0) == m && A.shape(0) == m && A.shape(1) == width && S.shape(1) == d, "block shapes differ");
+    require(fits(xn, m) && fits(D, m) && fits(A, m, width) && S.shape(1) == d, "block shapes differ");
     require(n <= width && S.shape(0) >= n && sn.shape(0) >= n, "block shapes differ");
     nb::gil_scoped_release release;
     squared_distances<T>(m, n, d, X.data(), xn.data(), S.data(), sn.data(), A.data(), D.data(), width);
@@ -25,7 +25,7 @@ using BlockArrays = std::tuple<std::size_t, Matrix<const T>, Maybe<Matrix<const 
 template <class T>
 PoolBlock<T> pool_block(const BlockArrays<T>& arrays) {
     const auto& [size, A, D, norms, reach] = arrays;
-    require(norms.shape(0) == A.shape(0) && (!D || (D->shape(0) == A.shape(0) && D->shape(1) == A.shape(1))), "block shapes differ");
+    require(fits(norms, A.shape(0)) && fits(D, A.shape(0), A.shape(1)), "block shapes differ");
     require(size <= A.shape(1), "the pool is larger than the block of products");
     return {A.shape(0), size, A.shape(1), A.data(), data_or_null(D), norms.data(), reach};
 }
@@ -42,35 +42,34 @@ PoolMember<T> pool_member(nb::handle given, const PoolBlock<T>& block, std::size
     const auto index = nb::cast<Vector<std::int32_t>>(given[3], false);
     Maybe<Vector<const double>> u;
     if (!nb::handle(given[4]).is_none()) u = nb::cast<Vector<const double>>(given[4], false);
-    const auto alpha = entry<Matrix<T>>(state, name::alpha);
-    const auto scale = entry<Vector<double>>(state, name::scale);
-    const auto diag = entry<Vector<T>>(state, name::diag);
-    const auto gram = maybe_entry<Matrix<T>>(state, name::budget_gram);
-    const auto numbers = maybe_entry<Vector<double>>(state, name::budget_memory), born = maybe_entry<Vector<double>>(state, name::born);
-    const auto scores = maybe_entry<Matrix<double>>(state, name::budget_scores);
-    const std::size_t N = alpha.shape(1), n = number<std::size_t>(state, name::n_support);
+    const auto alpha = entry<Matrix<T>>(state, "alpha");
+    const auto scale = entry<Vector<double>>(state, "scale");
+    const auto diag = entry<Vector<T>>(state, "diag");
+    const auto gram = maybe_entry<Matrix<T>>(state, "budget_gram");
+    const auto numbers = maybe_entry<Vector<double>>(state, "budget_memory"), born = maybe_entry<Vector<double>>(state, "born");
+    const auto scores = maybe_entry<Matrix<double>>(state, "budget_scores");
+    const std::size_t N = alpha.shape(1), n = number<std::size_t>(state, "n_support");
     const Carried carried(state, spec, C);
 
     PoolMember<T> member{PoolKernel{degree, gamma, c}, spec.loss.get(), spec.update.get(), nullptr, nullptr, Support<T>{}, index.data(),
                          data_or_null(born), carried.memory.data(), data_or_null(carried.center), data_or_null(u),
-                         nb::cast<std::int64_t>(given[5]), number<std::int64_t>(state, name::t), F, Members{}, RowNumbers(int(C)), {}, T(0),
+                         nb::cast<std::int64_t>(given[5]), number<std::int64_t>(state, "t"), F, Members{}, RowNumbers(int(C)), {}, T(0),
                          {}, {}, {}};
     require(!member.update->diagonal, "a diagonal update needs explicit features");
-    require(alpha.shape(0) == C && scale.shape(0) == C && diag.shape(0) == N && n <= N && index.shape(0) >= N, "support set does not fit");
-    require((!gram || (gram->shape(0) == N && gram->shape(1) == N)) && (!scores || (scores->shape(0) == C && scores->shape(1) == N)) &&
-                (!born || born->shape(0) == N), "support set does not fit");
+    require(fits(alpha, C) && fits(scale, C) && fits(diag, N) && n <= N && index.shape(0) >= N, "support set does not fit");
+    require(fits(gram, N, N) && fits(scores, C, N) && fits(born, N), "support set does not fit");
     require(degree >= 0 && (degree > 0 || block.D), "Gaussian kernels need distances");
     require(member.t >= member.first && (!u || u->shape(0) >= std::size_t(member.t - member.first) + rows), "not enough random numbers");
     for (std::size_t j = 0; j < n; ++j)
         require(index.data()[j] >= 0 && std::size_t(index.data()[j]) < block.width, "no such place in the pool");
-    check_codes(*member.loss, rows, C, y, nullptr);
+    if (member.loss->kind == Kind::multiclass) require_codes(rows, C, y, nullptr);
     if (nb::handle(given[6]).is_none()) {
         member.budget = spec.budget<T>();
         require(member.budget && numbers, "the pool has no such budget strategy");
         member.owner.assign(N, -1);
     } else {
         const auto [joined, coefficients, decay, when] = nb::cast<Joining>(given[6], false);
-        require(coefficients.shape(0) == joined.shape(0) && coefficients.shape(1) == C && decay.shape(0) == C && when.shape(0) == joined.shape(0),
+        require(fits(coefficients, joined.shape(0), C) && fits(decay, C) && fits(when, joined.shape(0)),
                 "coefficients must be (room, outputs)");
         require(spec.growing != nullptr, "the strategy does not only grow");
         member.growing = spec.growing.get();
@@ -92,7 +91,7 @@ template <class T>
 std::vector<PoolMember<T>> pool_members(nb::list specs, const PoolBlock<T>& block, std::size_t start, Vector<const double> y,
                                         Cube<double> F) {
     const std::size_t rows = y.shape(0), C = F.shape(2);
-    require(F.shape(0) == specs.size() && F.shape(1) == rows && start + rows <= block.m, "block shapes differ");
+    require(fits(F, specs.size(), rows) && start + rows <= block.m, "block shapes differ");
     std::vector<PoolMember<T>> members;
     members.reserve(specs.size());
     for (std::size_t k = 0; k < specs.size(); ++k)
@@ -113,15 +112,14 @@ std::vector<std::size_t> learn_pool(const BlockArrays<T>& arrays, std::size_t st
         pass(block, members);
         require_finite(F.size(), F.data());
         for (const auto& member : members) {
-            require_finite(member.S.C * member.S.capacity, member.S.alpha);
-            require_finite(member.S.capacity, member.S.diag);
+            require_finite(member.S.C * member.S.capacity, member.S.alpha, member.S.capacity, member.S.diag);
             require_finite(member.S.C * member.joining.q, member.joining.coefficients);
         }
     }
     std::vector<std::size_t> joined;
     for (std::size_t k = 0; k < members.size(); ++k) {
-        set_number(specs[k][0], name::t, members[k].t);
-        if (members[k].budget) set_number(specs[k][0], name::n_support, members[k].S.n);
+        set_number(specs[k][0], "t", members[k].t);
+        if (members[k].budget) set_number(specs[k][0], "n_support", members[k].S.n);
         joined.push_back(members[k].joining.q);
     }
     return joined;
@@ -130,7 +128,7 @@ std::vector<std::size_t> learn_pool(const BlockArrays<T>& arrays, std::size_t st
 template <class T>
 std::vector<std::size_t> bound_pool_pass(const BlockArrays<T>& arrays, std::size_t start, Vector<const double> y,
                                          Maybe<Matrix<const double>> weights, nb::list specs, int threads, Cube<double> F) {
-    require(threads >= 1 && (!weights || (weights->shape(0) == specs.size() && weights->shape(1) == y.shape(0))), "block shapes differ");
+    require(threads >= 1 && fits(weights, specs.size(), y.shape(0)), "block shapes differ");
     return learn_pool<T>(arrays, start, y, specs, F, [&](const PoolBlock<T>& block, std::vector<PoolMember<T>>& members) {
         pool_pass<T>(block, start, y.shape(0), y.data(), data_or_null(weights), members, threads);
     });
@@ -153,9 +151,9 @@ std::vector<std::size_t> bound_pool_hedge_pass(nb::dict whole, const BlockArrays
     const auto& scores = std::get<1>(out);
     const Drawing drawing = std::get<1>(rule);
     const std::size_t rows = y.shape(0), m = specs.size(), C = F.shape(2);
-    require(threads >= 1 && chances.shape(0) == rows && chances.shape(1) == m && (!weight || weight->shape(0) == rows), "block shapes differ");
-    require(able.shape(0) == m, "able needs one entry per learner");
-    require(scores.shape(0) == rows && scores.shape(1) == C, "scores must be (rows, outputs)");
+    require(threads >= 1 && fits(chances, rows, m) && fits(weight, rows), "block shapes differ");
+    require(fits(able, m), "able needs one entry per learner");
+    require(fits(scores, rows, C), "scores must be (rows, outputs)");
     HedgeState held(whole, rule_of(std::get<0>(rule)), m, C);
     auto joined = learn_pool<T>(arrays, 0, y, specs, F, [&](const PoolBlock<T>& block, std::vector<PoolMember<T>>& members) {
         held.t = pool_hedge_pass<T>(block, 0, rows, int(C), y.data(), data_or_null(weight), chances.data(), able.data(),
@@ -171,13 +169,13 @@ template <class T>
 std::tuple<std::size_t, std::vector<bool>> bound_settle_rows(Matrix<T> vectors, Maybe<Matrix<T>> columns, Vector<T> norms, std::size_t size,
                                                              std::size_t rows, nb::list states, std::vector<Vector<std::int32_t>> places) {
     const std::size_t d = vectors.shape(1), capacity = vectors.shape(0);
-    require(size + rows <= capacity && norms.shape(0) == capacity && states.size() == places.size(), "pool does not fit");
-    require(!columns || (columns->shape(0) == d && columns->shape(1) == capacity), "pool does not fit");
+    require(size + rows <= capacity && fits(norms, capacity) && states.size() == places.size(), "pool does not fit");
+    require(fits(columns, d, capacity), "pool does not fit");
     std::vector<Matrix<T>> support;
     std::vector<PoolUser> users;
     for (std::size_t k = 0; k < places.size(); ++k) {
-        const std::size_t n = number<std::size_t>(states[k], name::n_support);
-        support.push_back(entry<Matrix<T>>(states[k], name::support));
+        const std::size_t n = number<std::size_t>(states[k], "n_support");
+        support.push_back(entry<Matrix<T>>(states[k], "support"));
         require(n <= places[k].shape(0) && n <= support[k].shape(0) && support[k].shape(1) == d, "support set does not fit");
         for (std::size_t j = 0; j < n; ++j)
             require(places[k].data()[j] >= 0 && std::size_t(places[k].data()[j]) < size + rows, "no such place in the pool");
@@ -193,17 +191,12 @@ std::tuple<std::size_t, std::vector<bool>> bound_settle_rows(Matrix<T> vectors, 
     return {pool.size, changed};
 }
 
-template <class T>
-void bind(nb::module_& m) {
+const Group group([](nb::module_& m, auto type) {
+    using T = decltype(type);
     m.def("squared_distances", &bound_squared_distances<T>, plain, plain, plain, plain, plain, plain, value);
     m.def("settle_rows", &bound_settle_rows<T>, plain, maybe, plain, value, value, value, plain);
     m.def("pool_pass", &bound_pool_pass<T>, plain, value, plain, maybe, value, value, plain);
     m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, value, plain, value, plain, value, value, plain);
-}
-
-const Group group([](nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
 });
 
 }  // namespace

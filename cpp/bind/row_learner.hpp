@@ -58,28 +58,28 @@ struct BoundLearner {
 
     // The counts of the state; false when they contradict each other.
     bool begin() {
-        learner->t = number<std::int64_t>(state, name::t);
+        learner->t = number<std::int64_t>(state, "t");
         if (!head.is_valid()) return true;
         learner->waiting = nb::cast<std::int64_t>(state["n_window"]);
-        learner->mass = number<double>(state, name::mass);
-        return learner->waiting >= 0 && number<std::int64_t>(head, name::n) == learner->waiting;
+        learner->mass = number<double>(state, "mass");
+        return learner->waiting >= 0 && number<std::int64_t>(head, "n") == learner->waiting;
     }
     void settle() {
-        set_number(state, name::t, learner->t);
+        set_number(state, "t", learner->t);
         if (!head.is_valid()) return;
         state["n_window"] = nb::int_(learner->waiting);
-        set_number(state, name::mass, learner->mass);
-        set_number(head, name::n, learner->waiting);
+        set_number(state, "mass", learner->mass);
+        set_number(head, "n", learner->waiting);
     }
 
     // A row X (1, d) with its target and weight; F (1, C): the scores before it. False, and nothing changes, when the state has other
     // arrays by now.
     bool learn(Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, Matrix<double> F) {
         if (!held.same() || !begin()) return false;
-        require(X.shape(0) == 1 && X.shape(1) == d, "one row of the learner's width");
-        require(y.shape(0) == 1 && (!weight || weight->shape(0) == 1), "y and weight need one entry per row of Z");
-        require(F.shape(0) == 1 && F.shape(1) == C, "scores must be (rows, outputs)");
-        require(C == 1 || (weight && weight->data()[0] == 0.0) || (y.data()[0] >= 0 && y.data()[0] < double(C)), "class code out of range");
+        require(fits(X, 1, d), "one row of the learner's width");
+        require(fits(y, 1) && fits(weight, 1), "y and weight need one entry per row of Z");
+        require(fits(F, 1, C), "scores must be (rows, outputs)");
+        if (C > 1) require_codes(1, C, y.data(), data_or_null(weight));
         journal.clear();
         const bool fine = learner->learn({X.data(), nullptr, y.data()[0], data_or_null(weight)}, F.data(), journal);
         if (!fine) journal.restore();

@@ -1,4 +1,4 @@
-// Bindings of the pass that learns its kernel, and of the yardstick of its speed.
+// Bindings of the pass that learns its kernel.
 #include "bind/group.hpp"
 #include "bind/row_learner.hpp"
 #include "passes/learned.hpp"
@@ -14,21 +14,22 @@ template <class T> using Kernel = std::tuple<std::string, std::size_t, Matrix<co
 
 // The state: w, G, theta, theta0, H, memory, center, t, inverse_length, and for batches sum_w, sum_theta, pending.
 template <class T, class Rows>
-void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, const Vector<const double>& y,
+void learn(nb::handle state, const Rows& rows, const Vector<const double>& y,
            const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, const Matrix<double>& F) {
     const auto& [kind, size, E, eta_g, guard, batch_size] = kernel;
+    const std::size_t m = rows.n, d = rows.d;
     require(kind == "diagonal" || kind == "mixture" || kind == "low_rank", "unknown spectrum");
     const bool low_rank = kind == "low_rank", centred = kind == "mixture", batches = batch_size > 1;
-    const auto W = entry<Matrix<T>>(state, name::w), G = entry<Matrix<T>>(state, name::G);
-    const auto theta = entry<Array<T>>(state, name::theta), H = entry<Array<T>>(state, name::H);
-    const auto theta0 = entry<Array<const T>>(state, name::theta0);
+    const auto W = entry<Matrix<T>>(state, "w"), G = entry<Matrix<T>>(state, "G");
+    const auto theta = entry<Array<T>>(state, "theta"), H = entry<Array<T>>(state, "H");
+    const auto theta0 = entry<Array<const T>>(state, "theta0");
     Maybe<Matrix<T>> sum_w;
     Maybe<Array<T>> sum_theta;
     Maybe<Vector<double>> pending;
     if (batches) {
-        sum_w = entry<Matrix<T>>(state, name::sum_w);
-        sum_theta = entry<Array<T>>(state, name::sum_theta);
-        pending = entry<Vector<double>>(state, name::pending);
+        sum_w = entry<Matrix<T>>(state, "sum_w");
+        sum_theta = entry<Array<T>>(state, "sum_theta");
+        pending = entry<Vector<double>>(state, "pending");
     }
     const std::size_t C = W.shape(0), D = E.shape(1), r = std::min(size, d), Q = centred ? size : 1;
     const std::size_t parameters = low_rank ? d * r : (centred ? 2 : 1) * Q * d, inner = low_rank ? r : Q * d;
@@ -37,14 +38,13 @@ void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, con
     require(size > 0 && E.shape(0) == (low_rank ? r : d), "E does not fit the spectrum");
     require(theta.size() == parameters && theta0.size() == parameters && H.size() == parameters,
             "theta, theta0 and H do not fit the spectrum");
-    require(y.shape(0) == m && (!weight || weight->shape(0) == m), "y and weight need one entry per row");
-    require(W.shape(1) == 2 * D && G.shape(0) == C && G.shape(1) == 2 * D, "w and G must be (outputs, 2 D)");
-    require(F.shape(0) == m && F.shape(1) == C, "scores must be (rows, outputs)");
+    require(fits(y, m) && fits(weight, m), "y and weight need one entry per row");
+    require(W.shape(1) == 2 * D && fits(G, C, 2 * D), "w and G must be (outputs, 2 D)");
+    require(fits(F, m, C), "scores must be (rows, outputs)");
     require(spec.update->diagonal, "the kernel is learned with a diagonal update");
-    require(batch_size > 0 && (!batches || (sum_w->shape(0) == C && sum_w->shape(1) == 2 * D && sum_theta->size() == parameters &&
-                                            pending->shape(0) == 2)),
+    require(batch_size > 0 && fits(sum_w, C, 2 * D) && (!sum_theta || sum_theta->size() == parameters) && fits(pending, 2),
             "the sums of a batch must be like w and theta");
-    check_codes(*spec.loss, m, C, y.data(), data_or_null(weight));
+    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, y.data(), data_or_null(weight));
     std::unique_ptr<T[]> numbers(new T[2 * d + inner + 4 * D]);
     std::unique_ptr<std::int32_t[]> index(new std::int32_t[d + r]);
     std::vector<double> outputs(3 * C);
@@ -52,37 +52,36 @@ void learn(nb::handle state, std::size_t m, std::size_t d, const Rows& rows, con
     std::iota(index.get() + d, index.get() + d + r, 0);
     const RrfScratch<T> scratch{{0, index.get(), value}, u, z, q, outputs.data()};
     const RrfModel<T> model{W.data(), G.data(), carried.memory.data(), data_or_null(carried.center), data_or_null(sum_w),
-                            data_or_null(pending), T(number<double>(state, name::inverse_length)), batch_size};
+                            data_or_null(pending), T(number<double>(state, "inverse_length")), batch_size};
     const Guarded<T> p{theta.data(), theta0.data(), H.data(), data_or_null(sum_theta), T(eta_g), T(guard)};
-    const std::int64_t t = number<std::int64_t>(state, name::t);
+    const std::int64_t t = number<std::int64_t>(state, "t");
     const auto pass = [&](const auto& spectrum) {
         nb::gil_scoped_release release;
-        const std::int64_t end = rrf_pass<T>(m, D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss,
+        const std::int64_t end = rrf_pass<T>(D, int(C), rows, y.data(), data_or_null(weight), model, p, spectrum, t, *spec.loss,
                                              *spec.update, F.data(), scratch);
         for (const T* weights : {model.W, model.G, model.sum}) require_finite(2 * C * D, weights);
         for (const T* numbers : {p.theta, p.H, p.sum}) require_finite(parameters, numbers);
-        require_finite(F.size(), F.data());
-        require_finite(carried.memory.size(), carried.memory.data());
+        require_finite(F.size(), F.data(), carried.memory.size(), carried.memory.data());
         return end;
     };
-    set_number(state, name::t, low_rank ? pass(LowRankSpectrum<T>{d, D, r, E.data(), index.get() + d, v, h})
+    set_number(state, "t", low_rank ? pass(LowRankSpectrum<T>{d, D, r, E.data(), index.get() + d, v, h})
                                         : pass(DiagonalSpectrum<T>{d, D, Q, centred, E.data(), v, h}));
 }
 
 template <class T>
 void bound_dense(nb::dict state, Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
                  Kernel<T> kernel, Matrix<double> F) {
-    learn<T>(state, X.shape(0), X.shape(1), DenseRows<T>{X.data(), X.shape(1)}, y, weight, spec, kernel, F);
+    learn<T>(state, Dense<T>{X.shape(0), X.shape(1), X.data()}, y, weight, spec, kernel, F);
 }
 
 template <class T, class I>
 void bound_csr(nb::dict state, std::tuple<Vector<const T>, Vector<const I>, Vector<const I>, std::size_t> X, Vector<const double> y,
                Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, Matrix<double> F) {
     const auto& [data, indices, indptr, d] = X;
-    const std::size_t m = csr_rows(CsrArrays<T, I>(data, indices, indptr), d);
-    for (std::size_t i = 0; i < m; ++i)  // a row's entries are copied to d places
+    const Csr<T, I> rows = csr_of(CsrArrays<T, I>(data, indices, indptr), d);
+    for (std::size_t i = 0; i < rows.n; ++i)  // a row's entries are copied to d places
         require(std::size_t(indptr.data()[i + 1] - indptr.data()[i]) <= d, "a row holds an index twice");
-    learn<T>(state, m, d, CsrRows<T, I>{data.data(), indices.data(), indptr.data()}, y, weight, spec, kernel, F);
+    learn<T>(state, rows, y, weight, spec, kernel, F);
 }
 
 template <class T>
@@ -91,10 +90,10 @@ rows::LearnerPtr<T> row_learned_widths(nb::dict state, nb::list others, Matrix<c
     const Spec& parts = nb::cast<const Spec&>(spec);
     const std::size_t d = made->d, C = made->C, D = E.shape(1);
     const Carried carried(state, parts, C);
-    require(E.shape(0) == d && parts.update->diagonal, "E does not fit");
+    require(fits(E, d) && parts.update->diagonal, "E does not fit");
     const auto numbers = [&](const char* name, std::size_t size) { return made->template numbers<T>(name, size); };
     const RrfModel<T> model{numbers("w", 2 * C * D), numbers("G", 2 * C * D), carried.memory.data(), data_or_null(carried.center),
-                            nullptr, nullptr, T(number<double>(state, name::inverse_length)), 1};
+                            nullptr, nullptr, T(number<double>(state, "inverse_length")), 1};
     const Guarded<T> theta{numbers("theta", d), numbers("theta0", d), numbers("H", d), nullptr, T(eta), T(guard)};
     made->pin("memory", "center", "inverse_length");
     made->held.keep(E, spec);
@@ -102,32 +101,14 @@ rows::LearnerPtr<T> row_learned_widths(nb::dict state, nb::list others, Matrix<c
     return made;
 }
 
-// Both products of every row of X, and nothing else; their sum keeps a compiler from leaving any of it out.
-template <class T>
-void bound_two_products(Matrix<const T> X, Matrix<const T> E, Vector<T> total) {
-    const std::size_t d = X.shape(1), D = E.shape(1);
-    require(E.shape(0) == d && total.shape(0) == d, "E and total need one row per column of X");
-    std::vector<T> u(D), h(d);
-    std::vector<std::int32_t> all(d);
-    std::iota(all.begin(), all.end(), 0);
-    nb::gil_scoped_release release;
-    rrf_two_products<T>(X.shape(0), d, D, X.data(), E.data(), all.data(), u.data(), h.data(), total.data());
-}
-
 // rows: X (m, d), or (data, indices, indptr, d).
-template <class T>
-void bind(nb::module_& m) {
+const Group group([](nb::module_& m, auto type) {
+    using T = decltype(type);
     const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, plain); };
     pass(&bound_dense<T>);
     pass(&bound_csr<T, std::int32_t>);
     pass(&bound_csr<T, std::int64_t>);
-    m.def("rrf_two_products", &bound_two_products<T>, plain, plain, plain);
     m.def(rows::named<T>("row_learned_widths").c_str(), &row_learned_widths<T>, value, value, plain, value, value, value);
-}
-
-const Group group([](nb::module_& m) {
-    bind<float>(m);
-    bind<double>(m);
 });
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 struct Act {
     std::unique_ptr<const Rule> rule;
     Act(const std::string& name, const std::vector<double>& parameters, const std::string& loss, const std::vector<double>& loss_parameters)
-        : rule(make_rule(name, parameters, loss, loss_parameters)) {}
+        : rule(known(make_rule(name, parameters, loss, loss_parameters), "second-order rule", name)) {}
 };
 
 // The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r), and numbers: rows have `features`
@@ -28,17 +28,16 @@ struct HeadArrays {
     std::size_t features, n;
 
     explicit HeadArrays(nb::handle state)
-        : R(entry<Matrix<double>>(state, name::R)), D(entry<Matrix<double>>(state, name::D)),
-          q(entry<Matrix<double>>(state, name::q)), V(entry<Matrix<double>>(state, name::V)),
-          M(entry<Matrix<double>>(state, name::M)), tau(entry<Matrix<double>>(state, name::tau)),
-          kappa(entry<Vector<double>>(state, name::kappa)), features(number<std::size_t>(state, name::features)),
-          n(number<std::size_t>(state, name::n)) {
+        : R(entry<Matrix<double>>(state, "R")), D(entry<Matrix<double>>(state, "D")),
+          q(entry<Matrix<double>>(state, "q")), V(entry<Matrix<double>>(state, "V")),
+          M(entry<Matrix<double>>(state, "M")), tau(entry<Matrix<double>>(state, "tau")),
+          kappa(entry<Vector<double>>(state, "kappa")), features(number<std::size_t>(state, "features")),
+          n(number<std::size_t>(state, "n")) {
         const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
         require(r == padded(features) && R.shape(1) == r && V.shape(1) == r && q.shape(1) == r,
                 "R, V and q differ in their number of features");
-        require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
-        require(M.shape(0) == m && M.shape(1) == m && kappa.shape(0) == m && tau.shape(0) == m && tau.shape(1) == k,
-                "M, kappa and tau do not fit the window");
+        require(fits(D, panels(r), PANEL * PANEL), "D does not fit R");
+        require(fits(M, m, m) && fits(kappa, m) && fits(tau, m, k), "M, kappa and tau do not fit the window");
         require(n <= m, "more rows than the window has room for");
     }
 
@@ -50,35 +49,32 @@ struct HeadArrays {
 // What least squares keeps in a state: window, window_c, window_b, gram, b, yy, zsum, mass.
 Statistics sums_of(nb::handle state, const Head& h) {
     const std::size_t r = h.features, m = h.m, k = h.k;
-    const auto numbers = [&](const Name& name, std::size_t size) { return numbers_of<double>(state, name, size, true); };
-    return {numbers(name::gram, r * r), numbers(name::b, k * r), numbers(name::yy, k), numbers(name::zsum, r),
-            number<double>(state, name::mass), numbers(name::window, m * r), numbers(name::window_c, m), numbers(name::window_b, m * k)};
+    const auto numbers = [&](const char* name, std::size_t size) { return numbers_of<double>(state, name, size, true); };
+    return {numbers("gram", r * r), numbers("b", k * r), numbers("yy", k), numbers("zsum", r),
+            number<double>(state, "mass"), numbers("window", m * r), numbers("window_c", m), numbers("window_b", m * k)};
 }
 
 // The block: Z (n, r), y (n, k), weight (n), and room for F (n, k), s (n), c (n), beta (n, k). Changes the head.
 void bound_learn(nb::dict state, nb::dict block, const Act& act) {
     const HeadArrays arrays(state);
     const Head h = arrays.head();
-    const auto Z = entry<Matrix<const double>>(block, name::Z), y = entry<Matrix<const double>>(block, name::y);
-    const auto weight = entry<Vector<const double>>(block, name::weight);
-    const auto F = entry<Matrix<double>>(block, name::F), beta = entry<Matrix<double>>(block, name::beta);
-    const auto s = entry<Vector<double>>(block, name::s), c = entry<Vector<double>>(block, name::c);
+    const auto Z = entry<Matrix<const double>>(block, "Z"), y = entry<Matrix<const double>>(block, "y");
+    const auto weight = entry<Vector<const double>>(block, "weight");
+    const auto F = entry<Matrix<double>>(block, "F"), beta = entry<Matrix<double>>(block, "beta");
+    const auto s = entry<Vector<double>>(block, "s"), c = entry<Vector<double>>(block, "c");
     const std::size_t n = Z.shape(0), j = arrays.n;
     require(Z.shape(1) == h.features && n <= h.m - j, "the rows do not fit the window");
-    require(weight.shape(0) == n && s.shape(0) == n && c.shape(0) == n, "the block's arrays differ in their number of rows");
+    require(fits(weight, n) && fits(s, n) && fits(c, n), "the block's arrays differ in their number of rows");
     for (const Matrix<double>* a : {&F, &beta}) require(a->shape(0) == n && a->shape(1) == h.k, "scores must be (rows, outputs)");
-    require(y.shape(0) == n && y.shape(1) == h.k, "y must be (rows, outputs)");
+    require(fits(y, n, h.k), "y must be (rows, outputs)");
     std::size_t end;
     {
         nb::gil_scoped_release release;
         thread_local std::vector<double> work;
         end = learn_block(h, j, n, Z.data(), y.data(), weight.data(), *act.rule, F.data(), s.data(), c.data(), beta.data(), work);
-        require_finite(F.size(), F.data());
-        require_finite(n, s.data());
-        require_finite(end - j, h.kappa + j);
-        require_finite((end - j) * h.k, h.tau + j * h.k);
+        require_finite(F.size(), F.data(), n, s.data(), end - j, h.kappa + j, (end - j) * h.k, h.tau + j * h.k);
     }
-    set_number(state, name::n, end);
+    set_number(state, "n", end);
 }
 
 // Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins again.
@@ -87,14 +83,13 @@ void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const dou
                Maybe<Vector<const double>> weight, std::pair<Matrix<double>, Vector<double>> out) {
     const HeadArrays arrays(head);
     const Head h = arrays.head();
-    const double ridge = number<double>(state, name::ridge);
+    const double ridge = number<double>(state, "ridge");
     const Matrix<double>& F = out.first;
     const Vector<double>& s = out.second;
     std::size_t j = arrays.n;
     const std::size_t n = Z.shape(0), r = h.features, m = h.m, k = h.k;
     require(Z.shape(1) == r && j < m, "the rows do not fit the window");
-    require(y.shape(0) == n && y.shape(1) == k && F.shape(0) == n && F.shape(1) == k && s.shape(0) == n && (!weight || weight->size() == n),
-            "y and scores must be (rows, outputs)");
+    require(fits(y, n, k) && fits(F, n, k) && fits(s, n) && (!weight || weight->size() == n), "y and scores must be (rows, outputs)");
     Statistics sums = sums_of(state, h);
     const second::LeastSquares rule;
     bool fine = true;
@@ -113,65 +108,59 @@ void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const dou
             start += count;
             j = end;
             if (j < m || !fine) continue;
-            fine = flush(blas, h, sums, work) && restart(blas, h, sums, ridge, arrays.R.data(), arrays.D.data(), arrays.q.data(), work);
+            fine = flush(blas, h, sums, work) && restart(h, sums, ridge, arrays.R.data(), arrays.D.data(), arrays.q.data());
             j = 0;
         }
     }
     require_finite(fine);
-    require_finite(F.size(), F.data());
-    require_finite(n, s.data());
-    set_number(head, name::n, j);
-    set_number(state, name::mass, sums.mass);
+    require_finite(F.size(), F.data(), n, s.data());
+    set_number(head, "n", j);
+    set_number(state, "mass", sums.mass);
 }
 
 void bound_score(nb::dict state, Matrix<const double> Z, Matrix<double> F, Vector<double> s) {
     const HeadArrays arrays(state);
     const Head h = arrays.head();
     const std::size_t n = Z.shape(0);
-    require(Z.shape(1) == h.features && s.shape(0) == n, "the rows do not fit the window");
-    require(F.shape(0) == n && F.shape(1) == h.k, "scores must be (rows, outputs)");
+    require(Z.shape(1) == h.features && fits(s, n), "the rows do not fit the window");
+    require(fits(F, n, h.k), "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
     score_block(h, arrays.n, n, Z.data(), F.data(), s.data(), work);
 }
 
 // gram (features, features) upper, b (k, features) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
-bool bound_factor(const Blas& blas, Matrix<const double> gram, double ridge, Matrix<const double> b, Matrix<double> R,
-                  Matrix<double> D, Matrix<double> q) {
+bool bound_factor(Matrix<const double> gram, double ridge, Matrix<const double> b, Matrix<double> R, Matrix<double> D, Matrix<double> q) {
     const std::size_t features = gram.shape(0), r = R.shape(0), k = q.shape(0);
     require(r == padded(features) && R.shape(1) == r && q.shape(1) == r, "R and q differ in their number of features");
-    require(D.shape(0) == panels(r) && D.shape(1) == PANEL * PANEL, "D does not fit R");
-    require(gram.shape(1) == features && b.shape(0) == k && b.shape(1) == features, "gram and b do not fit R");
+    require(fits(D, panels(r), PANEL * PANEL), "D does not fit R");
+    require(gram.shape(1) == features && fits(b, k, features), "gram and b do not fit R");
     nb::gil_scoped_release release;
-    thread_local std::vector<double> work;
-    if (!factor(blas, features, r, gram.data(), ridge, R.data(), D.data(), work)) return false;
-    mirror(r, R.data());
+    if (!factor(features, r, gram.data(), ridge, R.data(), D.data())) return false;
     pad(k, features, r, b.data(), q.data());
-    solve_factor(r, k, R.data(), D.data(), q.data());
+    solve_factor(r, r, k, R.data(), D.data(), q.data());
     return true;
 }
 
 // The state: A and w (k, r).
 void bound_diagonal_pass(nb::dict state, Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, const Act& act,
                          Matrix<double> F) {
-    const auto A = entry<Matrix<double>>(state, name::A), W = entry<Matrix<double>>(state, name::w);
+    const auto A = entry<Matrix<double>>(state, "A"), W = entry<Matrix<double>>(state, "w");
     const std::size_t n = Z.shape(0), r = Z.shape(1), k = W.shape(0);
-    require(W.shape(1) == r && A.shape(0) == k && A.shape(1) == r, "A and w do not fit the features");
-    require(y.shape(0) == n && y.shape(1) == k && F.shape(0) == n && F.shape(1) == k, "y and scores must be (rows, outputs)");
+    require(W.shape(1) == r && fits(A, k, r), "A and w do not fit the features");
+    require(fits(y, n, k) && fits(F, n, k), "y and scores must be (rows, outputs)");
     require(!weight || weight->shape(0) == n, "weight needs one entry per row");
     nb::gil_scoped_release release;
     diagonal_pass(n, r, int(k), Z.data(), y.data(), data_or_null(weight), *act.rule, A.data(), W.data(), F.data());
-    require_finite(F.size(), F.data());
-    require_finite(A.size(), A.data());
-    require_finite(W.size(), W.data());
+    require_finite(F.size(), F.data(), A.size(), A.data(), W.size(), W.data());
 }
 
 template <class T>
 void bound_taylor(Matrix<const T> X, Matrix<const std::int64_t> begin, Vector<const std::int64_t> end, Vector<const T> coef,
                   bool gaussian, Matrix<T> Z) {
     const std::size_t m = X.shape(0), d = X.shape(1), M = begin.shape(0), r = coef.shape(0);
-    require(begin.shape(1) == d && end.shape(0) == M, "the table of monomials does not fit the rows");
-    require(Z.shape(0) == m && Z.shape(1) == r, "Z must be (rows, monomials)");
+    require(begin.shape(1) == d && fits(end, M), "the table of monomials does not fit the rows");
+    require(fits(Z, m, r), "Z must be (rows, monomials)");
     std::size_t total = 1;
     for (std::size_t n = 0; n < M; ++n)
         for (std::size_t i = 0; i < d; ++i) {
@@ -201,11 +190,11 @@ rows::LearnerPtr<T> row_least_squares(nb::dict state, nb::list others, Maybe<Mat
     return made;
 }
 
-template <class T>
-void bind(nb::module_& m) {
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
     m.def("taylor", &bound_taylor<T>, plain, plain, plain, plain, value, plain);
     m.def(rows::named<T>("row_least_squares").c_str(), &row_least_squares<T>, value, value, maybe, value, value, value, value);
-}
+});
 
 const Group group([](nb::module_& m) {
     nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule>());
@@ -216,10 +205,8 @@ const Group group([](nb::module_& m) {
     m.def("second_order_learn", &bound_learn);
     m.def("second_order_run", &bound_run, value, value, value, plain, plain, maybe, plain);
     m.def("second_order_score", &bound_score, value, plain, plain, plain);
-    m.def("second_order_factor", &bound_factor, value, plain, value, plain, plain, plain, plain);
+    m.def("second_order_factor", &bound_factor, plain, value, plain, plain, plain, plain);
     m.def("diagonal_pass", &bound_diagonal_pass, value, plain, plain, maybe, value, plain);
-    bind<float>(m);
-    bind<double>(m);
 });
 
 }  // namespace

@@ -10,11 +10,12 @@
 using namespace ks;
 
 ks::Spec::Spec(const Part& loss, const Part& update, const std::optional<Part>& strategy, bool average)
-    : loss(make_loss(loss.first, loss.second)), update(make_update(update.first, update.second)), average(average) {
+    : loss(known(make_loss(loss.first, loss.second), "loss", loss.first)),
+      update(known(make_update(update.first, update.second), "update", update.first)), average(average) {
     if (!strategy) return;
     single = make_budget<float>(strategy->first, strategy->second);
     exact = make_budget<double>(strategy->first, strategy->second);
-    if (!exact) growing = make_growing(strategy->first, strategy->second);
+    if (!exact) growing = known(make_growing(strategy->first, strategy->second), "strategy", strategy->first);
 }
 
 static const Group group([](nb::module_& m) {
@@ -22,10 +23,8 @@ static const Group group([](nb::module_& m) {
         .def(nb::init<const Spec::Part&, const Spec::Part&, const std::optional<Spec::Part>&, bool>(), nb::arg("loss"),
              nb::arg("update"), nb::arg("strategy").none() = nb::none(), nb::arg("average") = false)
         .def_ro("average", &Spec::average);
-    m.def("has_loss", [](const std::string& name) { return is_known(make_loss, name); });
-    m.def("has_update", [](const std::string& name) { return is_known(make_update, name); });
-    // those that remove, and those that only grow
-    m.def("has_budget", [](const std::string& name) {
-        return make_budget<double>(name, {0.0, 0.0}) != nullptr || is_known(make_growing, name);
-    });
+    static const std::vector<double> any(3, 0.0);  // no part has more parameters
+    m.def("has_loss", [](const std::string& name) { return make_loss(name, any) != nullptr; });
+    m.def("has_update", [](const std::string& name) { return make_update(name, any) != nullptr; });
+    m.def("has_budget", [](const std::string& name) { return make_budget<double>(name, any) || make_growing(name, any); });
 });

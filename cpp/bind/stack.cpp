@@ -34,8 +34,8 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
                       nb::tuple spec, Matrix<double> scores, nb::object notes) {
     const std::size_t N = F.shape(0), n = F.shape(1), C = F.shape(2);
     const bool regression = nb::cast<bool>(spec[0]), recent = nb::cast<bool>(spec[1]), learns = y.has_value();
-    require(N > 0 && scores.shape(0) == n && scores.shape(1) == C, "scores must be (rows, outputs)");
-    require((!y || y->shape(0) == n) && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
+    require(N > 0 && fits(scores, n, C), "scores must be (rows, outputs)");
+    require(fits(y, n) && fits(weight, n), "y and weight need one entry per row");
     const auto numbers = [&](const char* name, std::size_t size) { return numbers_of<double>(state, name, size, learns); };
     Notes asked;
     if (!notes.is_none()) {
@@ -55,15 +55,13 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
         require(C == 1, "a combination of numbers has one output");
         pass(numbers_by(N, recent, numbers));
     } else {
-        for (std::size_t i = 0; y && i < n && C > 1; ++i) require(target[i] >= 0 && target[i] < double(C), "class code out of range");
+        if (y && C > 1) require_codes(n, C, target);
         pass(labels_by(N, C, recent, numbers));
     }
     if (learns) require_finite(scores.size(), scores.data());
 }
 
 // ---- Few rows through all of it: learners that hold pointers to their arrays, in one call
-
-const Name recent_on("recent_on");
 
 enum Answer { DONE, LATER, STALE };
 
@@ -139,7 +137,7 @@ class BoundStack {
         if (!same()) return STALE;
         for (rows::BoundLearner<T>* member : members_)
             if (!member->begin()) return STALE;
-        stack_.count = number<double>(state_, name::x_count);
+        stack_.count = number<double>(state_, "x_count");
         return DONE;
     }
 
@@ -192,9 +190,9 @@ class BoundStack {
     // Scores (n, C) before each row, which is then learned.
     int learn(Matrix<const T> X, Vector<const double> y, bool recent, Matrix<double> scores) {
         const std::size_t n = X.shape(0), C = stack_.C;
-        require(X.shape(1) == stack_.d && y.shape(0) == n && scores.shape(0) == n && scores.shape(1) == C, "rows do not fit");
+        require(X.shape(1) == stack_.d && fits(y, n) && fits(scores, n, C), "rows do not fit");
         if (const Answer answer = begin()) return answer;
-        const auto t = number<std::int64_t>(state_, name::t), stride = number<std::int64_t>(state_, name::history_stride);
+        const auto t = number<std::int64_t>(state_, "t"), stride = number<std::int64_t>(state_, "history_stride");
         if (stride < 1 || (t + std::int64_t(n)) / stride > places_) return LATER;  // the history is full
         for (const rows::BoundLearner<T>* member : members_)
             if (!member->learner->open(std::int64_t(n))) return LATER;
@@ -202,23 +200,23 @@ class BoundStack {
             if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return LATER;
         if (!beside(n, [&] { return stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data()); })) return LATER;
         for (rows::BoundLearner<T>* member : members_) member->settle();
-        set_number(state_, name::x_count, stack_.count);
-        set_number(state_, name::t, t + std::int64_t(n));
-        set_number(state_, recent_on, int(recent));
+        set_number(state_, "x_count", stack_.count);
+        set_number(state_, "t", t + std::int64_t(n));
+        set_number(state_, "recent_on", int(recent));
         return DONE;
     }
 
     // Scores (n, C) of rows, any of which may come next.
     int score(Matrix<const T> X, bool recent, Matrix<double> scores) {
         const std::size_t n = X.shape(0);
-        require(X.shape(1) == stack_.d && scores.shape(0) == n && scores.shape(1) == stack_.C, "rows do not fit");
+        require(X.shape(1) == stack_.d && fits(scores, n, stack_.C), "rows do not fit");
         if (const Answer answer = begin()) return answer;
         return beside(n, [&] { return stack_.score(n, X.data(), recent, scores.data()); }) ? DONE : LATER;
     }
 };
 
-template <class T>
-void bind(nb::module_& m) {
+const Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
     nb::class_<rows::BoundLearner<T>>(m, rows::named<T>("RowLearner").c_str(), "A learner of single rows.")
         .def("learn", &rows::BoundLearner<T>::learn, plain, plain, maybe, plain);
     nb::class_<BoundStack<T>>(m, rows::named<T>("RowStack").c_str(), "All learners of a stack, and what combines them.")
@@ -226,12 +224,10 @@ void bind(nb::module_& m) {
              plain, maybe)
         .def("learn", &BoundStack<T>::learn, plain, plain, value, plain)
         .def("score", &BoundStack<T>::score, plain, value, plain);
-}
+});
 
 const Group group([](nb::module_& m) {
     m.def("stack_pass", &bound_stack_pass, value, plain, maybe, maybe, value, plain, nb::arg().none());
-    bind<float>(m);
-    bind<double>(m);
     m.attr("ROW_DONE") = int(DONE);
     m.attr("ROW_STALE") = int(STALE);
 });

@@ -1,10 +1,9 @@
 // Bindings of vecmath.hpp. Arrays are taken as they are (noconvert): a copy made because of a wrong dtype or layout
 // would receive the result and be thrown away, so a mismatch is a TypeError.
-#include "base/vecmath.hpp"
+#include "base/projection.hpp"
 #include "bind/group.hpp"
 
 #include <cmath>
-#include <memory>
 #include <optional>
 
 namespace nb = nanobind;
@@ -14,6 +13,8 @@ namespace {
 
 using ks::Array;
 using ks::Matrix;
+using ks::plain;
+using ks::value;
 using ks::Vector;
 
 // Other threads run during a call that takes long enough for them to notice; handing over costs more than one row.
@@ -27,7 +28,7 @@ struct Release {
 template <class T>
 void trig(Matrix<const T> P, Matrix<T> Z, double scale) {
     const std::size_t m = P.shape(0), D = P.shape(1);
-    ks::require(Z.shape(0) == m && Z.shape(1) == 2 * D, "trig: Z must be (m, 2 D) for P (m, D)");
+    ks::require(ks::fits(Z, m, 2 * D), "trig: Z must be (m, 2 D) for P (m, D)");
     Release unlocked(m * D);
     ks::trig<T>(m, D, P.data(), T(scale), Z.data());
 }
@@ -57,7 +58,7 @@ bool all_below(Array<const T> X, int exponent) {
 template <class T>
 bool plain_as(nb::handle X, std::size_t d, int exponent) {
     Matrix<const T> rows;
-    if (!nb::try_cast(X, rows, false) || rows.shape(1) != d || rows.shape(0) == 0) return false;
+    if (!nb::try_cast(X, rows, false) || rows.shape(1) != d || ks::fits(rows, 0)) return false;
     Release unlocked(rows.size());
     return ks::all_below<T>(rows.size(), rows.data(), exponent);
 }
@@ -73,33 +74,24 @@ void csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<const I> i
     ks::require(indptr.size() == m + 1 && data.size() == nnz && out.shape(1) == D,
                 "csr_matmul: shapes do not agree");
     Release unlocked(m * D);
-    ks::require(ks::csr_valid<I>(m, d, nnz, indptr.data(), indices.data()),
+    ks::require(ks::csr_form<I>(m, d, nnz, indptr.data(), indices.data()) <= ks::Form::unordered,
                 "csr_matmul: indptr or a column index is out of range");
-    // A copy of each tile of W pays when its rows are used several times and it fits the second-level cache: up to 1.7
-    // times the speed where D is a power of two, nothing lost elsewhere.
-    constexpr std::size_t tile = ks::csr_tile_width<T>;
-    std::unique_ptr<T[]> buffer;
-    if (D >= tile && nnz >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-    ks::csr_matmul<T, I>(m, d, D, data.data(), indices.data(), indptr.data(), W.data(), D, buffer.get(), out.data());
+    ks::CsrProjection<T, I>{{m, d, data.data(), indices.data(), indptr.data()}, W.data(), D}(0, m, out.data());
 }
 
-template <class T>
-void bind_for(nb::module_& m) {
-    m.def("trig", &trig<T>, "P"_a.noconvert(), "Z"_a.noconvert(), "scale"_a,
+const ks::Group typed([](nb::module_& m, auto type) {
+    using T = decltype(type);
+    m.def("trig", &trig<T>, plain, plain, value,
           "Z (m, 2 D) <- scale * [cos P, sin P] for P (m, D).");
     m.def("exp_scaled", &exp_scaled<T>, "X"_a.noconvert(), "c"_a, "clip"_a = true,
           "X <- exp(-c X) in place; with clip, negative entries count as 0.");
     m.def("all_finite", &all_finite<T>, "X"_a.noconvert(), "False when X holds a NaN or an infinity.");
     m.def("all_below", &all_below<T>, "X"_a.noconvert(), "exponent"_a, "False when some |X| reaches 2^exponent, or is NaN.");
-    m.def("csr_matmul", &csr_matmul<T, std::int32_t>, "data"_a.noconvert(), "indices"_a.noconvert(),
-          "indptr"_a.noconvert(), "W"_a.noconvert(), "out"_a.noconvert(), "out (m, D) <- A W, A in CSR, W (d, D).");
-    m.def("csr_matmul", &csr_matmul<T, std::int64_t>, "data"_a.noconvert(), "indices"_a.noconvert(),
-          "indptr"_a.noconvert(), "W"_a.noconvert(), "out"_a.noconvert());
-}
+    m.def("csr_matmul", &csr_matmul<T, std::int32_t>, plain, plain, plain, plain, plain, "out (m, D) <- A W, A in CSR, W (d, D).");
+    m.def("csr_matmul", &csr_matmul<T, std::int64_t>, plain, plain, plain, plain, plain);
+});
 
 const ks::Group group([](nb::module_& m) {
-    bind_for<float>(m);
-    bind_for<double>(m);
     m.def("plain_rows", &plain_rows, "X"_a, "single"_a, "d"_a, "exponent"_a,
           "Whether X is a contiguous (n, d) array of floats or doubles, n > 0, with all |X| < 2^exponent.");
 });

@@ -9,8 +9,7 @@ using namespace ks;
 namespace {
 
 void check_labels(const window::Rule& rule, std::size_t C, std::size_t n, const double* y) {
-    const double labels = rule.kind == 1 ? 2.0 : double(C);
-    for (std::size_t i = 0; i < n && rule.kind > 0; ++i) require(y[i] >= 0 && y[i] < labels, "class code out of range");
+    if (rule.kind > 0) require_codes(n, rule.kind == 1 ? 2 : C, y);
 }
 
 // Of rows with d columns, C outputs.
@@ -18,7 +17,7 @@ window::Model model_of(nb::handle state, const window::Rule& rule, std::size_t d
     const auto rows = entry<Matrix<const double>>(state, "window_rows");
     const std::size_t W = rows.shape(1);
     const auto numbers = [&](const char* name, std::size_t size) { return numbers_of<double>(state, name, size, writes); };
-    require(rows.shape(0) == d && W > 0 && rule.neighbours > 0 && (rule.kind == 2 || C == 1), "the rows do not fit the window");
+    require(fits(rows, d) && W > 0 && rule.neighbours > 0 && (rule.kind == 2 || C == 1), "the rows do not fit the window");
     const window::Model model{d, W, C, numbers("window_rows", d * W), numbers("window_value", W), numbers("window_weight", W),
                               numbers("window_numbers", 3)};
     require(model.numbers[0] >= 0 && model.numbers[0] < 9e15, "the window has learned an impossible number of rows");
@@ -31,7 +30,7 @@ void bound_window_pass(nb::dict state, Matrix<const double> X, Maybe<Vector<cons
     const std::size_t n = X.shape(0);
     const window::Rule rule{nb::cast<int>(spec[0]), nb::cast<std::size_t>(spec[1])};
     window::Model model = model_of(state, rule, X.shape(1), scores.shape(1), y.has_value());
-    require(scores.shape(0) == n && (!y || y->shape(0) == n) && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
+    require(fits(scores, n) && fits(y, n) && fits(weight, n), "y and weight need one entry per row");
     if (y) check_labels(rule, model.C, n, y->data());
     {
         nb::gil_scoped_release release;

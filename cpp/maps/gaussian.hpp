@@ -15,6 +15,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/csr.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks {
@@ -143,13 +144,6 @@ KS_CLONES void gaussian_dense(std::size_t m, std::size_t n, std::size_t d, const
     }
 }
 
-template <class T, class I>
-struct Csr {  // rows start, ..., of a CSR matrix: indptr points at the first of them
-    const T* data;
-    const I* indices;
-    const I* indptr;
-};
-
 // ||x||^2 of dense rows X (m, d), and of CSR rows: to the bit the same for the same row. A coordinate is added to the running sum
 // of its column, as in dot(); those that are not stored would add 0.
 template <class T>
@@ -157,8 +151,8 @@ KS_CLONES void row_norms(std::size_t m, std::size_t d, const T* X, T* norms) {
     for (std::size_t i = 0; i < m; ++i) norms[i] = dot(d, X + i * d, X + i * d);
 }
 template <class T, class I>
-KS_CLONES void csr_norms(std::size_t m, const Csr<T, I>& X, T* norms) {
-    for (std::size_t i = 0; i < m; ++i) {
+KS_CLONES void csr_norms(const Csr<T, I>& X, T* norms) {
+    for (std::size_t i = 0; i < X.n; ++i) {
         T acc[lanes<T>] = {};
         for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) acc[std::size_t(X.indices[k]) % lanes<T>] += X.data[k] * X.data[k];
         norms[i] = fold(acc);
@@ -168,13 +162,13 @@ KS_CLONES void csr_norms(std::size_t m, const Csr<T, I>& X, T* norms) {
 // The entries of a block of CSR rows as the tiles want them: how far into a tile a column starts, in bytes, and the value times
 // -2 factor. `ahead` more entries than there are, because addresses are fetched before they are needed.
 template <class T>
-struct Entries {
+struct TileEntries {
     static constexpr std::size_t ahead = 3;
     std::vector<std::uint32_t> offset;
     std::vector<T> value;
     template <class I>
-    Entries(std::size_t m, const Csr<T, I>& X, T twice) {
-        const std::size_t start = X.indptr[0], count = std::size_t(X.indptr[m]) - start;
+    TileEntries(const Csr<T, I>& X, T twice) {
+        const std::size_t start = X.indptr[0], count = std::size_t(X.indptr[X.n]) - start;
         offset.assign(count + ahead, 0);
         value.resize(count + ahead);
         for (std::size_t k = 0; k < count; ++k) {
@@ -186,7 +180,7 @@ struct Entries {
 
 // Exponents of entries first, ..., last - 1 (a row) with the vectors of one tile, into t (width); a = factor ||x||^2, c = factor ||s||^2.
 template <class T>
-KS_INLINE void tile_exponents(const Entries<T>& X, std::size_t first, std::size_t last, T a, const T* KS_RESTRICT tile,
+KS_INLINE void tile_exponents(const TileEntries<T>& X, std::size_t first, std::size_t last, T a, const T* KS_RESTRICT tile,
                               const T* KS_RESTRICT c, T* KS_RESTRICT t) {
     constexpr std::size_t width = csr_tile_width<T>;
     T acc[width];
@@ -210,12 +204,13 @@ KS_INLINE void tile_exponents(const Entries<T>& X, std::size_t first, std::size_
 // first, ..., first + count - 1. The norms sn are padded to whole tiles; `buffer` has room for d + the padded size numbers. With
 // `upper`, row i takes only the tiles that reach beyond column i.
 template <class T, class I, class F>
-KS_INLINE void gaussian_tiles(std::size_t m, std::size_t n, std::size_t d, const Csr<T, I>& X, const T* xn, const T* tiles,
-                              const T* sn, const Gaussian<T>& kernel, T* buffer, bool upper, F consume) {
+KS_INLINE void gaussian_tiles(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
+                              T* buffer, bool upper, F consume) {
     constexpr std::size_t width = csr_tile_width<T>;
+    const std::size_t m = X.n, d = X.d;
     const T factor = T(kernel.factor());
     const double largest = double(largest_norm(n, sn));
-    const Entries<T> entries(m, X, -2 * factor);
+    const TileEntries<T> entries(X, -2 * factor);
     const std::size_t start = X.indptr[0];
     T *dense = buffer, *scaled = buffer + d;
     std::vector<Care<T>> cares;
@@ -241,67 +236,54 @@ KS_INLINE void gaussian_tiles(std::size_t m, std::size_t n, std::size_t d, const
     }
 }
 
-// The first `count` results of a tile, usually all of them.
-template <class T>
-KS_INLINE void copy_tile(std::size_t count, const T* KS_RESTRICT values, T* KS_RESTRICT out) {
-    constexpr std::size_t width = csr_tile_width<T>;
-    if (count == width) {
-#pragma omp simd
-        for (std::size_t j = 0; j < width; ++j) out[j] = values[j];
-    } else {
-        for (std::size_t j = 0; j < count; ++j) out[j] = values[j];
-    }
-}
-
 // K (m, n) with rows `stride` apart.
 template <class T, class I>
-KS_CLONES void gaussian_csr(std::size_t m, std::size_t n, std::size_t d, const Csr<T, I>& X, const T* xn, const T* tiles,
-                            const T* sn, const Gaussian<T>& kernel, T* buffer, T* K, std::size_t stride) {
-    gaussian_tiles(m, n, d, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
-        copy_tile(count, values, K + i * stride + first);
+KS_CLONES void gaussian_csr(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
+                            T* buffer, T* K, std::size_t stride) {
+    gaussian_tiles(n, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
+        std::copy_n(values, count, K + i * stride + first);
     });
 }
 
 // F (m, C) += K alpha', alpha (C, n) with rows `stride` apart, without storing K.
 template <class T, class I>
-KS_CLONES void gaussian_csr_scores(std::size_t m, std::size_t n, std::size_t d, const Csr<T, I>& X, const T* xn,
-                                   const T* tiles, const T* sn, const Gaussian<T>& kernel, T* buffer, int C, const T* alpha,
-                                   std::size_t stride, double* F) {
-    gaussian_tiles(m, n, d, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
+KS_CLONES void gaussian_csr_scores(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
+                                   T* buffer, int C, const T* alpha, std::size_t stride, double* F) {
+    gaussian_tiles(n, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
         for (int c = 0; c < C; ++c) F[i * C + c] += double(dot(count, values, alpha + c * stride + first));
     });
 }
 
 // Copies row i of a CSR block into slot j of the tiles.
 template <class T, class I>
-void csr_to_tile(const Csr<T, I>& X, std::size_t i, std::size_t d, T* tiles, std::size_t j) {
+void csr_to_tile(const Csr<T, I>& X, std::size_t i, T* tiles, std::size_t j) {
     constexpr std::size_t width = csr_tile_width<T>;
-    T* column = tiles + (j / width) * d * width + j % width;
-    for (std::size_t r = 0; r < d; ++r) column[r * width] = 0;
+    T* column = tiles + (j / width) * X.d * width + j % width;
+    for (std::size_t r = 0; r < X.d; ++r) column[r * width] = 0;
     for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) column[std::size_t(X.indices[k]) * width] = X.data[k];
 }
 
 // G (m, m): the part above the diagonal, 1 on it; what is below is of no use to anybody. `tiles` and `sn` have room for m vectors.
 template <class T, class I>
-KS_CLONES void gaussian_csr_among(std::size_t m, std::size_t d, const Csr<T, I>& X, const T* xn, T* tiles, T* sn,
-                                  const Gaussian<T>& kernel, T* buffer, T* G) {
+KS_CLONES void gaussian_csr_among(const Csr<T, I>& X, const T* xn, T* tiles, T* sn, const Gaussian<T>& kernel, T* buffer, T* G) {
     constexpr std::size_t width = csr_tile_width<T>;
+    const std::size_t m = X.n, d = X.d;
     std::memset(tiles, 0, (m + width - 1) / width * width * d * sizeof(T));
     std::fill_n(std::copy_n(xn, m, sn), (width - m % width) % width, T(0));
     for (std::size_t i = 0; i < m; ++i) {
         T* column = tiles + (i / width) * d * width + i % width;
         for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) column[std::size_t(X.indices[k]) * width] = X.data[k];
     }
-    gaussian_tiles(m, m, d, X, xn, tiles, sn, kernel, buffer, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
-        copy_tile(count, values, G + i * m + first);
+    gaussian_tiles(m, X, xn, tiles, sn, kernel, buffer, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
+        std::copy_n(values, count, G + i * m + first);
     });
     for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);
 }
 
 // Row i of a CSR block as a dense row.
 template <class T, class I>
-void csr_to_row(const Csr<T, I>& X, std::size_t i, std::size_t d, T* row) {
-    std::fill_n(row, d, T(0));
+void csr_to_row(const Csr<T, I>& X, std::size_t i, T* row) {
+    std::fill_n(row, X.d, T(0));
     for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) row[X.indices[k]] = X.data[k];
 }
 

@@ -57,8 +57,8 @@ class SparseSet {
 template <class T, class I>
 class ColumnLists {
   public:
-    ColumnLists(std::size_t m, const Csr<T, I>& X) {
-        const std::size_t first = X.indptr[0], count = std::size_t(X.indptr[m]) - first;
+    explicit ColumnLists(const Csr<T, I>& X) {
+        const std::size_t first = X.indptr[0], count = std::size_t(X.indptr[X.n]) - first;
         unsigned bits = 4;
         while ((std::size_t(1) << bits) < 2 * count) ++bits;
         shift_ = 64 - bits;
@@ -78,7 +78,7 @@ class ColumnLists {
         for (std::size_t l = 2; l < start_.size(); ++l) start_[l] += start_[l - 1];
         row_.resize(count);
         value_.resize(count);
-        for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t i = 0; i < X.n; ++i)
             for (std::size_t k = std::size_t(X.indptr[i]) - first; k < std::size_t(X.indptr[i + 1]) - first; ++k) {
                 const std::uint32_t to = start_[list[k] + 1]++;
                 row_[to] = std::uint32_t(i);
@@ -129,13 +129,13 @@ double sparse_difference(const Csr<T, I>& X, std::size_t i, std::size_t count, c
 
 // K (m, n), rows `stride` apart, with the vectors first, ..., first + n - 1 of a set; sn (n) are their norms.
 template <class T, class I>
-KS_CLONES void gaussian_wide(std::size_t m, std::size_t n, const Csr<T, I>& X, const T* xn, const SparseSet<T>& set, std::size_t first,
+KS_CLONES void gaussian_wide(std::size_t n, const Csr<T, I>& X, const T* xn, const SparseSet<T>& set, std::size_t first,
                              const T* sn, const Gaussian<T>& kernel, T* K, std::size_t stride) {
     const T factor = T(kernel.factor()), twice = -2 * factor;
     const double largest = double(largest_norm(n, sn));
-    for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t i = 0; i < X.n; ++i)
         for (std::size_t j = 0; j < n; ++j) K[i * stride + j] = factor * xn[i] + factor * sn[j];
-    ColumnLists<T, I> lists(m, X);
+    ColumnLists<T, I> lists(X);
     for (std::size_t j = 0; j < n; ++j) {
         const auto& s = set[first + j];
         for (std::size_t k = 0; k < s.columns.size(); ++k) {
@@ -143,7 +143,7 @@ KS_CLONES void gaussian_wide(std::size_t m, std::size_t n, const Csr<T, I>& X, c
             lists.each(s.columns[k], [&](std::uint32_t i, T x) { K[i * stride + j] += v * x; });
         }
     }
-    for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t i = 0; i < X.n; ++i) {
         const Care<T> care(kernel, double(xn[i]), largest);
         T* t = K + i * stride;
         if (care.rough)
@@ -157,10 +157,11 @@ KS_CLONES void gaussian_wide(std::size_t m, std::size_t n, const Csr<T, I>& X, c
 
 // G (m, m): kernel values of the rows with each other, 1 on the diagonal.
 template <class T, class I>
-KS_CLONES void gaussian_wide_among(std::size_t m, const Csr<T, I>& X, const T* xn, const Gaussian<T>& kernel, T* G) {
+KS_CLONES void gaussian_wide_among(const Csr<T, I>& X, const T* xn, const Gaussian<T>& kernel, T* G) {
+    const std::size_t m = X.n;
     SparseSet<T> set(m);
     for (std::size_t i = 0; i < m; ++i) set.put(i, X, i);
-    gaussian_wide(m, m, X, xn, set, 0, xn, kernel, G, m);
+    gaussian_wide(m, X, xn, set, 0, xn, kernel, G, m);
     for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);
 }
 

@@ -49,11 +49,12 @@ struct SPA : Growing {
     }
 };
 
+// By name; null where there is no such strategy.
 inline std::unique_ptr<Growing> make_growing(const std::string& name, const std::vector<double>& p) {
     if (name == "stop") return std::make_unique<Stop>();
     if (name == "oskl") return std::make_unique<OSKL>(p.at(0));
     if (name == "spa") return std::make_unique<SPA>(p.at(0), p.at(1));
-    throw std::invalid_argument("the native engine has no growing strategy '" + name + "': use engine='python'");
+    return nullptr;
 }
 
 }  // namespace ks

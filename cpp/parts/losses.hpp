@@ -180,10 +180,11 @@ struct OneVsRest : Loss {
     }
 };
 
+// By name; null where there is no such loss.
 inline std::unique_ptr<Loss> make_loss(const std::string& name, const std::vector<double>& p) {
     const std::string wrapper = "one_vs_rest:";
     if (name.compare(0, wrapper.size(), wrapper) == 0)
-        return std::make_unique<OneVsRest>(make_loss(name.substr(wrapper.size()), p));
+        if (auto inner = make_loss(name.substr(wrapper.size()), p)) return std::make_unique<OneVsRest>(std::move(inner));
     if (name == "hinge") return std::make_unique<Hinge>(p.at(0) != 0.0);
     if (name == "squared_hinge") return std::make_unique<SquaredHinge>();
     if (name == "logistic") return std::make_unique<Logistic>();
@@ -196,7 +197,7 @@ inline std::unique_ptr<Loss> make_loss(const std::string& name, const std::vecto
     if (name == "crammer_singer") return std::make_unique<CrammerSinger>(p.at(0) != 0.0);
     if (name == "multiclass_perceptron") return std::make_unique<MulticlassPerceptron>();
     if (name == "softmax") return std::make_unique<Softmax>();
-    throw std::invalid_argument("the native engine has no loss '" + name + "': use engine='python'");
+    return nullptr;
 }
 
 }  // namespace ks

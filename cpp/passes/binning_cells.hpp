@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/csr.hpp"
 #include "base/parallel.hpp"
 #include "base/vecmath.hpp"
 
@@ -46,19 +47,6 @@ struct Grids {
     const T *inverse, *offset;  // (R, d)
     const T* limit;             // (d,): up to +-limit an index has at most 22 bits in every grid, which `index` needs
     const std::uint32_t *A, *B; // (d,)
-};
-
-template <class T>
-struct DenseRows {
-    std::size_t n, d;
-    const T* X;  // (n, d)
-};
-
-template <class T, class I>
-struct SparseRows {
-    std::size_t n, d;
-    const T* data;
-    const I *indices, *indptr;
 };
 
 // The index, plus bias, of a coordinate beyond the limit.
@@ -134,19 +122,19 @@ KS_CLONES void hash_tiles(std::size_t tiles, std::size_t width, const T* KS_REST
 template <class T, class Sink>
 class Hasher {
   public:
-    Hasher(const Grids<T>& grids, std::size_t first, std::size_t last, Sink& sink)
+    Hasher(const Grids<T>& grids, std::size_t first, std::size_t last, const Sink& sink)
         : g(grids), first_(first), R(last - first), by_row(grids, first, last - first), sink_(sink) {
         row_a.resize(kTile * R), row_b.resize(kTile * R), base.resize(2 * R);
     }
 
-    void run(const DenseRows<T>& rows) {
+    void run(const Dense<T>& rows) {
         blocks(rows.n, [&](std::size_t begin, std::size_t end) {
             for (std::size_t at = begin; at < end; at += kChunk) chunk(rows, at, std::min(kChunk, end - at), at - begin);
         });
     }
 
     template <class I>
-    void run(const SparseRows<T, I>& rows) {
+    void run(const Csr<T, I>& rows) {
         for (std::size_t r = 0; r < R; ++r) zero_hash(r);
         blocks(rows.n, [&](std::size_t begin, std::size_t end) {
             const std::size_t m = end - begin;
@@ -216,7 +204,7 @@ class Hasher {
         base[2 * r] += g.A[j] * index, base[2 * r + 1] += g.B[j] * index;
     }
 
-    void chunk(const DenseRows<T>& rows, std::size_t begin, std::size_t m, std::size_t to) {
+    void chunk(const Dense<T>& rows, std::size_t begin, std::size_t m, std::size_t to) {
         const std::size_t d = g.d, tiles = (m + kTile - 1) / kTile;
         const T* from = rows.X + begin * d;
         split(from, m);
@@ -278,7 +266,7 @@ class Hasher {
     const std::size_t first_, R;
     std::size_t stride = 0;  // from one grid's hashes to the next; no power of two, whose multiples share cache lines
     ByRow<T> by_row;
-    Sink& sink_;
+    const Sink& sink_;
     std::vector<std::uint32_t> a, b, row_a, row_b, base, filled, full, holed;
     std::vector<T> X, low, high;
     std::vector<Active<T>> active;
@@ -356,71 +344,38 @@ struct GrowingTable {
     }
 };
 
-struct WriteHashes {  // (R, n) uint64
-    std::size_t n;
-    std::uint64_t* out;
-    void operator()(std::size_t r, std::size_t row, std::size_t m, const std::uint32_t* a, const std::uint32_t* b) {
-        for (std::size_t i = 0; i < m; ++i) out[r * n + row + i] = std::uint64_t(a[i]) << 32 | b[i];
+// Columns out (m) of the cells with hashes a and b (m), -1 for a cell without one.
+inline void find_cells(const Table& table, std::size_t m, const std::uint32_t* a, const std::uint32_t* b, std::int32_t* out) {
+    std::size_t place;
+    for (std::size_t i = 0; i < m; ++i) {
+        if (i + kAhead < m) table.prefetch(a[i + kAhead]);
+        out[i] = table.find(a[i], b[i], place);
     }
-};
+}
 
-struct WriteBuckets {  // (R, n) int32 in [0, width)
-    std::size_t n;
-    std::uint32_t width;
-    std::int32_t* out;
-    void operator()(std::size_t r, std::size_t row, std::size_t m, const std::uint32_t* a, const std::uint32_t*) {
-        for (std::size_t i = 0; i < m; ++i) out[r * n + row + i] = std::int32_t(std::uint64_t(a[i]) * width >> 32);
+// The same, giving new cells the next column; columns follow the first appearance. False when there are too many.
+inline bool number_cells(GrowingTable& grid, std::size_t m, const std::uint32_t* a, const std::uint32_t* b, std::int32_t* out) {
+    std::size_t place;
+    for (std::size_t i = 0; i < m; ++i) {
+        if (i + kAhead < m) grid.table.prefetch(a[i + kAhead]);
+        out[i] = grid.table.find(a[i], b[i], place);
+        if (out[i] >= 0) continue;
+        if (grid.keys.size() >= Table::max_cells) return false;
+        out[i] = std::int32_t(grid.keys.size());
+        grid.add(place, a[i], b[i]);
     }
-};
-
-struct FindCells {  // (R, n) int32, -1 for a cell without a column
-    std::size_t n;
-    const std::vector<Table>& tables;
-    std::int32_t* out;
-    void operator()(std::size_t r, std::size_t row, std::size_t m, const std::uint32_t* a, const std::uint32_t* b) {
-        const Table& table = tables[r];
-        std::int32_t* to = out + r * n + row;
-        std::size_t place;
-        for (std::size_t i = 0; i < m; ++i) {
-            if (i + kAhead < m) table.prefetch(a[i + kAhead]);
-            to[i] = table.find(a[i], b[i], place);
-        }
-    }
-};
-
-struct NumberCells {  // the same, giving new cells the next column; columns follow the first appearance
-    std::size_t n;
-    std::vector<GrowingTable>& grids;
-    std::int32_t* out;
-    std::atomic<bool>& full;
-    void operator()(std::size_t r, std::size_t row, std::size_t m, const std::uint32_t* a, const std::uint32_t* b) {
-        GrowingTable& grid = grids[r];
-        std::int32_t* to = out + r * n + row;
-        std::size_t place;
-        for (std::size_t i = 0; i < m; ++i) {
-            if (i + kAhead < m) grid.table.prefetch(a[i + kAhead]);
-            to[i] = grid.table.find(a[i], b[i], place);
-            if (to[i] >= 0) continue;
-            if (grid.keys.size() >= Table::max_cells) {
-                full = true;
-                return;
-            }
-            to[i] = std::int32_t(grid.keys.size());
-            grid.add(place, a[i], b[i]);
-        }
-    }
-};
+    return true;
+}
 
 // Every thread takes some of the grids and goes through all rows.
 template <class T, class Rows, class Sink>
-void hash_cells(const Rows& rows, const Grids<T>& grids, Sink& sink, int threads) {
+void hash_cells(const Rows& rows, const Grids<T>& grids, int threads, const Sink& sink) {
     threads = std::max(1, std::min<int>(threads, int(grids.R)));
     if (rows.n * grids.R < 20000) threads = 1;
     parallel(threads, [&](int t) {
         const Share share(grids.R, t, threads);
         if (share.begin == share.end) return;
-        Sink own = sink;
-        Hasher<T, Sink>(grids, share.begin, share.end, own).run(rows);
+        Hasher<T, Sink>(grids, share.begin, share.end, sink).run(rows);
     });
 }
 

@@ -99,11 +99,8 @@ void cells_transposed_times(const CellMatrix& Z, std::size_t C, const T* U, doub
         const std::size_t left = last - r, base = Z.starts[r];
         std::size_t count = 1;
         if (C == 1) {
-            count = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-            if (count == 8) scatter<8>(Z, U, r, sums);
-            else if (count == 4) scatter<4>(Z, U, r, sums);
-            else if (count == 2) scatter<2>(Z, U, r, sums);
-            else scatter<1>(Z, U, r, sums);
+            count = left >= 8 ? 8 : 1;
+            (count == 8 ? scatter<8, T> : scatter<1, T>)(Z, U, r, sums);
         } else {
             sums.assign((Z.starts[r + 1] - base) * C, 0.0);
             const std::int32_t* c = Z.cells + r * Z.n;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/center.hpp"
 #include "base/parallel.hpp"
 #include "base/vecmath.hpp"
 
@@ -16,8 +17,6 @@ namespace ks::cells {
 
 constexpr double reach = 5.0;      // deviations of the target up to which a residual counts
 constexpr double settled = 10.0;   // rows before that limit holds
-constexpr double outside = 20.0;   // deviations up to which a target moves the mean and the deviation
-constexpr double known = 30.0;     // rows before that limit holds
 constexpr double tiny = 1e-12;
 constexpr double largest = 3e38;   // that a table can hold
 
@@ -34,20 +33,6 @@ struct Model {
     double* target;    // (3): rows, mean, sum of squared deviations of the target
     double* use;       // (R): how much each grid has lowered the loss, to first order
 };
-
-KS_INLINE double deviation(const double* target) { return target[0] > 1 ? std::sqrt(target[2] / target[0]) : 1.0; }
-
-// Mean and deviation of the target, which a single outlier does not move far.
-KS_INLINE void follow(double* target, double y) {
-    if (target[0] >= known) {
-        const double most = outside * deviation(target);
-        if (most > 0 && std::abs(y - target[1]) > most) y = target[1] + std::copysign(most, y - target[1]);
-    }
-    const double delta = y - target[1];
-    target[0] += 1;
-    target[1] += delta / target[0];
-    target[2] += delta * (y - target[1]);
-}
 
 // Derivative of the loss by the scores: squared with limited residuals, logistic (y = -1, 1), or softmax (y a class).
 KS_INLINE void gradient(const Rule& rule, std::size_t C, const double* f, double y, const double* target, double* g) {
@@ -83,6 +68,21 @@ KS_CLONES inline bool inside(std::size_t n, const std::int32_t* index, std::size
 #pragma omp simd reduction(| : outside)
     for (std::size_t i = 0; i < n; ++i) outside |= std::uint32_t(index[i]) >= end ? 1u : 0u;
     return !outside;
+}
+
+// f (C) of a row with these cells, less the mean of the target; w (R) has room for the weights of a single output, which are added in
+// several running sums: one alone would wait for the addition before.
+KS_INLINE void add_up(const Model& m, const std::int32_t* cell, double* w, double* f) {
+    if (m.C == 1) {
+        for (std::size_t r = 0; r < m.R; ++r) w[r] = m.tables[std::size_t(cell[r]) * 2];
+        f[0] = m.bias[0] + sum(m.R, w);
+        return;
+    }
+    std::copy_n(m.bias, m.C, f);
+    for (std::size_t r = 0; r < m.R; ++r) {
+        const float* at = m.tables + std::size_t(cell[r]) * 2 * m.width;
+        for (std::size_t c = 0; c < m.C; ++c) f[c] += at[c];
+    }
 }
 
 KS_INLINE void fetch(std::size_t R, const std::int32_t* cell, const float* tables, std::size_t width) {
@@ -150,20 +150,7 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
     for (std::size_t t = 0; t < n; ++t) {
         const std::int32_t* cell = index + t * R;
         if (t + 1 < n) fetch(R, cell + R, m.tables, 2 * m.width);
-        if (C == 1) {
-            for (std::size_t r = 0; r < R; ++r) {
-                const float* at = m.tables + std::size_t(cell[r]) * 2;
-                w[r] = at[0];
-                G[r] = at[1];
-            }
-            f[0] = m.bias[0] + sum(R, w);
-        } else {
-            std::copy_n(m.bias, C, f);
-            for (std::size_t r = 0; r < R; ++r) {
-                const float* at = m.tables + std::size_t(cell[r]) * 2 * m.width;
-                for (std::size_t c = 0; c < C; ++c) f[c] += at[c];
-            }
-        }
+        add_up(m, cell, w, f);
         const double mean = rule.regression ? m.target[1] : 0.0;
         for (std::size_t c = 0; c < C; ++c) scores[t * C + c] = f[c] + mean;
         const double importance = weight ? weight[t] : 1.0;
@@ -181,6 +168,7 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
             m.bias[c] -= step * g[c] / std::sqrt(m.bias[C + c] + floor);
         }
         if (C == 1) {
+            for (std::size_t r = 0; r < R; ++r) G[r] = m.tables[std::size_t(cell[r]) * 2 + 1];
             step_one(R, g[0], step, fade, floor, w, G, m.use, fresh.data(), fresh.data() + R);
             for (std::size_t r = 0; r < R; ++r) {
                 float* at = m.tables + std::size_t(cell[r]) * 2;
@@ -208,15 +196,11 @@ void find_rows(std::size_t n, const double* X, const Grids& grids, int threads, 
 
 // Scores (n, C) of rows; nothing changes.
 KS_CLONES inline void score(std::size_t n, const std::int32_t* index, bool regression, const Model& m, double* scores) {
+    std::vector<double> w(m.R);
     for (std::size_t t = 0; t < n; ++t) {
         double* f = scores + t * m.C;
-        std::copy_n(m.bias, m.C, f);
-        for (std::size_t r = 0; r < m.R; ++r) {
-            const float* at = m.tables + std::size_t(index[t * m.R + r]) * 2 * m.width;
-            for (std::size_t c = 0; c < m.C; ++c) f[c] += at[c];
-        }
-        if (regression)
-            for (std::size_t c = 0; c < m.C; ++c) f[c] += m.target[1];
+        add_up(m, index + t * m.R, w.data(), f);
+        for (std::size_t c = 0; regression && c < m.C; ++c) f[c] += m.target[1];
     }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/center.hpp"
+#include "base/csr.hpp"
 #include "base/vecmath.hpp"
 #include "parts/updates.hpp"
 #include "passes/linear.hpp"
@@ -73,36 +74,25 @@ struct Entries {
 };
 
 template <class T>
-struct DenseRows {
-    const T* X;
-    std::size_t d;
-    KS_INLINE void read(std::size_t i, T unit, Entries<T>& x) const {
-        const T* KS_RESTRICT row = X + i * d;
-        std::size_t n = 0;
-        for (std::size_t k = 0; k < d; ++k) {
-            x.index[n] = std::int32_t(k);
-            x.value[n] = row[k] * unit;
-            n += row[k] != T(0);
-        }
-        x.n = n;
+KS_INLINE void read_row(const Dense<T>& rows, std::size_t i, T unit, Entries<T>& x) {
+    const T* KS_RESTRICT row = rows.X + i * rows.d;
+    x.n = 0;
+    for (std::size_t k = 0; k < rows.d; ++k) {
+        x.index[x.n] = std::int32_t(k);
+        x.value[x.n] = row[k] * unit;
+        x.n += row[k] != T(0);
     }
-};
+}
 
 template <class T, class I>
-struct CsrRows {
-    const T* data;
-    const I* indices;
-    const I* indptr;
-    KS_INLINE void read(std::size_t i, T unit, Entries<T>& x) const {
-        std::size_t n = 0;
-        for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
-            x.index[n] = std::int32_t(indices[k]);
-            x.value[n] = data[k] * unit;
-            n += data[k] != T(0);
-        }
-        x.n = n;
+KS_INLINE void read_row(const Csr<T, I>& rows, std::size_t i, T unit, Entries<T>& x) {
+    x.n = 0;
+    for (I k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) {
+        x.index[x.n] = std::int32_t(rows.indices[k]);
+        x.value[x.n] = rows.data[k] * unit;
+        x.n += rows.data[k] != T(0);
     }
-};
+}
 
 // ---- Learned parameters --------------------------------------------------------------------------------------------
 
@@ -262,15 +252,15 @@ KS_INLINE bool rrf_step(int C, double y, double importance, const RrfModel<T>& m
 }
 
 template <class T, class Rows, class Spectrum>
-KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows& X, const double* y,
+KS_CLONES std::int64_t rrf_pass(std::size_t D, int C, const Rows& X, const double* y,
                                 const double* weight, const RrfModel<T>& model, Guarded<T> p,
                                 const Spectrum& spectrum, std::int64_t t, const Loss& loss, const Update& update,
                                 double* F, RrfScratch<T> s) {
     double *f = s.outputs, *rate = s.outputs + C, *g = s.outputs + 2 * C;
     const T *cos = s.z, *sin = s.z + D;
     const T scale = T(1) / std::sqrt(T(D));
-    for (std::size_t i = 0; i < m; ++i) {
-        X.read(i, model.unit, s.x);
+    for (std::size_t i = 0; i < X.n; ++i) {
+        read_row(X, i, model.unit, s.x);
         spectrum.project(p, s.x, s.u);
         trig(1, D, s.u, scale, s.z);
         for (int c = 0; c < C; ++c) f[c] = double(dot(2 * D, model.W + c * 2 * D, s.z));
@@ -297,17 +287,6 @@ KS_CLONES std::int64_t rrf_pass(std::size_t m, std::size_t D, int C, const Rows&
         if (model.pending[0] >= double(model.batch_size)) rrf_finish_batch(D, C, model, p, spectrum, t);
     }
     return t;
-}
-
-// The algebra's minimum, as a yardstick: for each row of X (m, d) both products u = E'x and h += E u, and nothing else.
-template <class T>
-KS_CLONES void rrf_two_products(std::size_t m, std::size_t d, std::size_t D, const T* X, const T* E,
-                                const std::int32_t* all, T* u, T* h, T* total) {
-    for (std::size_t i = 0; i < m; ++i) {
-        combine_rows(d, all, X + i * d, E, D, D, u);
-        dot_rows(d, all, E, D, D, u, h);
-        for (std::size_t k = 0; k < d; ++k) total[k] += h[k];
-    }
 }
 
 }  // namespace ks

@@ -10,6 +10,7 @@
 
 #include "base/adagrad.hpp"
 #include "base/center.hpp"
+#include "base/csr.hpp"
 #include "maps/fourier.hpp"
 #include "parts/updates.hpp"
 
@@ -161,73 +162,41 @@ struct SparseRow {
 
 // Room for what is worked out for a row.
 struct RowRoom {
-    static constexpr std::size_t size = 6;  // numbers for each output
-    double *sums, *f, *decay, *tau, *stretch;
-    RowRoom(double* room, int C)
-        : sums(room), f(room + 2 * C), decay(room + 3 * C), tau(room + 4 * C), stretch(room + 5 * C) {}
+    static constexpr std::size_t size = 3;  // numbers for each output
+    double *f, *decay, *tau;
+    RowRoom(double* room, int C) : f(room), decay(room + C), tau(room + 2 * C) {}
 };
 
-// A row is learned in three steps. First the products sums (2 C) of its features with the weights, and with their mean, where there
-// is one;
+// One row with these features; returns t after it. F (C) are the scores before it.
 template <class T, class R>
-KS_INLINE void row_sums(std::size_t P, int C, const R& z, const LinearModel<T>& model, double* sums) {
-    for (int c = 0; c < C; ++c) sums[c] = z.dot(model.W + c * P);
-    for (int c = 0; c < C && model.mean; ++c) sums[C + c] = z.dot(model.mean + c * P);
-}
-
-// then what the row does, and t after it; F (C) are the scores before. False when the row is not learned. Here the numbers of a model
-// change that are not weights;
-template <class T>
-KS_INLINE bool row_step(int C, double norm, double y, double importance, const LinearModel<T>& model, std::int64_t& t, const Loss& loss,
-                        const Update& update, double* F, const RowRoom& room) {
+KS_INLINE std::int64_t linear_row(std::size_t P, int C, const R& z, double y, double importance, const LinearModel<T>& model,
+                                  std::int64_t t, const Loss& loss, const Update& update, bool unit, double* F, const RowRoom& room) {
     const double offset = offset_of(model.center);
     for (int c = 0; c < C; ++c) {
-        room.f[c] = room.sums[c] * model.scale[c];
-        F[c] = (model.mean ? room.sums[C + c] : room.f[c]) + offset;
+        room.f[c] = z.dot(model.W + c * P) * model.scale[c];
+        F[c] = (model.mean ? z.dot(model.mean + c * P) : room.f[c]) + offset;
     }
-    if (importance == 0.0) return false;
+    if (importance == 0.0) return t;
     ++t;
     const double target = loss.kind == Kind::multiclass ? y : y - offset;
-    update.step(loss, Row{target, room.f, C, norm, t}, model.memory, room.decay, room.tau);
-    for (int c = 0; c < C; ++c) {
-        room.tau[c] *= importance;
-        room.stretch[c] = 1.0;
-        if (update.diagonal) continue;
-        double& s = model.scale[c];
-        s *= room.decay[c];
-        if (!(s > 1e-6 && s < 1e6)) {
-            room.stretch[c] = s;
-            s = 1.0;
-        }
-    }
+    update.step(loss, Row{target, room.f, C, unit ? 1.0 : z.norm(), t}, model.memory, room.decay, room.tau);
     follow(model.center, y, importance);
-    return true;
-}
-
-// at last the weights themselves, those of the features that z has.
-template <class T, class R>
-KS_INLINE void row_change(std::size_t P, int C, const R& z, const LinearModel<T>& model, std::int64_t t, const Update& update,
-                          const RowRoom& room) {
     for (int c = 0; c < C; ++c) {
         T* w = model.W + c * P;
-        const double tau = room.tau[c];
+        const double tau = room.tau[c] * importance;
         if (update.diagonal) {
             if (tau != 0.0) z.adagrad(c, T(tau), T(room.decay[0]), update.fade, model.G + c * P, w);
             continue;
         }
-        if (room.stretch[c] != 1.0) z.stretch(T(room.stretch[c]), w);
-        if (tau != 0.0) z.add(T(tau / model.scale[c]), w);
+        double& s = model.scale[c];
+        s *= room.decay[c];
+        if (!(s > 1e-6 && s < 1e6)) {
+            z.stretch(T(s), w);
+            s = 1.0;
+        }
+        if (tau != 0.0) z.add(T(tau / s), w);
     }
     for (int c = 0; c < C && model.mean; ++c) z.average(T(model.scale[c]), T(1) / T(t), model.W + c * P, model.mean + c * P);
-}
-
-// One row; returns t after it.
-template <class T, class R>
-KS_INLINE std::int64_t linear_row(std::size_t P, int C, const R& z, double y, double importance, const LinearModel<T>& model,
-                                  std::int64_t t, const Loss& loss, const Update& update, bool unit, double* F, const RowRoom& room) {
-    row_sums(P, C, z, model, room.sums);
-    const double norm = unit || importance == 0.0 ? 1.0 : z.norm();
-    if (row_step(C, norm, y, importance, model, t, loss, update, F, room)) row_change(P, C, z, model, t, update, room);
     return t;
 }
 
@@ -245,14 +214,13 @@ KS_CLONES std::int64_t linear_pass(std::size_t m, std::size_t P, int C, const T*
 
 // The same on rows of a CSR matrix as they are.
 template <class T, class I>
-KS_CLONES std::int64_t linear_pass_csr(std::size_t m, int C, const T* data, const I* indices, const I* indptr, const double* y,
-                                       const double* weight, const LinearModel<T>& model, std::int64_t t, const Loss& loss,
-                                       const Update& update, Deferred<T>& later, double* F, double* scratch) {
+KS_CLONES std::int64_t linear_pass_csr(const Csr<T, I>& X, int C, const double* y, const double* weight, const LinearModel<T>& model,
+                                       std::int64_t t, const Loss& loss, const Update& update, Deferred<T>& later, double* F, double* scratch) {
     const RowRoom room(scratch, C);
     later.begin(t);
-    for (std::size_t i = 0; i < m; ++i) {
-        const std::size_t start = std::size_t(indptr[i]);
-        const SparseRow<T, I> z{std::size_t(indptr[i + 1]) - start, indices + start, data + start, later};
+    for (std::size_t i = 0; i < X.n; ++i) {
+        const std::size_t start = std::size_t(X.indptr[i]);
+        const SparseRow<T, I> z{std::size_t(X.indptr[i + 1]) - start, X.indices + start, X.data + start, later};
         if (model.mean) z.catch_up();
         const std::int64_t before = t;
         t = linear_row<T>(later.P, C, z, y[i], weight ? weight[i] : 1.0, model, t, loss, update, false, F + i * C, room);

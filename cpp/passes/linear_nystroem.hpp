@@ -41,7 +41,7 @@ std::int64_t nystroem_pass(std::size_t n, const Project& project, const T* xx, c
         project(first, rows, K.data());
         add_norms(rows, s, xx + first, map.norms, K.data());
         exp_scaled(rows * s, K.data(), map.gamma, true);
-        blas.gemm(false, false, k, rows, s, T(1), map.P, k, K.data(), s, T(0), Z.data(), k);
+        blas.gemm(k, rows, s, T(1), map.P, k, K.data(), s, T(0), Z.data(), k);
         t = pass(first, rows, Z.data(), t);
     }
     return t;

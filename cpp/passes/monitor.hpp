@@ -96,36 +96,11 @@ KS_INLINE double whitened_square(std::size_t k, double* KS_RESTRICT S, double* K
     return square;
 }
 
-// out (k, k) <- Z'Z of Z (32, k), the upper triangle and what is beside it in tiles of TILE columns; then the whole by symmetry.
-KS_INLINE void products(std::size_t k, const double* KS_RESTRICT Z, double* KS_RESTRICT out) {
-    constexpr std::size_t TILE = 16;
-    for (std::size_t a = 0; a < k; ++a) {
-        for (std::size_t start = a / TILE * TILE; start < k; start += TILE) {
-            double acc[TILE] = {};
-            const std::size_t count = std::min(TILE, k - start);
-            if (count == TILE) {
-                for (std::size_t i = 0; i < BLOCK; ++i) {
-                    const double z = Z[i * k + a], *row = Z + i * k + start;
-                    KS_UNROLL
-                    for (std::size_t b = 0; b < TILE; ++b) acc[b] += z * row[b];
-                }
-            } else {
-                for (std::size_t i = 0; i < BLOCK; ++i)
-                    for (std::size_t b = 0; b < count; ++b) acc[b] += Z[i * k + a] * Z[i * k + start + b];
-            }
-            std::copy_n(acc, count, out + a * k + start);
-        }
-    }
-    for (std::size_t a = 1; a < k; ++a)
-        for (std::size_t b = 0; b < a; ++b) out[a * k + b] = out[b * k + a];
-}
-
 // W (d, h), reference (1 + k + k k), last (blocks, 1 + k + k k), k = 2 h; X (32, d): statistic and its second degrees of freedom.
-// H is h where it is known beforehand, else 0.
-template <class T, std::size_t H>
-KS_CLONES std::array<double, 2> two_sample(std::size_t d, std::size_t given, std::size_t blocks, const double* KS_RESTRICT W,
+template <class T>
+KS_CLONES std::array<double, 2> two_sample(std::size_t d, std::size_t h, std::size_t blocks, const double* KS_RESTRICT W,
                                            double* reference, double* last, const T* KS_RESTRICT X) {
-    const std::size_t h = H ? H : given, k = 2 * h, size = 1 + k + k * k;
+    const std::size_t k = 2 * h, size = 1 + k + k * k;
     std::vector<double> room(BLOCK * (h + k) + size + k * k + k);
     double *angles = room.data(), *Z = angles + BLOCK * h, *window = Z + BLOCK * k, *S = window + size, *v = S + k * k;
     for (std::size_t i = 0; i < BLOCK; ++i) {
@@ -137,9 +112,12 @@ KS_CLONES std::array<double, 2> two_sample(std::size_t d, std::size_t given, std
     std::copy(last + size, last + blocks * size, last);
     double* fresh = last + (blocks - 1) * size;
     fresh[0] = double(BLOCK);
-    std::fill_n(fresh + 1, k, 0.0);
-    for (std::size_t i = 0; i < BLOCK; ++i) axpy(k, 1.0, Z + i * k, fresh + 1);
-    products(k, Z, fresh + 1 + k);
+    std::fill_n(fresh + 1, k + k * k, 0.0);
+    for (std::size_t i = 0; i < BLOCK; ++i) {
+        const double* z = Z + i * k;
+        axpy(k, 1.0, z, fresh + 1);
+        for (std::size_t a = 0; a < k; ++a) axpy(k, z[a], z, fresh + 1 + k + a * k);
+    }
     if (last[0] == 0.0 || reference[0] < double(LEAST * BLOCK)) return {0.0, 0.0};
     for (std::size_t b = 0; b < blocks; ++b) axpy(size, 1.0, last + b * size, window);
     const double n = reference[0], m = window[0], scale = 1.0 / (n + m - 2.0);

@@ -231,7 +231,7 @@ struct LearnedWidths : Learner<T> {
         for (T* widths : {theta.theta, theta.H}) journal.keep(widths, d);
         journal.keep(model.memory, memory);
         journal.keep(model.center, 2);
-        this->t = rrf_pass<T>(1, D, int(C), DenseRows<T>{row.x, d}, &row.y, nullptr, model, theta, spectrum, this->t, *spec.loss, *spec.update,
+        this->t = rrf_pass<T>(D, int(C), Dense<T>{1, d, row.x}, &row.y, nullptr, model, theta, spectrum, this->t, *spec.loss, *spec.update,
                               f, scratch);
         for (const T* weights : {model.W, model.G})
             if (!all_finite(2 * C * D, weights)) return false;
@@ -241,7 +241,7 @@ struct LearnedWidths : Learner<T> {
     }
 
     bool score(const Row<T>& row, double* f) override {
-        DenseRows<T>{row.x, d}.read(0, model.unit, scratch.x);
+        read_row(Dense<T>{1, d, row.x}, 0, model.unit, scratch.x);
         spectrum.project(theta, scratch.x, scratch.u);
         trig(1, D, scratch.u, T(1) / std::sqrt(T(D)), scratch.z);
         for (std::size_t c = 0; c < C; ++c)
@@ -368,7 +368,7 @@ struct LeastSquares : Learner<T> {
         sums.mass = this->mass;
         const bool fine = second::flush(blas, head, sums, work);
         this->mass = sums.mass;
-        return fine && second::restart(blas, head, sums, ridge, R, D, q, work);
+        return fine && second::restart(head, sums, ridge, R, D, q);
     }
 
     bool score(const Row<T>& row, double* f) override { return score_rows(1, &row, head.k, f); }

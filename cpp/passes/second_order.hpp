@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/known.hpp"
 #include "parts/losses.hpp"
 #include "base/vecmath.hpp"
 
@@ -67,8 +68,8 @@ inline std::unique_ptr<Rule> make_rule(const std::string& name, const std::vecto
     if (name == "least_squares") return std::make_unique<LeastSquares>();
     if (name == "known") return std::make_unique<Known>();
     if (name == "margin") return std::make_unique<Margin>();
-    if (name == "newton") return std::make_unique<Newton>(p.at(0), p.at(1), make_loss(loss_name, loss_parameters));
-    throw std::invalid_argument("the native engine has no second-order rule '" + name + "': use engine='python'");
+    if (name == "newton") return std::make_unique<Newton>(p.at(0), p.at(1), known(make_loss(loss_name, loss_parameters), "loss", loss_name));
+    return nullptr;
 }
 
 // The recursion with a diagonal A, one for every output: s = sum z_i^2/A_i, w_i += tau z_i/A_i, A_i += c z_i^2.

@@ -34,7 +34,7 @@ constexpr std::size_t LANES = 2;
 // the first does.
 struct Head {
     std::size_t features, r, m, k;  // of a row, the same rounded up, rows of the window, outputs
-    const double* R;      // (r, r) lower triangle by columns, and the same once more by rows, in the other half
+    const double* R;      // (r, r) lower triangle by rows; what is above the diagonal may be anything
     const double* D;      // (PANEL, PANEL) inverses of the triangles on the diagonal of R, one after the other, by columns
     double* V;            // (m, r)
     double* M;            // (m, m), what is below the diagonal
@@ -51,112 +51,6 @@ inline void pad(std::size_t n, std::size_t features, std::size_t r, const double
 }
 
 inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
-
-// Inverse X of a lower triangle L of the given size: its halves' inverses, and their product with the square between them.
-KS_CLONES inline void invert_triangle(std::size_t size, const double* L, std::size_t ldl, double* X, std::size_t ldx) {
-    if (size <= 8) {
-        for (std::size_t c = 0; c < size; ++c)  // column c: forward substitution on a unit vector
-            for (std::size_t i = c; i < size; ++i) {
-                double sum = i == c ? 1.0 : 0.0;
-                for (std::size_t l = c; l < i; ++l) sum -= L[l * ldl + i] * X[c * ldx + l];
-                X[c * ldx + i] = sum / L[i * ldl + i];
-            }
-        return;
-    }
-    const std::size_t h = (size / 2 + 7) / 8 * 8, rest = size - h;
-    double* low = X + h * ldx + h;
-    invert_triangle(h, L, ldl, X, ldx);
-    invert_triangle(rest, L + h * ldl + h, ldl, low, ldx);
-    double column[PANEL];
-    for (std::size_t c = 0; c < h; ++c) {
-        std::fill(column, column + rest, 0.0);
-        for (std::size_t l = c; l < h; ++l) {
-            const double x = X[c * ldx + l], *from = L + l * ldl + h;
-#pragma omp simd
-            for (std::size_t i = 0; i < rest; ++i) column[i] -= x * from[i];
-        }
-        double* out = X + c * ldx + h;
-        std::fill(out, out + rest, 0.0);
-        for (std::size_t l = 0; l < rest; ++l) {
-            const double x = column[l], *from = low + l * ldx;
-#pragma omp simd
-            for (std::size_t i = l; i < rest; ++i) out[i] += x * from[i];
-        }
-    }
-}
-
-// Cholesky factor of the lower triangle at A, in place, and its inverse X; false when a pivot is not positive.
-KS_CLONES inline bool factor_triangle(std::size_t size, double* A, std::size_t ld, double* X) {
-    for (std::size_t i = 0; i < size; ++i) {
-        double* column = A + i * ld;
-        if (!(column[i] > 0.0)) return false;
-        const double pivot = std::sqrt(column[i]), inverse = 1.0 / pivot;
-        column[i] = pivot;
-#pragma omp simd
-        for (std::size_t l = i + 1; l < size; ++l) column[l] *= inverse;
-        for (std::size_t c = i + 1; c < size; ++c) {
-            const double x = column[c];
-            double* later = A + c * ld;
-#pragma omp simd
-            for (std::size_t l = c; l < size; ++l) later[l] -= x * column[l];
-        }
-    }
-    std::fill(X, X + PANEL * PANEL, 0.0);
-    invert_triangle(size, A, ld, X, PANEL);
-    return true;
-}
-
-// Columns of panels p .. q, rows below them up to row `end`: B <- B R^-T, R being the factor within the panels.
-inline void solve_below(const Blas& blas, std::size_t r, std::size_t p, std::size_t q, std::size_t begin, std::size_t end,
-                        double* R, const double* D, double* scratch) {
-    const std::size_t a = p * PANEL, b = std::min(q * PANEL, r), rows = end - begin;
-    double* B = R + a * r + begin;
-    if (q - p == 1) {
-        const std::size_t size = b - a;
-        blas.gemm(false, true, rows, size, size, 1.0, B, r, D + p * PANEL * PANEL, PANEL, 0.0, scratch, rows);
-        for (std::size_t c = 0; c < size; ++c) std::copy_n(scratch + c * rows, rows, B + c * r);
-        return;
-    }
-    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
-    solve_below(blas, r, p, half, begin, end, R, D, scratch);
-    blas.gemm(false, true, rows, b - c, c - a, -1.0, B, r, R + a * r + c, r, 1.0, R + c * r + begin, r);
-    solve_below(blas, r, half, q, begin, end, R, D, scratch);
-}
-
-// Factor of the square of panels p .. q in place, by halves; false when it is singular to rounding.
-inline bool factor_panels(const Blas& blas, std::size_t r, std::size_t p, std::size_t q, double* R, double* D,
-                          double* scratch) {
-    const std::size_t a = p * PANEL, b = std::min(q * PANEL, r);
-    if (q - p == 1) return factor_triangle(b - a, R + a * r + a, r, D + p * PANEL * PANEL);
-    const std::size_t half = p + (q - p) / 2, c = half * PANEL;
-    if (!factor_panels(blas, r, p, half, R, D, scratch)) return false;
-    solve_below(blas, r, p, half, c, b, R, D, scratch);
-    blas.syrk(false, b - c, c - a, -1.0, R + a * r + c, r, 1.0, R + c * r + c, r);
-    return factor_panels(blas, r, half, q, R, D, scratch);
-}
-
-// R R' = A + ridge I and D, A (features, features), beyond which R R' is I; false when A is singular to rounding. Only lower triangles are
-// read and written.
-inline bool factor(const Blas& blas, std::size_t features, std::size_t r, const double* A, double ridge, double* R, double* D,
-                   std::vector<double>& work) {
-    work.resize(r * PANEL);
-    for (std::size_t c = 0; c < r; ++c) {
-        double* column = R + c * r;
-        std::fill(column + std::max(c, features), column + r, 0.0);
-        if (c < features) std::copy_n(A + c * features + c, features - c, column + c);
-        column[c] += c < features ? ridge : 1.0;
-    }
-    return factor_panels(blas, r, 0, panels(r), R, D, work.data());
-}
-
-// The lower triangle of R (r, r), by columns, into the upper one: there it lies by rows.
-inline void mirror(std::size_t r, double* R) {
-    constexpr std::size_t tile = 32;
-    for (std::size_t a = 0; a < r; a += tile)
-        for (std::size_t b = 0; b <= a; b += tile)
-            for (std::size_t l = a; l < std::min(a + tile, r); ++l)
-                for (std::size_t i = b; i < std::min(b + tile, l); ++i) R[l * r + i] = R[i * r + l];
-}
 
 // x <- D x for Q vectors, `apart` from each other, of `size` coordinates, at most PANEL.
 template <std::size_t Q>
@@ -179,19 +73,63 @@ KS_INLINE void apply_triangle(std::size_t size, const double* D, double* x, std:
     for (std::size_t t = 0; t < Q; ++t) std::copy_n(out[t], size, x + t * apart);
 }
 
-// V <- R^-1 V for n vectors V (n, r), a few at a time, so that they stay in the second-level cache.
-KS_CLONES inline void solve_factor(std::size_t r, std::size_t n, const double* R, const double* D, double* V) {
+// V <- R^-1 V for n vectors V (n, r), a few at a time, so that they stay in the second-level cache; of the coordinates the first `end`.
+KS_CLONES inline void solve_factor(std::size_t end, std::size_t r, std::size_t n, const double* R, const double* D, double* V) {
     constexpr std::size_t most = 64;
     for (std::size_t start = 0; start < n; start += most, V += most * r) {
         const std::size_t count = std::min(most, n - start);
-        for (std::size_t a = 0; a < r; a += PANEL) {
-            const std::size_t size = std::min(PANEL, r - a);
+        for (std::size_t a = 0; a < end; a += PANEL) {
+            const std::size_t size = std::min(PANEL, end - a);
             if (a) dots({size, count, a, R + a * r, r, V, r, V + a, r, true});
             std::size_t t = 0;
             for (; t + 4 <= count; t += 4) apply_triangle<4>(size, D + a * PANEL, V + t * r + a, r);
             for (; t < count; ++t) apply_triangle<1>(size, D + a * PANEL, V + t * r + a, r);
         }
     }
+}
+
+// Cholesky factor of a matrix of the given size, of which `rows`, `r` apart, have the lower triangle, in place, and its inverse D, by
+// columns; false when a pivot is not positive.
+KS_CLONES inline bool factor_triangle(std::size_t size, std::size_t r, double* rows, double* D) {
+    double L[PANEL][PANEL];  // by columns
+    for (std::size_t i = 0; i < size; ++i)
+        for (std::size_t c = 0; c <= i; ++c) L[c][i] = rows[i * r + c];
+    for (std::size_t i = 0; i < size; ++i) {
+        if (!(L[i][i] > 0.0)) return false;
+        const double pivot = std::sqrt(L[i][i]);
+        L[i][i] = pivot;
+        scale(size - i - 1, 1.0 / pivot, L[i] + i + 1);
+        for (std::size_t c = i + 1; c < size; ++c) axpy(size - c, -L[i][c], L[i] + c, L[c] + c);
+    }
+    for (std::size_t i = 0; i < size; ++i)
+        for (std::size_t c = 0; c <= i; ++c) rows[i * r + c] = L[c][i];
+    std::fill(D, D + PANEL * PANEL, 0.0);
+    for (std::size_t c = 0; c < size; ++c) {  // forward substitution on a unit vector
+        double* x = D + c * PANEL;
+        x[c] = 1.0;
+        for (std::size_t l = c; l < size; ++l) {
+            x[l] /= L[l][l];
+            axpy(size - l - 1, -x[l], L[l] + l + 1, x + l + 1);
+        }
+    }
+    return true;
+}
+
+// R R' = A + ridge I and D, A (features, features) by its upper triangle, beyond which R R' is I: the rows of a panel are what solves the
+// system with those above, and the factor of what is left of them. False when A is singular to rounding.
+inline bool factor(std::size_t features, std::size_t r, const double* A, double ridge, double* R, double* D) {
+    for (std::size_t a = 0; a < r; a += PANEL) {
+        const std::size_t size = std::min(PANEL, r - a);
+        double* rows = R + a * r;
+        for (std::size_t i = 0; i < a + size; ++i)
+            for (std::size_t t = 0; t < size; ++t)
+                rows[t * r + i] = i >= features || a + t >= features ? 0.0 : A[std::min(i, a + t) * features + std::max(i, a + t)];
+        for (std::size_t t = 0; t < size; ++t) rows[t * r + a + t] += a + t < features ? ridge : 1.0;
+        solve_factor(a, r, size, R, D, rows);
+        if (a) dots({size, size, a, rows, r, rows, r, rows + a, r, true});
+        if (!factor_triangle(size, r, rows + a, D + a * PANEL)) return false;
+    }
+    return true;
 }
 
 // Rows that pass the window: their vectors V (n, r), u (n, width), scores F (n, k) and s (n) as far as they are known.
@@ -289,7 +227,7 @@ KS_CLONES inline std::size_t learn_block(const Head& h, std::size_t j, std::size
     double *U = on_line(work, n * width + padded(n * n) + STRIP * width), *among = U + n * width, *scaled = among + padded(n * n);
     double part[STRIP * STRIP], *V = h.V + j * r;
     pad(n, h.features, r, Z, V);
-    solve_factor(r, n, h.R, h.D, V);
+    solve_factor(r, r, n, h.R, h.D, V);
     const Passing rows{n, width, V, U, F, s};
     pass_window(h, j, rows);
     products_among(r, n, V, among);
@@ -359,25 +297,23 @@ KS_CLONES inline bool flush(const Blas& blas, const Head& h, Statistics& s, std:
         }
         rows = work.data();
     }
-    blas.syrk(false, r, m, 1.0, rows, r, 1.0, s.gram, r);
+    blas.syrk(r, m, rows, s.gram);
     for (std::size_t i = 0; i < r; ++i)
         if (!std::isfinite(s.gram[i * r + i])) return false;  // which bounds the rest of the matrix
     return all_finite(k * r, s.b);
 }
 
 // The head of an empty window: R, D and q; where A is singular to rounding, with more ridge. False when none helps.
-inline bool restart(const Blas& blas, const Head& h, const Statistics& s, double ridge, double* R, double* D, double* q,
-                    std::vector<double>& work) {
+inline bool restart(const Head& h, const Statistics& s, double ridge, double* R, double* D, double* q) {
     const std::size_t n = h.features;
-    while (!factor(blas, n, h.r, s.gram, ridge, R, D, work)) {
+    while (!factor(n, h.r, s.gram, ridge, R, D)) {
         double size = 0.0;
         for (std::size_t i = 0; i < n; ++i) size = std::max(size, std::abs(s.gram[i * n + i]) * double(n));
         if (!std::isfinite(size) || !all_finite(n * n, s.gram) || ridge > std::max(10.0 * size, 1e-290)) return false;
         ridge = std::max({10.0 * ridge, 1e-15 * size, 1e-300});
     }
-    mirror(h.r, R);
     pad(h.k, n, h.r, s.b, q);
-    solve_factor(h.r, h.k, R, D, q);
+    solve_factor(h.r, h.r, h.k, R, D, q);
     return true;
 }
 
@@ -401,7 +337,7 @@ inline void score_block(const Head& h, std::size_t j, std::size_t n, const doubl
     const std::size_t width = padded(j);
     double *V = on_line(work, n * h.r + n * width), *U = V + n * h.r;
     pad(n, h.features, h.r, Z, V);
-    solve_factor(h.r, n, h.R, h.D, V);
+    solve_factor(h.r, h.r, n, h.R, h.D, V);
     pass_window(h, j, Passing{n, width, V, U, F, s});
     for (std::size_t t = 0; t < n; ++t) s[t] = std::max(s[t], 0.0);
 }

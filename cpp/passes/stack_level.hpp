@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/center.hpp"
 #include "base/four.hpp"
 #include "base/vecmath.hpp"
 

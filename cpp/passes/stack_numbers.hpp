@@ -123,19 +123,7 @@ struct NumberLevel {
             for (std::size_t i = 0; i < N; ++i) loss[i] += importance * (y - p[i]) * (y - p[i]);
         }
         numbers[0] += 1.0;
-        follow(y);
-    }
-
-    KS_INLINE void follow(double y) {
-        double *count = numbers + 3, *mean = numbers + 4, *squares = numbers + 5;
-        if (*count >= 30) {
-            const double most = 20.0 * std::sqrt(*squares / *count);
-            if (most > 0 && std::abs(y - *mean) > most) y = *mean + std::copysign(most, y - *mean);
-        }
-        const double delta = y - *mean;
-        *count += 1;
-        *mean += delta / *count;
-        *squares += delta * (y - *mean);
+        follow(numbers + 3, y);
     }
 };
 

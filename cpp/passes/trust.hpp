@@ -74,49 +74,38 @@ inline void trust_weigh(double* weights, const double* truth, std::size_t n, dou
     for (std::size_t e = 0; e < n; ++e) weights[e] = (1.0 - TRUST_SHARE) * weights[e] / total + TRUST_SHARE / double(n);
 }
 
-// A Newton step of N answers p (N) to a row of two classes, side by side: each is one long chain. theta (N, 4), curvature (N, 10).
-template <int N>
-inline void trust_step(const double* z, double y, double w, const double* p, const double* keep, double* theta, double* curvature) {
+// A Newton step of an answer p to a row of two classes. theta (4), curvature (10).
+KS_INLINE void trust_step(const double* z, double y, double w, double p, double keep, double* theta, double* curvature) {
     constexpr double start[4] = {1.0, 1.0, 0.0, 0.0};
-    double L[4][4][N], part[4][N], v[4][N];  // H = L D L' with 1/D in `part`, then L u = g and D L' v = u, in place
-    double wrong[N], c[N], pull[N];
-    for (int e = 0; e < N; ++e) {
-        wrong[e] = p[e] - y;
-        c[e] = w * wrong[e] * wrong[e];
-        pull[e] = (1.0 - keep[e]) * TRUST_PRIOR;
-    }
+    double L[4][4], part[4], v[4];  // H = L D L' with 1/D in `part`, then L u = g and D L' v = u, in place
+    const double wrong = p - y, c = w * wrong * wrong, pull = (1.0 - keep) * TRUST_PRIOR;
     KS_UNROLL
     for (int a = 0; a < 4; ++a) {
-        for (int e = 0; e < N; ++e) v[a][e] = w * wrong[e] * z[a] + pull[e] * (theta[4 * e + a] - start[a]);
+        v[a] = w * wrong * z[a] + pull * (theta[a] - start[a]);
         KS_UNROLL
         for (int b = 0; b <= a; ++b) {
-            for (int e = 0; e < N; ++e) {
-                double& entry = curvature[10 * e + a * (a + 1) / 2 + b];
-                entry = keep[e] * entry + c[e] * z[a] * z[b] + (a == b ? pull[e] : 0.0);
-                L[a][b][e] = entry;  // L[a][b] D[b] until the row is done
-            }
+            double& entry = curvature[a * (a + 1) / 2 + b];
+            entry = keep * entry + c * z[a] * z[b] + (a == b ? pull : 0.0);
+            L[a][b] = entry;  // L[a][b] D[b] until the row is done
             KS_UNROLL
-            for (int k = 0; k < b; ++k)
-                for (int e = 0; e < N; ++e) L[a][b][e] -= a == b ? L[a][k][e] * L[a][k][e] * part[k][e] : L[a][k][e] * L[b][k][e];
+            for (int k = 0; k < b; ++k) L[a][b] -= a == b ? L[a][k] * L[a][k] * part[k] : L[a][k] * L[b][k];
         }
         // here L[a][k] is L D; rows above hold L itself
-        for (int e = 0; e < N; ++e) part[a][e] = 1.0 / L[a][a][e];
+        part[a] = 1.0 / L[a][a];
         KS_UNROLL
-        for (int b = 0; b < a; ++b)
-            for (int e = 0; e < N; ++e) {
-                L[a][b][e] *= part[b][e];
-                v[a][e] -= L[a][b][e] * v[b][e];
-            }
+        for (int b = 0; b < a; ++b) {
+            L[a][b] *= part[b];
+            v[a] -= L[a][b] * v[b];
+        }
     }
     KS_UNROLL
     for (int a = 3; a >= 0; --a) {
-        for (int e = 0; e < N; ++e) v[a][e] *= part[a][e];
+        v[a] *= part[a];
         KS_UNROLL
-        for (int b = a + 1; b < 4; ++b)
-            for (int e = 0; e < N; ++e) v[a][e] -= L[b][a][e] * v[b][e];
-        for (int e = 0; e < N; ++e) theta[4 * e + a] -= v[a][e];
+        for (int b = a + 1; b < 4; ++b) v[a] -= L[b][a] * v[b];
+        theta[a] -= v[a];
     }
-    for (int e = 0; e < N; ++e) trust_rise(theta + 4 * e);
+    trust_rise(theta);
 }
 
 // Two classes; a row stands for `times` rows. size (3), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1. Nobody asks for the
@@ -146,9 +135,7 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
         if (given == 0.0) continue;
         const double w = times * trust_count(size, scores[i] * scores[i], given);
         trust_weigh(weights, truth, E + 1, w);
-        std::size_t e = 0;
-        for (; e + 2 <= E; e += 2) trust_step<2>(z, y[i], w, p + 1 + e, keep + e, theta + 4 * e, curvature + 10 * e);
-        if (e < E) trust_step<1>(z, y[i], w, p + 1 + e, keep + e, theta + 4 * e, curvature + 10 * e);
+        for (std::size_t e = 0; e < E; ++e) trust_step(z, y[i], w, p[1 + e], keep[e], theta + 4 * e, curvature + 10 * e);
     }
 }
 

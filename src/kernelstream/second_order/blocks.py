@@ -38,21 +38,21 @@ class Head:
     def __init__(self, features: int, m: int, k: int):
         r = -(-features // _core.LINE) * _core.LINE
         self.features = features
-        self.R = on_lines((r, r)).T  # lower triangle; the other one is its mirror image
+        self.R = on_lines((r, r))  # only its lower triangle is used
         self.V = on_lines((m, r))
         self.M = on_lines((m, m))  # only its strict lower triangle is used
         self.tau = np.empty((m, k))
         self.q = on_lines((k, r))
         D = np.empty((-(-r // _core.PANEL), _core.PANEL**2))
-        self.factors = (self.R.T, D)
+        self.factors = (self.R, D)
         # as the compiled functions take it; n is the number of rows in the window
-        self.state: State = {"n": 0, "features": features, "R": self.R.T, "D": D, "V": self.V, "M": self.M}
+        self.state: State = {"n": 0, "features": features, "R": self.R, "D": D, "V": self.V, "M": self.M}
         self.state |= {"kappa": np.empty(m), "tau": self.tau, "q": self.q}
 
     def restart(self, state: State, g: int, j: int, outputs: slice) -> None:
         """Empty the window: R and q of matrix g with ridge j."""
         gram, b, ridge = state["gram"][g], np.ascontiguousarray(state["b"][outputs]), float(state["ridge"][j])
-        while not _core.second_order_factor(BLAS, gram, ridge, b, *self.factors, self.q):
+        while not _core.second_order_factor(gram, ridge, b, *self.factors, self.q):
             ridge = more_ridge(gram, ridge)
         self.state["n"] = 0
 
@@ -72,7 +72,7 @@ class Head:
         if n:  # Fortran reads M by columns, as the upper triangle of M'
             steps = blas.dtrsm(1.0, self.M.T[:n, :n], np.asfortranarray(self.tau[:n]), diag=1)
             x = blas.dgemm(1.0, self.V[:n].T, steps, 1.0, x, overwrite_c=1)
-        w = blas.dtrsm(1.0, self.R, x, lower=1, trans_a=1, overwrite_b=1).T
+        w = blas.dtrsm(1.0, self.R.T, x, overwrite_b=1).T  # Fortran reads R by columns, as R'
         return np.ascontiguousarray(w[:, : self.features])
 
 

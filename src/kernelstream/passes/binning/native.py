@@ -36,8 +36,8 @@ def cg_step(
     R: np.ndarray,
     threads: int = 1,
 ) -> np.ndarray:
-    """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` and ``R'R`` of every column, (2, C)."""
-    sums = np.empty((2, P.shape[1]))
+    """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` of every column, (C,)."""
+    sums = np.empty(P.shape[1])
     _core.cg_step({"P": P, "Q": Q, "M": M, "X": X, "R": R}, step, lam, sums, threads)
     return sums
 

@@ -37,10 +37,10 @@ def cg_step(
     R: np.ndarray,
     threads: int = 1,
 ) -> np.ndarray:
-    """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` and ``R'R`` of every column, (2, C)."""
+    """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` of every column, (C,)."""
     X += step * P
     R -= step * (Q + R.dtype.type(lam) * P)
-    return np.array([(R * (M * R)).sum(axis=0, dtype=np.float64), (R * R).sum(axis=0, dtype=np.float64)])
+    return (R * (M * R)).sum(axis=0, dtype=np.float64)
 
 
 def cg_turn(turn: np.ndarray, M: np.ndarray, R: np.ndarray, P: np.ndarray, threads: int = 1) -> None:

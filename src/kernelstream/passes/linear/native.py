@@ -62,16 +62,12 @@ CALL = 8192  # rows whose parts along damped directions are held at a time
 
 
 class Damped:
-    """Fourier features with damped directions, as the compiled pass takes them: see ``cpp/maps/damped.hpp``."""
+    """Fourier features with damped directions, as the pass of ``cpp/passes/linear_fourier.hpp`` takes them."""
 
     def __init__(self, inner: FourierMapping, V: np.ndarray, back: np.ndarray):
-        self.W = inner.W
-        (p, k), D, width = V.shape, inner.W.shape[1], 64 // V.itemsize
-        self.few = FourierMapping(np.ascontiguousarray(inner.W[:, : p // 2]))
+        self.W, self.back = inner.W, np.ascontiguousarray(back)
+        self.few = FourierMapping(np.ascontiguousarray(inner.W[:, : len(V) // 2]))
         self.V = V * V.dtype.type(math.sqrt(self.few.n_out / inner.n_out))  # the few are scaled by their own number
-        halves = np.zeros((k, 2, -(-D // width) * width), V.dtype)
-        halves[:, :, :D] = back.reshape(k, 2, D)
-        self.strips = np.ascontiguousarray(halves.reshape(k, -1, width).swapaxes(0, 1)).reshape(-1, k * width)
 
     @classmethod
     def of(cls, mapping: Mapping) -> Damped | None:
@@ -129,7 +125,7 @@ class FeaturePass(host.FeaturePass):
         scores = np.empty((X.shape[0], self.outputs))
         for rows in threads.cuts(X.shape[0], CALL):
             part, factors = X[rows], None if weight is None else weight[rows]
-            frequencies = damped.W, BLAS, damped.along(part, self.ops), damped.strips
+            frequencies = damped.W, BLAS, damped.along(part, self.ops), damped.back
             with self._products(part):
                 _core.fourier_pass(
                     self.state, self._rows(part), frequencies, y[rows], factors, self.spec.core, scores[rows]
