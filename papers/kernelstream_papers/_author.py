@@ -7,7 +7,6 @@ whose learners are those of one kernel. Their rules, for learners i with weights
 - y f_i <= 0 is a mistake of a learner (y f_i < 0 for the weights of SDPA), and multiplies its weight by the discount;
 - RBP sets the seed to the clock's second before every draw: for a second the vector at one place of the list leaves;
 - the Forgetron counts mistakes of rows for which it was not drawn, and may take a root above 1 as its factor;
-- BOGD is gradient descent with decay that drops the oldest vector, and changes no other;
 - PA and BPA-S take k(x, x) for 1: steps min(C, loss). Where BPA-S finds no price below 10^6, the second vector leaves,
   and the row gets the coefficient 1.
 """
@@ -29,25 +28,25 @@ class AuthorRules:
 
     Parameters
     ----------
-    rule : {"rbp", "forgetron", "bogd", "bpas", "pa"}
+    rule : {"rbp", "forgetron", "bpas", "pa"}
     budget : int or None
         Support vectors of all learners together; each has an equal part of it unless they are ``drawn``.
     drawn : bool
         A learner learns a row with probability (1 - 0.001) theta_i / max theta + 0.001.
     gamma : float or None
         One Gaussian kernel; None for the pool of the thesis.
-    eta, lam, C : float
-        Step and decay of BOGD, limit of PA's coefficients.
+    C : float
+        Limit of PA's coefficients.
     rows_per_second : float
         Rows that the program learned between two ticks of the clock: those of the table by its printed seconds.
     """
 
     def __init__(
-        self, rule: str, budget: int | None = None, drawn: bool = False, gamma: float | None = None, eta: float = 0.1,
-        lam: float = 1e-4, C: float = 0.1, rows_per_second: float = np.inf, random_state: int = 0,
+        self, rule: str, budget: int | None = None, drawn: bool = False, gamma: float | None = None, C: float = 0.1,
+        rows_per_second: float = np.inf, random_state: int = 0,
     ) -> None:  # fmt: skip
         self.rule, self.budget, self.drawn = rule, budget, drawn
-        self.eta, self.lam, self.C, self.rows_per_second = eta, lam, C, rows_per_second
+        self.C, self.rows_per_second = C, rows_per_second
         self.rng = np.random.default_rng(random_state)
         self.gammas = 0.5 / WIDTHS**2 if gamma is None else np.array([gamma])
         self.m = len(self.gammas) + (DEGREES if gamma is None else 0)
@@ -57,7 +56,6 @@ class AuthorRules:
         self.used = self.rows = 0
         self.theta = np.full(self.m, 1.0 / self.m)
         self.damage, self.errors = np.zeros(self.m), np.zeros(self.m)  # the Forgetron's Q and M
-        self.scale = 1.0  # of all coefficients
         self.S = np.zeros((0, 0))  # vectors are columns, so that rows with few entries need few of its rows
         self.norms, self.alpha, self.owner = np.zeros(0), np.zeros(0), np.zeros(0, np.intp)
         self.tick, self.drawn_number = -1, 0
@@ -96,18 +94,14 @@ class AuthorRules:
 
     def _row(self, x: np.ndarray, y: float) -> float:
         k = self._kernels(x)
-        f = np.bincount(self.owner, self.alpha * k, self.m) * self.scale
+        f = np.bincount(self.owner, self.alpha * k, self.m)
         vote = float(self.theta @ np.where(f >= 0, 1.0, -1.0))
         wrong, loss = y * f <= 0, 1.0 - y * f
         chosen = np.ones(self.m, bool)
         if self.drawn:
             chosen = self.rng.random(self.m) < (1 - SMOOTHING) * self.theta / self.theta.max() + SMOOTHING
         self.errors += wrong
-        if self.rule == "bogd":
-            self.scale *= 1.0 - self.eta * self.lam
-            updated = chosen & (loss > 0 if self.drawn else loss >= 0)
-        else:
-            updated = chosen & (wrong if self.rule in ("rbp", "forgetron") else loss > 0)
+        updated = chosen & (wrong if self.rule in ("rbp", "forgetron") else loss > 0)
         for i in np.flatnonzero(updated).tolist():
             self._update(i, x, y, k, f[i], loss[i])
         counted = (y * f < 0) & chosen if self.rule == "pa" and self.drawn else wrong & chosen
@@ -117,7 +111,7 @@ class AuthorRules:
         return vote if vote != 0.0 else -y
 
     def _update(self, i: int, x: np.ndarray, y: float, k: np.ndarray, f: float, loss: float) -> None:
-        step = {"rbp": 1.0, "forgetron": 1.0, "bogd": self.eta}.get(self.rule, min(self.C, loss)) * y
+        step = {"rbp": 1.0, "forgetron": 1.0}.get(self.rule, min(self.C, loss)) * y
         full = self.budget is not None and (
             self.used >= self.budget if self.drawn else len(self.lists[i]) >= self.budget // self.m
         )
@@ -134,7 +128,7 @@ class AuthorRules:
 
     def _replaced(self, i: int, y: float, k: np.ndarray, f: float, step: float) -> tuple[int, float]:
         """Place of the vector that the row replaces at the least price, and its coefficient."""
-        alpha, near = self.alpha[self.lists[i]] * self.scale, k[self.lists[i]]
+        alpha, near = self.alpha[self.lists[i]], k[self.lists[i]]
         beta = alpha * near + step
         left = np.maximum(0.0, 1.0 - y * (f - alpha * near + beta))
         price = 0.5 * (alpha**2 + beta**2 - 2.0 * beta * alpha * near) + self.C * left
@@ -176,7 +170,7 @@ class AuthorRules:
             self._room(2 * len(self.norms), len(x))
         slot = self.free.pop()
         self.S[:, slot], self.norms[slot], self.owner[slot] = x, x @ x, i
-        self.alpha[slot] = coefficient / self.scale
+        self.alpha[slot] = coefficient
         self.lists[i].append(slot)
         self.used += 1
 

@@ -13,7 +13,7 @@ def kernel(i, a, b):
     return float(np.exp(-((a - b) @ (a - b)) / (2 * WIDTHS[i] ** 2))) if i < 13 else float(a @ b) ** (i - 12)
 
 
-def by_hand(X, y, rule, budget, drawn, rng, eta=0.1, lam=0.01, C=0.1, tick=None):
+def by_hand(X, y, rule, budget, drawn, rng, C=0.1, tick=None):
     """Votes of every row; the draws are those of ``rng`` in the same turns."""
     lists, theta, votes = [[] for _ in range(16)], [1 / 16] * 16, []  # of [row, coefficient], the oldest first
     Q, M, second, number, phase = [0.0] * 16, [0] * 16, -1, 0, rng.random()
@@ -26,8 +26,6 @@ def by_hand(X, y, rule, budget, drawn, rng, eta=0.1, lam=0.01, C=0.1, tick=None)
         for i in range(16):
             wrong, loss, full = label * f[i] <= 0, 1 - label * f[i], False
             M[i] += wrong
-            if rule == "bogd":
-                lists[i] = [[s, a * (1 - eta * lam)] for s, a in lists[i]]
             if not chosen[i]:
                 continue
             size = sum(map(len, lists)) if drawn else len(lists[i])
@@ -46,9 +44,6 @@ def by_hand(X, y, rule, budget, drawn, rng, eta=0.1, lam=0.01, C=0.1, tick=None)
                 lists[i].append([t, prices[best][1]])
             elif rule in ("bpas", "pa") and loss > 0 and not full:
                 lists[i].append([t, min(C, loss) * label])
-            elif rule == "bogd" and (loss > 0 or (loss == 0 and not drawn)):
-                lists[i].append([t, eta * label])
-                lists[i] = lists[i][1:] if full else lists[i]
             elif rule == "rbp" and wrong:
                 lists[i].append([t, label])
                 if full:
@@ -73,13 +68,13 @@ def by_hand(X, y, rule, budget, drawn, rng, eta=0.1, lam=0.01, C=0.1, tick=None)
 
 
 @pytest.mark.parametrize("drawn", [False, True])
-@pytest.mark.parametrize("rule, budget", [("rbp", 48), ("forgetron", 48), ("bogd", 48), ("bpas", 48), ("pa", None)])
+@pytest.mark.parametrize("rule, budget", [("rbp", 48), ("forgetron", 48), ("bpas", 48), ("pa", None)])
 def test_the_rules_are_those_of_the_loop(rule, budget, drawn):
     X, y = datasets.load("breast_cancer", scale="minmax-sym", return_X_y=True)
     rows = np.random.default_rng(3).permutation(len(y))[:80]
     X, y = np.asarray(X[rows][:, :6], np.float64), np.where(y[rows] > 0, 1.0, -1.0)
     y[::7] *= -1  # mistakes to the end
-    learner = AuthorRules(rule, budget, drawn, lam=0.01, rows_per_second=15.0, random_state=5)
+    learner = AuthorRules(rule, budget, drawn, rows_per_second=15.0, random_state=5)
     votes = np.concatenate([learner.learn(X[:50], y[:50]), learner.learn(X[50:], y[50:])])
     expected, size = by_hand(X, y, rule, budget, drawn, np.random.default_rng(5), tick=15.0)
     np.testing.assert_allclose(votes, expected, atol=1e-9)
