@@ -165,3 +165,13 @@ def test_a_model_behind_an_encoder_tells_its_columns_and_members(tmp_path):
     assert about["class"] == "KernelRegressor" and about["kinds"]["town"] == "category"
     assert about["columns"] == ["size", "town"] and about["members"]["names"][0] == "cells"
     assert len(about["members"]["weights"]) == len(about["members"]["names"]) == 4
+
+
+def test_what_another_detector_knew_is_left(caplog):
+    """The first version of the folder's format had another one."""
+    notes = Scores("regression").to_notes()
+    notes["change"] = {"rows": [0], "kept": [], "moments": [0.0, 0.0, 0.0], "sum": [0.0, 0.0]}
+    scores, y = Scores.from_notes(notes), np.arange(3000.0) % 7
+    scores.add(None, y + np.where(np.arange(3000) < 2000, 0.1, 1.0), y)
+    assert scores.rows == 3000 and not caplog.records
+    assert [2000 < row < 2200 for row in scores.marks] == [True]

@@ -229,7 +229,9 @@ class Scores:
         made.last_log.extend(notes["last_log"].tolist())
         made.pairs.extend(tuple(pair) for pair in notes["pairs"])
         made.bins = np.array(notes["bins"], float)
-        made.change.state = {name: np.array(value) for name, value in notes["change"].items()}
+        change = {name: np.array(value) for name, value in notes["change"].items()}
+        if change.keys() == made.change.state.keys():  # a folder may hold what another detector knew: it starts again
+            made.change.state = change
         return made
 
 
