@@ -60,6 +60,7 @@ OPTION_WORDS = {
     "noise": "variance of the noise",
     "normalize_y": "use mean and variance of the first targets as those of the prior",
     "nu": "share of the rows outside the tube, or called novel",
+    "oldest": "the oldest row leaves and no other changes",
     "passes": "how often to go through the rows, where all of them are there",
     "points": "points whose standard deviation will be needed",
     "random_state": "where random numbers come from",

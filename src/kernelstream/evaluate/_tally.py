@@ -38,7 +38,7 @@ class Tally:
     >>> import numpy as np
     >>> from kernelstream.evaluate import Tally
     >>> tally = Tally("classification")
-    >>> tally.add(np.array(["a", "b", "b"]), np.array(["a", "b", "a"]))
+    >>> _ = tally.add(np.array(["a", "b", "b"]), np.array(["a", "b", "a"]))
     >>> round(tally.result()["accuracy"], 3), tally.table()[1].tolist()
     (0.667, [[1, 0], [1, 1]])
     """
