@@ -39,8 +39,8 @@ class Tally:
     >>> from kernelstream.evaluate import Tally
     >>> tally = Tally("classification")
     >>> _ = tally.add(np.array(["a", "b", "b"]), np.array(["a", "b", "a"]))
-    >>> round(tally.result()["accuracy"], 3), tally.table()[1].tolist()
-    (0.667, [[1, 0], [1, 1]])
+    >>> round(tally.result()["mistake_rate"], 3), tally.table()[1].tolist()
+    (0.333, [[1, 0], [1, 1]])
     """
 
     def __init__(self, task: str, metrics: Any = None, points: int = 0, detailed: bool = True) -> None:
@@ -134,7 +134,7 @@ class Tally:
         if self.task == "regression":
             r2 = 1 - self.recorders["mse"].sum / self.m2 if self.m2 > 0 else float("nan")
             return found | {"r2": r2}
-        if self.task == "novelty":
+        if self.task == "novelty" or not self.n:
             return found
         right, rows, columns = np.trace(N) / self.n, N.sum(axis=1), N.sum(axis=0)
         chance = float(rows @ columns) / self.n**2
