@@ -17,7 +17,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernelstream.columns import Columns, open_rows
+from kernelstream.columns import Columns
+from kernelstream.streams import CSV
 
 WORDS = (2, 5, 12, 50, 400, 5_000)
 NUMBERS = 9
@@ -64,7 +65,7 @@ def main(n: int) -> None:
 
     def from_csv() -> None:
         encoder = Columns()
-        stream = open_rows(io.BytesIO(text), "y", format="csv")
+        stream = CSV(io.BytesIO(text), "y", mixed=True)
         while (block := stream.read()) is not None:
             encoder.learn_transform(*block)
 

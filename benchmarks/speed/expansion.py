@@ -3,7 +3,7 @@
 
 The loop keeps the support vectors in an array, dense, and makes the kernel values of a row with one BLAS call; nothing
 is allocated per row but what NumPy cannot avoid. Both sides run on one thread, take turns, and are judged by the
-processor time of their best run. ``toolbox.py`` compares with the authors' C++ toolbox.
+seconds on the wall of their best run. ``toolbox.py`` compares with the authors' C++ toolbox.
 
     python benchmarks/speed/expansion.py [--rows N] [--only rbp,forgetron] [--repeats 3]
 
@@ -183,9 +183,9 @@ def rows(count):
 
 
 def timed(work):
-    start = time.process_time()
+    start = time.perf_counter()
     scores = work()
-    return time.process_time() - start, scores
+    return time.perf_counter() - start, scores
 
 
 def compare(name, dtype, X, y, repeats):

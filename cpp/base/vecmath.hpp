@@ -392,7 +392,13 @@ KS_CLONES bool csr_valid(std::size_t m, std::size_t d, std::size_t nnz, const I*
     return !bad;
 }
 
-// n numbers side by side, in registers as wide as the processor has them. Left to itself, GCC 12 takes sums of 32 doubles one by one.
+// n numbers side by side, in registers as wide as the processor has them. Left to itself, GCC 12 takes sums of 32 doubles one by one,
+// and vectors wider than ARM's registers go through memory for every operation.
+#if defined(__aarch64__)
+constexpr std::size_t line_bytes = 16;
+#else
+constexpr std::size_t line_bytes = 64;
+#endif
 #if defined(__GNUC__)
 template <class T, std::size_t n>
 struct Line {
@@ -421,7 +427,7 @@ template <std::size_t tile, class T, class I>
 KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, const T* KS_RESTRICT data,
                         const I* KS_RESTRICT indices, const I* KS_RESTRICT indptr, const T* KS_RESTRICT W,
                         std::size_t stride, T* KS_RESTRICT out) {
-    constexpr std::size_t width = tile < 64 / sizeof(T) ? tile : 64 / sizeof(T), lines = tile / width;
+    constexpr std::size_t most = line_bytes / sizeof(T), width = tile < most ? tile : most, lines = tile / width;
     using Numbers = typename Line<T, width>::type;
     for (std::size_t i = start; i < stop; ++i) {
         Numbers acc[lines] = {};

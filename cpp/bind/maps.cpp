@@ -41,6 +41,17 @@ void bound_exponential_sums(Matrix<const T> X, Matrix<const T> tiles, Matrix<con
 }
 
 template <class T>
+void bound_exponential_slopes(Matrix<const T> X, Matrix<const T> tiles, Matrix<const T> A, Cube<double> out, int norm, double near) {
+    constexpr std::size_t P = tile_width<T>;
+    const std::size_t n = X.shape(0), d = X.shape(1), C = A.shape(0), m = A.shape(1);
+    require(out.shape(0) == n && out.shape(1) == C && out.shape(2) == d && tiles.shape(1) == d * P && tiles.shape(0) == (m + P - 1) / P,
+            "exponential_slopes: shapes do not agree");
+    require(norm == 1 || norm == 2, "exponential_slopes: norm must be 1 or 2");
+    nb::gil_scoped_release release;
+    (norm == 1 ? exponential_slopes<T, 1> : exponential_slopes<T, 2>)(n, m, d, X.data(), tiles.data(), T(near), C, A.data(), out.data());
+}
+
+template <class T>
 void bound_fourier_row(Matrix<const T> X, Matrix<const T> W, Matrix<T> Z, double scale) {
     const std::size_t d = X.shape(1), D = W.shape(1);
     require(X.shape(0) == 1 && W.shape(0) == d && Z.shape(0) == 1 && Z.shape(1) == 2 * D, "fourier_row: shapes do not agree");
@@ -69,6 +80,8 @@ void bind_for(nb::module_& m) {
           "out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.");
     m.def("exponential_sums", &bound_exponential_sums<T>, plain, plain, plain, plain, value, value,
           "out (n, C) <- exp(-c |x - z|) A' for X (n, d), m rows z in tiles and A (C, m).");
+    m.def("exponential_slopes", &bound_exponential_slopes<T>, plain, plain, plain, plain, value, value,
+          "out (n, C, d) <- slopes of exp(-|x - z|) A' at X (n, d), but for the sign, m rows z in tiles and A (C, m).");
 }
 
 const Group group([](nb::module_& m) {

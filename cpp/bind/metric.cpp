@@ -6,56 +6,76 @@ using namespace ks;
 
 namespace {
 
-// middle, unit, root, scales, centres by both kinds in tiles, coefficients of both, offset, whether targets are labels
-using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const double>, Vector<const double>, Matrix<const double>,
-                                   Matrix<const double>, Matrix<const double>, Matrix<const double>, Vector<const double>, bool>;
+// Centres by both kinds in tiles, and their coefficients.
+template <class K> using MetricLeaf = std::tuple<Matrix<const K>, Matrix<const K>, Matrix<const double>, Matrix<const double>>;
 
-metric::Model metric_model(const MetricFunctions& functions, double* follow) {
-    const auto& [middle, unit, root, scales, near, apart, A, B, offset, labels] = functions;
-    constexpr std::size_t P = tile_width<double>;
-    const std::size_t d = middle.shape(0), m = A.shape(1), C = A.shape(0);
+// middle, unit, root, scales; directions and thresholds of cuts, the leaves between them; offset, whether targets are labels
+template <class K>
+using MetricFunctions = std::tuple<Vector<const double>, Vector<const double>, Array<const double>, Vector<const double>,
+                                   Matrix<const double>, Vector<const double>, std::vector<MetricLeaf<K>>, Vector<const double>, bool>;
+
+template <class K>
+metric::Model<K> metric_model(const MetricFunctions<K>& functions, double* follow) {
+    const auto& [middle, unit, root, scales, directions, thresholds, leaves, offset, labels] = functions;
+    constexpr std::size_t P = tile_width<K>;
+    const std::size_t d = middle.shape(0), C = offset.shape(0), cuts = thresholds.shape(0);
     const bool full = root.ndim() == 2;
     require(unit.shape(0) == d && scales.shape(0) == d && root.size() == (full ? d * d : d), "the metric does not fit the columns");
-    for (const auto& tiles : {near, apart})
-        require(tiles.shape(0) == (m + P - 1) / P && (m == 0 || tiles.shape(1) == d * P), "the centres do not fit the columns");
-    require(B.shape(0) == C && B.shape(1) == m && offset.shape(0) == C && (labels || C == 1), "the coefficients do not fit the centres");
-    return {d, m, C, full, labels, middle.data(), unit.data(), root.data(), scales.data(), near.data(), apart.data(), A.data(), B.data(),
-            offset.data(), follow};
+    require(directions.shape(0) == cuts && directions.shape(1) == d && leaves.size() == cuts + 1 && (cuts & (cuts + 1)) == 0,
+            "the cuts do not fit the leaves");
+    require(labels || C == 1, "numbers have one output");
+    metric::Model<K> model{d, C, full, labels, middle.data(), unit.data(), root.data(), scales.data(), directions.data(), thresholds.data(),
+                           {}, offset.data(), follow};
+    for (const auto& [near, apart, A, B] : leaves) {
+        const std::size_t m = A.shape(1);
+        for (const auto& tiles : {near, apart})
+            require(tiles.shape(0) == (m + P - 1) / P && (m == 0 || tiles.shape(1) == d * P), "the centres do not fit the columns");
+        require(A.shape(0) == C && B.shape(0) == C && B.shape(1) == m, "the coefficients do not fit the centres");
+        model.leaves.push_back({m, near.data(), apart.data(), A.data(), B.data()});
+    }
+    return model;
 }
 
+template <class K>
 void bound_metric_pass(Matrix<const double> X, Maybe<Vector<const double>> y, Maybe<Vector<const double>> weight, Vector<double> follow,
-                       const MetricFunctions& functions, Matrix<double> scores) {
+                       const MetricFunctions<K>& functions, Matrix<double> scores) {
     require(follow.shape(0) == metric::FOLLOWED, "what follows the forecasts has five numbers");
-    const metric::Model model = metric_model(functions, follow.data());
+    const metric::Model<K> model = metric_model<K>(functions, follow.data());
     const std::size_t n = X.shape(0);
     require(X.shape(1) == model.d && scores.shape(0) == n && scores.shape(1) == model.C, "the rows do not fit the functions");
     require((!y || y->shape(0) == n) && (!weight || weight->shape(0) == n), "y and weight need one entry per row");
     {
         nb::gil_scoped_release release;
-        metric::Scratch work(model, std::min(n, metric::AT_ONCE));
+        metric::Scratch<K> work(model, std::min(n, metric::AT_ONCE));
         metric::pass(model, n, X.data(), data_or_null(y), data_or_null(weight), work, scores.data());
     }
 }
 
-template <class T>
-rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const MetricFunctions& functions) {
+template <class T, class K>
+rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const MetricFunctions<K>& functions) {
     auto made = rows::begin<T>(state, others);
     const auto kept = entry<Matrix<const double>>(state, "kept_rows");
     const std::size_t W = kept.shape(0), d = made->d;
     const auto numbers = [&](const char* name, std::size_t size) { return made->template numbers<double>(name, size); };
-    const metric::Model model = metric_model(functions, numbers("follow", metric::FOLLOWED));
+    const metric::Model<K> model = metric_model<K>(functions, numbers("follow", metric::FOLLOWED));
     require(kept.shape(1) == d && model.d == d && model.C == made->C && W > 0, "the rows do not fit the window");
     made->held.keep(functions);
     made->pin("alpha");  // another one, and the functions are others
-    made->learner = std::make_unique<rows::MetricWindow<T>>(model, W, numbers("kept_rows", W * d), numbers("kept_value", W),
+    made->learner = std::make_unique<rows::MetricWindow<T, K>>(model, W, numbers("kept_rows", W * d), numbers("kept_value", W),
                                                             numbers("kept_weight", W));
     return made;
 }
 
+template <class K>
+void bind_for(nb::module_& m) {
+    m.def("metric_pass", &bound_metric_pass<K>, plain, maybe, maybe, plain, plain, plain);
+    m.def("row_metric_window32", &row_metric_window<float, K>, value, value, plain);
+    m.def("row_metric_window64", &row_metric_window<double, K>, value, value, plain);
+}
+
 const Group group([](nb::module_& m) {
-    m.def("metric_pass", &bound_metric_pass, plain, maybe, maybe, plain, value, plain);
-    m.def("row_metric_window32", &row_metric_window<float>);
-    m.def("row_metric_window64", &row_metric_window<double>);
+    bind_for<float>(m);
+    bind_for<double>(m);
 });
 
 }  // namespace

@@ -20,12 +20,6 @@ std::int64_t adwin_look(Matrix<double> buckets, Vector<std::int64_t> used, Vecto
     return monitor::adwin(reinterpret_cast<monitor::Bucket*>(buckets.data()), n, first.data(), block.data(), delta);
 }
 
-std::int64_t page_look(Vector<double> moments, Vector<double> held, In block, double delta, double threshold) {
-    require(moments.size() == 3 && held.size() == 2, "page_look: the arrays of the sum have other shapes");
-    require(block.size() == monitor::BLOCK, "page_look: a block has 32 losses");
-    return monitor::page_hinkley(moments.data(), held.data(), block.data(), delta, threshold);
-}
-
 std::pair<double, double> kernel_look(Matrix<const double> W, Vector<double> reference, Matrix<double> last, nb::handle block) {
     const std::size_t d = W.shape(0), h = W.shape(1), size = 1 + 2 * h + 4 * h * h;
     require(reference.size() == size && last.shape(1) == size && last.shape(0) > 0, "kernel_look: the sums do not fit the frequencies");
@@ -42,8 +36,6 @@ std::pair<double, double> kernel_look(Matrix<const double> W, Vector<double> ref
 const Group group([](nb::module_& m) {
     m.def("adwin_look", &adwin_look, nb::arg("buckets").noconvert(), nb::arg("used").noconvert(), nb::arg("first").noconvert(),
           nb::arg("block"), nb::arg("delta"), "Rows since the mean of losses rose, or 0; block (32,) enters the window.");
-    m.def("page_look", &page_look, nb::arg("moments").noconvert(), nb::arg("held").noconvert(), nb::arg("block"), nb::arg("delta"),
-          nb::arg("threshold"), "Rows since the sum began that is beyond the threshold, or 0; block (32,) is added.");
     m.def("kernel_look", &kernel_look, nb::arg("W"), nb::arg("reference").noconvert(), nb::arg("last").noconvert(), nb::arg("block"),
           "F statistic of the last rows against those before and its second degrees of freedom; block (32, d) enters the window.");
 });

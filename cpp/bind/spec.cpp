@@ -26,6 +26,6 @@ static const Group group([](nb::module_& m) {
     m.def("has_update", [](const std::string& name) { return is_known(make_update, name); });
     // those that remove, and those that only grow
     m.def("has_budget", [](const std::string& name) {
-        return make_budget<double>(name, {0.0}) != nullptr || is_known(make_growing, name);
+        return make_budget<double>(name, {0.0, 0.0}) != nullptr || is_known(make_growing, name);
     });
 });

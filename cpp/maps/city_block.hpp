@@ -112,4 +112,46 @@ KS_CLONES void exponential_sums(std::size_t n, std::size_t m, std::size_t d, con
     for (; i < n; ++i) add_exponential_sums<T, Norm, 1>(m, d, X + i * d, tiles, c, C, A, out + i * C, part, K.data());
 }
 
+// out (n, C, d) <- sums over m others of a_ci times the slope of exp(-|x - z_i|) along x, but for its sign: exp(-r) (x - z_i) / r with
+// r = |x - z_i|, 0 where r is at most `near` (Norm 2), or exp(-r) times the signs of x - z_i (Norm 1). Others in tiles, a in A (C, m).
+template <class T, int Norm>
+KS_CLONES void exponential_slopes(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T near, std::size_t C,
+                                  const T* A, double* out) {
+    constexpr std::size_t P = tile_width<T>;
+    const std::size_t padded = (m + P - 1) / P * P;
+    std::vector<T> K(padded), held(padded);
+    for (std::size_t i = 0; i < n; ++i) {
+        const T* x = X + i * d;
+        std::fill(K.begin(), K.end(), T(0));
+        distance_rows<T, Norm, 1>(m, d, x, tiles, K.data());
+        if (Norm == 2) {
+#pragma omp simd
+            for (std::size_t k = 0; k < m; ++k) held[k] = K[k] = std::sqrt(K[k]);
+        }
+        exp_scaled_chunk(m, K.data(), T(1), false);
+        if (Norm == 2) {
+#pragma omp simd
+            for (std::size_t k = 0; k < m; ++k) K[k] = held[k] > near ? K[k] / held[k] : T(0);
+        }
+        for (std::size_t c = 0; c < C; ++c) {
+            for (std::size_t k = 0; k < m; ++k) held[k] = K[k] * A[c * m + k];
+            std::fill(held.begin() + m, held.end(), T(0));
+            for (std::size_t j = 0; j < d; ++j) {
+                T acc[P] = {};
+                for (std::size_t t = 0; t * P < m; ++t) {
+                    const T *KS_RESTRICT z = tiles + (t * d + j) * P, *KS_RESTRICT h = held.data() + t * P;
+#pragma omp simd
+                    for (std::size_t k = 0; k < P; ++k) {
+                        const T away = x[j] - z[k];
+                        acc[k] += h[k] * (Norm == 2 ? away : T(away > T(0)) - T(away < T(0)));
+                    }
+                }
+                double sum = 0;
+                for (std::size_t k = 0; k < P; ++k) sum += double(acc[k]);
+                out[(i * C + c) * d + j] = sum;
+            }
+        }
+    }
+}
+
 }  // namespace ks

@@ -33,9 +33,16 @@ KS_CLONES std::size_t largest_at(std::size_t n, const T* a) {
 template <class T>
 struct BOGD : Budget<T> {
     double limit;
-    explicit BOGD(double l) : limit(l) { this->least = 2; }
+    bool oldest;
+    BOGD(double l, bool o) : limit(l), oldest(o) { this->least = 2, this->n_memory = 1; }
     void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         if (!S.full()) return S.place(S.n, row, row.tau);
+        if (oldest) {
+            double& turn = S.memory[0];
+            const std::size_t r = turn >= 0 && turn < double(S.capacity) ? std::size_t(turn) : 0;
+            turn = double((r + 1) % S.capacity);
+            return S.place(r, row, row.tau);
+        }
         std::vector<std::size_t>& largest = S.slots;  // of every output: where its largest coefficient is
         const bool fresh = largest.empty();
         if (fresh) largest.resize(S.C);

@@ -16,7 +16,7 @@ namespace ks {
 template <class T>
 std::unique_ptr<Budget<T>> make_budget(const std::string& name, const std::vector<double>& p) {
     if (name == "remove_random") return std::make_unique<RemoveRandom<T>>();
-    if (name == "bogd") return std::make_unique<BOGD<T>>(p.at(0));
+    if (name == "bogd") return std::make_unique<BOGD<T>>(p.at(0), p.at(1) != 0.0);
     if (name == "forgetron") return std::make_unique<Forgetron<T>>();
     if (name == "remove_smallest") return std::make_unique<RemoveSmallest<T>>();
     if (name == "remove_redundant") return std::make_unique<RemoveRedundant<T>>();

@@ -19,56 +19,88 @@ constexpr double farthest = 1e30;  // deviations from the mean that a value may 
 constexpr double squashed = 3.0;  // deviations from which it counts by its logarithm
 constexpr std::size_t AT_ONCE = 256, FOLLOWED = 5;
 
+// Rows that a function is made of. Kernel values are of type K, their sums double.
+template <class K>
+struct Leaf {
+    std::size_t m;
+    const K *near, *apart;  // m centres in tiles, by either kind
+    const double *A, *B;    // (C, m): their coefficients
+};
+
+template <class K>
 struct Model {
-    std::size_t d, m, C;
-    bool full, labels;             // whether root is (d, d) or (d); whether targets are labels
-    const double *middle, *unit;   // (d): of the columns
+    std::size_t d, C;
+    bool full, labels;              // whether root is (d, d) or (d); whether targets are labels
+    const double *middle, *unit;    // (d): of the columns
     const double *root, *scales;    // M^{1/2} / L and the factors of single columns (d)
-    const double *near, *apart;     // m centres in tiles, by either kind
-    const double *A, *B;           // (C, m): their coefficients
-    const double* offset;          // (C)
-    double* follow;                // (5): sums of products with the targets and of squares; rows, mean and variance of the target
+    const double *directions, *thresholds;  // (cuts, d), (cuts): of a full tree, by levels
+    std::vector<Leaf<K>> leaves;    // cuts + 1
+    const double* offset;           // (C)
+    double* follow;                 // (5): sums of products with the targets and of squares; rows, mean and variance of the target
 };
 
+template <class K>
 struct Scratch {
-    std::vector<double> x, Z, U;  // (d), (AT_ONCE, d) each
-    std::vector<double> G;       // (AT_ONCE, C)
-    Scratch(const Model& M, std::size_t n) : x(M.d), Z(n * M.d), U(n * M.d), G(n * M.C) {}
+    std::vector<double> x, z;             // (d) each
+    std::vector<K> Z, U, near, apart;     // (AT_ONCE, d) each: rows in the metric, and those of a leaf
+    std::vector<double> F, G;             // (AT_ONCE, C)
+    std::vector<std::size_t> leaf, which;  // (AT_ONCE): of each row, and the rows of a leaf
+    Scratch(const Model<K>& M, std::size_t n)
+        : x(M.d), z(M.d), Z(n * M.d), U(n * M.d), near(n * M.d), apart(n * M.d), F(n * M.C), G(n * M.C), leaf(n), which(n) {}
 };
 
-// A row in the metric: z and u (d). Every sum is in the order of the columns.
-KS_INLINE void place(const Model& M, const double* row, double* KS_RESTRICT x, double* KS_RESTRICT z, double* KS_RESTRICT u) {
-    const std::size_t d = M.d;
+// A row in the metric: Z and U (d), and its leaf. Every sum is in the order of the columns.
+template <class K>
+KS_INLINE std::size_t place(const Model<K>& M, const double* row, Scratch<K>& work, K* KS_RESTRICT Z, K* KS_RESTRICT U) {
+    const std::size_t d = M.d, cuts = M.leaves.size() - 1;
+    double *KS_RESTRICT x = work.x.data(), *KS_RESTRICT z = work.z.data();
     for (std::size_t j = 0; j < d; ++j)
         x[j] = std::min(std::max((row[j] - M.middle[j]) / M.unit[j], -farthest), farthest);
     squash(d, x, squashed);
-    for (std::size_t j = 0; j < d; ++j) u[j] = x[j] * M.scales[j];
-    if (!M.full) {
-        for (std::size_t j = 0; j < d; ++j) z[j] = x[j] * M.root[j];
-        return;
-    }
-    std::fill_n(z, d, 0.0);
-    for (std::size_t j = 0; j < d; ++j) {
+    for (std::size_t j = 0; j < d; ++j) U[j] = K(x[j] * M.scales[j]);
+    for (std::size_t j = 0; j < d; ++j) z[j] = M.full ? 0.0 : x[j] * M.root[j];
+    for (std::size_t j = 0; j < d && M.full; ++j) {
         const double* KS_RESTRICT r = M.root + j * d;
 #pragma omp simd
         for (std::size_t k = 0; k < d; ++k) z[k] += x[j] * r[k];
     }
+    for (std::size_t j = 0; j < d; ++j) Z[j] = K(z[j]);
+    std::size_t node = 0;
+    while (node < cuts) {
+        double along = 0;
+        for (std::size_t j = 0; j < d; ++j) along += z[j] * M.directions[node * d + j];
+        node = 2 * node + 1 + (along > M.thresholds[node]);
+    }
+    return node - cuts;
 }
 
-// f (n, C) of at most AT_ONCE rows.
-KS_CLONES inline void functions(const Model& M, std::size_t n, const double* X, Scratch& work, double* f) {
-    for (std::size_t i = 0; i < n; ++i)
-        place(M, X + i * M.d, work.x.data(), work.Z.data() + i * M.d, work.U.data() + i * M.d);
-    exponential_sums<double, 2>(n, M.m, M.d, work.Z.data(), M.near, 1.0, M.C, M.A, f);
-    exponential_sums<double, 1>(n, M.m, M.d, work.U.data(), M.apart, 1.0, M.C, M.B, work.G.data());
-    for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t c = 0; c < M.C; ++c) f[i * M.C + c] += work.G[i * M.C + c] + M.offset[c];
+// f (n, C) of at most AT_ONCE rows, a leaf at a time.
+template <class K>
+KS_CLONES void functions(const Model<K>& M, std::size_t n, const double* X, Scratch<K>& work, double* f) {
+    const std::size_t d = M.d, C = M.C;
+    for (std::size_t i = 0; i < n; ++i) work.leaf[i] = place(M, X + i * d, work, work.Z.data() + i * d, work.U.data() + i * d);
+    for (std::size_t l = 0; l < M.leaves.size(); ++l) {
+        const Leaf<K>& leaf = M.leaves[l];
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            if (work.leaf[i] != l) continue;
+            std::copy_n(work.Z.data() + i * d, d, work.near.data() + count * d);
+            std::copy_n(work.U.data() + i * d, d, work.apart.data() + count * d);
+            work.which[count++] = i;
+        }
+        if (count == 0) continue;
+        exponential_sums<K, 2>(count, leaf.m, d, work.near.data(), leaf.near, K(1), C, leaf.A, work.F.data());
+        exponential_sums<K, 1>(count, leaf.m, d, work.apart.data(), leaf.apart, K(1), C, leaf.B, work.G.data());
+        for (std::size_t k = 0; k < count; ++k)
+            for (std::size_t c = 0; c < C; ++c) f[work.which[k] * C + c] = work.F[k * C + c] + work.G[k * C + c] + M.offset[c];
+    }
 }
 
 inline double logarithm(double q) { return std::log((q + std::sqrt(q * q + 4 * below * below)) / 2); }
 
 // The forecast from f (C), in place; with a target it is followed.
-inline void forecast(const Model& M, const double* y, double importance, double* f) {
+template <class K>
+void forecast(const Model<K>& M, const double* y, double importance, double* f) {
     double* s = M.follow;
     const double mean = M.labels ? 0.0 : s[3], b = std::min(std::max(s[0] / s[1], 0.0), 1.0);
     double with = 0.0, squares = 0.0;
@@ -97,7 +129,8 @@ inline void forecast(const Model& M, const double* y, double importance, double*
 }
 
 // y (n): targets or codes of labels; null to learn nothing. scores (n, C) before each row.
-inline void pass(const Model& M, std::size_t n, const double* X, const double* y, const double* weight, Scratch& work, double* scores) {
+template <class K>
+void pass(const Model<K>& M, std::size_t n, const double* X, const double* y, const double* weight, Scratch<K>& work, double* scores) {
     for (std::size_t start = 0; start < n; start += AT_ONCE) {
         const std::size_t stop = std::min(n, start + AT_ONCE);
         functions(M, stop - start, X + start * M.d, work, scores + start * M.C);

@@ -14,7 +14,7 @@
 namespace ks::monitor {
 
 constexpr std::size_t BLOCK = 32, FIRST = 4 * BLOCK, PER_SIZE = 5, BUCKETS = 256, LEAST = 16;
-constexpr double MEMORY = 2000.0, CLIP = 5.0, ROUNDING = 1e-9, RIDGE = 0.02;
+constexpr double RIDGE = 0.02;
 
 struct Bucket {
     double rows, sum, squares;
@@ -77,36 +77,6 @@ inline std::int64_t adwin(Bucket* buckets, std::int64_t& used, double* first, co
     std::fill(buckets + n, buckets + BUCKETS, Bucket{});
     used = std::int64_t(n);
     return dropped > 0 ? rows : 0;
-}
-
-// moments (3), held (2), block (32): rows since the sum began to grow, or 0 where it is not too large.
-inline std::int64_t page_hinkley(double* moments, double* held, const double* block, double delta, double threshold) {
-    const double count = moments[0], mean = moments[1], variance = moments[2];
-    if (count >= double(FIRST)) {
-        const double deviation = std::max({std::sqrt(variance), ROUNDING * mean, 1e-300});
-        double walk = held[0], low = 0.0, g = 0.0, most = 0.0, since = held[1];
-        for (std::size_t i = 0; i < BLOCK; ++i) {
-            walk += std::min((block[i] - mean) / deviation, CLIP) - delta;
-            low = std::min(low, walk);
-            g = walk - low;
-            most = std::max(most, g);
-            since = g == 0.0 ? 0.0 : since + 1.0;
-        }
-        held[0] = g, held[1] = since;
-        if (most > threshold) {
-            moments[0] = moments[1] = moments[2] = held[0] = held[1] = 0.0;
-            return std::int64_t(std::max(since, 1.0));
-        }
-    }
-    double middle = 0.0, spread = 0.0;
-    for (std::size_t i = 0; i < BLOCK; ++i) middle += block[i];
-    middle /= double(BLOCK);
-    for (std::size_t i = 0; i < BLOCK; ++i) spread += (block[i] - middle) * (block[i] - middle);
-    const double counted = std::min(count + double(BLOCK), MEMORY), share = double(BLOCK) / counted, change = middle - mean;
-    moments[0] = counted;
-    moments[1] = mean + share * change;
-    moments[2] = (1.0 - share) * (variance + share * change * change) + share * (spread / double(BLOCK));
-    return 0;
 }
 
 // v'S^-1 v of a symmetric positive S (k, k), given by its upper triangle: S = L D L', whose rows are taken off one by one.

@@ -278,13 +278,13 @@ struct Window : Learner<T> {
 
 // ---- Kernel functions in a learned metric ------------------------------------------------------------------------------------
 
-template <class T>
+template <class T, class K>
 struct MetricWindow : Learner<T> {
-    metric::Model model;
-    metric::Scratch work;
+    metric::Model<K> model;
+    metric::Scratch<K> work;
     std::size_t W;                 // room for rows
     double *rows, *value, *kept;   // (W, d), (W), (W): the last rows, their targets and weights
-    MetricWindow(const metric::Model& m, std::size_t room, double* x, double* y, double* weight)
+    MetricWindow(const metric::Model<K>& m, std::size_t room, double* x, double* y, double* weight)
         : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight) {}
 
     // All is solved again when the number of rows is a power of two.

@@ -19,7 +19,7 @@ def main() -> None:
     experiment = Experiment(
         job["experiment"], "", "", "", job["kind"], job["measure"], (data,), (algorithm,), {}, isolate=True
     )
-    print(json.dumps(run_job(experiment, data, algorithm, job["settings"], job["order"])))
+    print(json.dumps(run_job(experiment, data, algorithm, job["settings"], job["order"], job["search"])))
 
 
 if __name__ == "__main__":

@@ -185,37 +185,3 @@ class AuthorRules:
         self.alpha[slot] = 0.0
         self.free.append(slot)
         self.used -= 1
-
-
-class AuthorBOGD:
-    """BOGD for numbers as in github.com/jingcoco/Online-Kernel-Learning (table 4.8).
-
-    Coefficients decay by 1 - eta lam with every row; one with |y - f| > epsilon joins with eta (y - f), and the oldest
-    vector makes room. Steps are the program's own by default.
-    """
-
-    def __init__(
-        self, budget: int = 30, gamma: float = 1 / 128, eta: float = 0.1, lam: float = 0.03, epsilon: float = 0.1
-    ) -> None:
-        self.gamma, self.eta, self.lam, self.epsilon = gamma, eta, lam, epsilon
-        self.S: Any = None
-        self.alpha, self.seen = np.zeros(budget), 0
-
-    @property
-    def size_(self) -> int:
-        """Support vectors."""
-        return min(self.seen, len(self.alpha))
-
-    def learn(self, X: Any, y: np.ndarray) -> np.ndarray:
-        """Forecasts before each row was learned."""
-        X = np.asarray(X, np.float64)
-        self.S = np.zeros((len(self.alpha), X.shape[1])) if self.S is None else self.S
-        forecasts = np.empty(len(y))
-        for t, (x, target) in enumerate(zip(X, y.tolist(), strict=True)):
-            f = forecasts[t] = self.alpha @ np.exp(-self.gamma * ((self.S - x) ** 2).sum(axis=1))
-            self.alpha *= 1.0 - self.eta * self.lam
-            if abs(target - f) > self.epsilon:
-                slot = self.seen % len(self.alpha)
-                self.S[slot], self.alpha[slot] = x, self.eta * (target - f)
-                self.seen += 1
-        return forecasts

@@ -49,6 +49,11 @@ class Data:
     split : {"all", "train", "test"}
         Rows of an online run: everything, or a part of the original file. A held-out run trains on the original
         training part, where there is one.
+    scaled : {"split"} or None
+        "split" scales columns by the rows of the split alone, as a program does that is given this file only.
+    hands : int or None
+        So many poker hands dealt at random, with columns and labels as in the file, which has an eighth of the
+        paper's.
     train_share : float or None
         Otherwise a held-out run trains on this share of the rows (None: 4/5), and tests on the others.
     rows, test_rows : int or None
@@ -81,6 +86,8 @@ class Data:
     name: str
     scale: str | None = None
     split: str = "all"
+    scaled: str | None = None
+    hands: int | None = None
     train_share: float | None = None
     rows: int | None = None
     test_rows: int | None = None

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.ndimage import gaussian_filter
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils import Bunch
 
 from kernelstream import datasets, zoo
 from kernelstream import settings as machine
@@ -20,9 +22,10 @@ from kernelstream.evaluate import model_bytes, model_size, prequential
 from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
 from ._peers import peer
-from ._synthetic import play
+from ._synthetic import hands, play
 
 RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` knows
+SCALERS = {"minmax": MinMaxScaler(), "minmax-sym": MinMaxScaler((-1.0, 1.0)), "standard": StandardScaler()}
 PCA_ROWS = 10_000
 THREADS = "n_jobs"  # a setting of the library that an experiment may sweep, and no parameter of a learner
 TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
@@ -32,13 +35,21 @@ TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions
 def _load(
     name: str,
     scale: str | None,
+    part: str | None,
+    dealt: int | None,
     classes: tuple[int, ...],
     also: tuple[str, ...],
     blur: float | None,
     pca: int | None,
     dtype: str | None,
 ) -> Any:
-    bunch = datasets.load(name, scale=scale)
+    if dealt is not None:
+        X, y = hands(dealt, np.random.default_rng(0))
+        bunch = Bunch(X=X, y=y, task="multiclass", is_test=None)
+    else:
+        bunch = datasets.load(name, scale=scale if part is None else None, split=part)
+    if scale is not None and (dealt, part) != (None, None):
+        bunch.X = SCALERS[scale].fit_transform(bunch.X).astype(np.float32)
     for column in also:
         low, high = bunch[column].min(), bunch[column].max()
         start, end = RANGES[scale or "raw"]
@@ -71,9 +82,15 @@ def blurred(X: np.ndarray, pixels: float) -> np.ndarray:
     return 2.0 * images.reshape(X.shape) - 1.0
 
 
-def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, Any, str]:
-    """X, y in a random order or their own, the held-out X and y (None in an online run), and the task."""
-    bunch = _load(data.name, data.scale, tuple(data.classes), tuple(data.also), data.blur, data.pca, data.dtype)
+def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[Any, np.ndarray, Any, Any, str]:
+    """X, y in a random order or their own, the held-out X and y (None in an online run), and the task.
+
+    A ``search`` never sees the test rows: others of the training part are held out, a fifth of it if it takes all.
+    """
+    alone = data.split if data.scaled == "split" else None
+    bunch = _load(
+        data.name, data.scale, alone, data.hands, tuple(data.classes), tuple(data.also), data.blur, data.pca, data.dtype
+    )
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"
@@ -94,7 +111,11 @@ def rows_of(data: Data, order: int, kind: str) -> tuple[Any, np.ndarray, Any, An
         mixed = np.random.default_rng(0).permutation(len(y))  # one split for all orders
         cut = len(y) * 4 // 5 if data.train_share is None else int(len(y) * data.train_share)
         train, test = mixed[:cut], mixed[cut:]
-    train = (train if data.order == "file" else rng.permutation(train))[: data.rows]
+    train = train if data.order == "file" else rng.permutation(train)
+    if test is not None and search:
+        cut = min(data.rows or len(train), len(train) * 4 // 5)
+        train, test = train[:cut], train[cut:]
+    train = train[: data.rows]
     if test is None:
         return bunch.X[train], y[train], None, None, task
     test = np.random.default_rng(1).permutation(test)[: data.test_rows]
@@ -120,16 +141,16 @@ def peak_mb() -> float:
 
 
 def run_job(
-    experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int
+    experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int, search: bool = False
 ) -> dict[str, Any]:
-    """Value, seconds, size and curve of one run."""
+    """Value, seconds, size and curve of one run; of a ``search`` for the best settings without the test rows."""
     if experiment.kind in SYNTHETIC:
         est = build(algorithm, "regression", settings, order)
         value, seconds, told = play(experiment.kind, est, data, order)
         return _outcome(est, round(value, 8), seconds, data.rows, told)
     if experiment.kind == "arena":
         return run_stream(data, algorithm, settings, order)
-    X, y, X_test, y_test, task = rows_of(data, order, experiment.kind)
+    X, y, X_test, y_test, task = rows_of(data, order, experiment.kind, search)
     metric, factor, higher = MEASURES[experiment.measure]
     before = peak_mb()
     est = build(algorithm, task, settings, order)

@@ -81,7 +81,11 @@ def run(
     records = Records(folder, experiment.name)
     chosen = None if only is None else set(only)
     labels = None if algorithms is None else set(algorithms)
-    needed = set() if experiment.kind in SYNTHETIC else {d.name for d in experiment.data if d.river is None}
+    needed = (
+        set()
+        if experiment.kind in SYNTHETIC
+        else {d.name for d in experiment.data if d.river is None and d.hands is None}
+    )
     missing = needed - set(datasets.names())
     lacking = missing if chosen is None else missing & chosen
     if lacking and (chosen is not None or lacking == needed):
@@ -108,7 +112,8 @@ def run(
 
 
 def grid_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any]) -> str:
-    return digest("grid", *_what(experiment, data, algorithm, settings), experiment.tuned_on(algorithm))
+    judged = ["training rows"] if experiment.kind == "holdout" else []
+    return digest("grid", *_what(experiment, data, algorithm, settings), experiment.tuned_on(algorithm), *judged)
 
 
 def repeat_key(experiment: Experiment, data: Data, algorithm: Algorithm, settings: dict[str, Any], order: int) -> str:
@@ -207,7 +212,8 @@ def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
             return task, _in_a_process(experiment, data, task)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return task, run_job(experiment, data, task.algorithm, task.settings, task.order)
+            search = task.what == "grid"
+            return task, run_job(experiment, data, task.algorithm, task.settings, task.order, search)
     except Exception as error:  # one bad setting of a grid must not end a run of hours
         return task, {"value": None, "error": f"{type(error).__name__}: {error}"}
 
@@ -223,6 +229,7 @@ def _in_a_process(experiment: Experiment, data: Data, task: Task) -> dict[str, A
             "algorithm": asdict(task.algorithm),
             "settings": task.settings,
             "order": task.order,
+            "search": task.what == "grid",
         }
     )
     command = [sys.executable, "-m", "kernelstream_papers._alone"]

@@ -35,6 +35,34 @@ def _adversary(est: Any, data: Data, order: int) -> tuple[float, float, Curve]:
     return float(curve[-1]), seconds, [at.tolist(), [round(float(v), 6) for v in curve[at - 1]]]
 
 
+def hands(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Poker hands dealt at random: suit (1 to 4) and rank (1 to 13) of five cards, and what the hand is worth.
+
+    0 nothing, 1 a pair, 2 two pairs, 3 three of a kind, 4 a straight, 5 a flush, 6 a full house, 7 four of a kind, 8 a
+    straight flush, 9 a royal flush: the million rows of the set "poker" are drawn so.
+    """
+    cards = np.empty((n, 5), np.int64)
+    for place in range(5):  # the card of rank r among those left: one more for each card before it, in order, up to r
+        cards[:, place] = rng.integers(52 - place, size=n)
+        for before in np.sort(cards[:, :place], axis=1).T:
+            cards[:, place] += cards[:, place] >= before
+    suits, ranks = np.divmod(cards, 13)
+    X = np.stack([suits + 1, ranks + 1], axis=2).reshape(n, 10)
+    return X.astype(np.float32), worth(X)
+
+
+def worth(X: np.ndarray) -> np.ndarray:
+    """What hands (n, 10) are worth, 0 to 9."""
+    suits, ranks = X[:, ::2], np.sort(X[:, 1::2], axis=1)
+    pairs = (ranks[:, :, None] == ranks[:, None, :]).sum(axis=(1, 2))  # 5, and 2 for a pair, 6 for three, 12 for four
+    kinds = np.array([0, 1, 2, 3, 6, 7])[np.searchsorted([5, 7, 9, 11, 13, 17], pairs)]
+    royal = (ranks == [1, 10, 11, 12, 13]).all(axis=1)
+    straight = (np.diff(ranks, axis=1) == 1).all(axis=1) | royal
+    flush = (suits == suits[:, :1]).all(axis=1)
+    rest = np.select([flush & royal, flush & straight, flush, straight], [9, 8, 5, 4], 0)
+    return np.where(rest > 0, rest, kinds).astype(np.int8)
+
+
 def truth(X: np.ndarray) -> np.ndarray:
     """cos(pi/2 |x|) exp(-pi/10 |x|), of rows X (n, 2)."""
     r = np.linalg.norm(X, axis=1)

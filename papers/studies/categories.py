@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream import NewtonClassifier, OnlineRidge, datasets
-from kernelstream.columns import Cells, Columns, make_stream
+from kernelstream.columns import Columns, make_stream
 from kernelstream.evaluate import prequential
+from kernelstream.streams import Cells
 
 ROWS = {"adult": None, "airlines": 50_000, "fifa": None, "kings_county": None, "diamonds": None}
 

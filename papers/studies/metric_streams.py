@@ -58,8 +58,7 @@ def run(name: str, rows: int, size: str, metric: bool) -> dict[str, Any]:
     settings.change(threads=1)
     X, y = stream(name, rows)
     numbers = name in NUMBERS
-    choose = getattr(members, "regressors" if numbers else "classifiers")
-    found = [member for label, member in choose(size, X.shape[1]) if metric or label != "metric"]
+    found = [member for label, member in members.chosen(numbers, size, X.shape[1]) if metric or label != "metric"]
     model = (KernelRegressor if numbers else KernelClassifier)(size=size, members=found, random_state=0)
     begin = time.perf_counter()
     scores = model.learn(X, y) if numbers else model.learn(X, y, classes=np.unique(y))

@@ -22,12 +22,12 @@ from sklearn.exceptions import NotFittedError
 
 from . import model_io
 from .columns import Columns, make_stream
-from .columns.kinds import is_missing
 from .evaluate._runners import StreamRunner
 from .live.copies import seeded
 from .live.rows import takes_dictionaries
 from .live.sources import BadMessage, parse
 from .rows import take
+from .streams.cells import is_missing
 
 CHECKSUM = 64  # last bytes of a model file, which depend on all others
 LIVE_BYTES = 256 << 20  # of states whose models stay in this process, ready for the next call

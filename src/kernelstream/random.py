@@ -61,7 +61,6 @@ class Stream(enum.IntEnum):
     GRID_ROWS = FALKON_TRIALS + 3  # rows on which random binning chooses
     STACK_ROWS = FALKON_TRIALS + 4  # rows from which a member learns at once
     LINK_ROWS = FALKON_TRIALS + 5  # rows on which the link is fitted
-    EXPLAINED_COLUMNS = FALKON_TRIALS + 6  # columns that are looked at next
     WRAPPER_ORDER = FALKON_TRIALS + 7  # the order in which a wrapper's fit takes the rows
     POWER_START = FALKON_TRIALS + 8  # the first vector of a power iteration
     OPPONENT = FALKON_TRIALS + 9  # rows that an adversary looks at

@@ -24,9 +24,9 @@ from sklearn.base import clone
 from ._checks import is_whole
 from ._extra import needs
 from .columns import Columns, make_stream
-from .columns.kinds import is_missing
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.base import has_fixed_width
+from .streams.cells import is_missing
 
 with needs("river"):
     from river import base

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import json
 import os
@@ -17,10 +18,10 @@ from sklearn import metrics
 
 import kernelstream
 from kernelstream import streams
-from kernelstream.columns import CellsCSV, Columns, JSONLines, make_stream, open_rows
+from kernelstream.columns import Columns, make_stream
 from kernelstream.columns.guess import all_numbers, guess
-from kernelstream.columns.marks import Marks, find_marks
-from kernelstream.evaluate._tallies import LabelTally, NumberTally
+from kernelstream.evaluate import Tally
+from kernelstream.streams.marks import Marks, find_marks
 from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = pytest.mark.usefixtures("plain_default")
@@ -69,7 +70,7 @@ def test_a_table_of_words_is_learned_as_it_is(home, capsys):
     for name, kind in (("town", "category"), ("hour", "integer"), ("temp", "number"), ("when", "date")):
         assert f"  {name}  {kind}" in said
     # the same as the library does with the same rows
-    cells = list(open_rows(home / "flights.csv", "delayed", drop=["id"]))
+    cells = list(streams.open(home / "flights.csv", target="delayed", drop=["id"], mixed=True))
     model = kernelstream.load(home / "m.ks")
     same = make_stream(Columns(kinds=model.columns.kinds), model.model)
     for rows, y in cells:
@@ -190,7 +191,8 @@ def test_eager_streams_give_rows_as_they_come(kind):
         "libsvm": [(b"1 1:2\n1 1:3\n", 1), (b"0 2:", 0), (b"5\n", 1)],
     }
     fed = Fed(texts[kind])
-    makers = {"cells": CellsCSV, "json": JSONLines, "csv": streams.CSV, "libsvm": streams.LibSVM}
+    mixed = functools.partial(streams.CSV, mixed=True)
+    makers = {"cells": mixed, "json": streams.JSONLines, "csv": streams.CSV, "libsvm": streams.LibSVM}
     stream = makers[kind](fed.file)
     stream.eager = True
     rows = 0
@@ -225,7 +227,7 @@ def test_predict_answers_a_pipe_row_by_row(home, monkeypatch):
 def test_evaluation_shows_more_than_mistakes(home, capsys):
     shown = json.loads(out(capsys, "evaluate", home / "test.csv", "--model", home / "m.ks", "--json"))
     model = kernelstream.load(home / "m.ks")
-    rows, y = open_rows(home / "test.csv", "delayed", drop=["id"]).read()
+    rows, y = streams.open(home / "test.csv", target="delayed", drop=["id"], mixed=True).read()
     p, said = model.predict_proba(rows)[:, 1], model.predict(rows)
     truths = {
         "accuracy": metrics.accuracy_score(y, said), "log_loss": metrics.log_loss(y, p),
@@ -243,7 +245,7 @@ def test_evaluation_shows_more_than_mistakes(home, capsys):
 def test_scores_are_those_of_scikit_learn():
     rng = np.random.default_rng(0)
     y, said = rng.integers(0, 12, 500), rng.integers(0, 12, 500)
-    tally = LabelTally()
+    tally = Tally("classification")
     for part in np.array_split(np.arange(500), 7):
         tally.add(y[part], said[part])
     found = tally.result()
@@ -253,11 +255,11 @@ def test_scores_are_those_of_scikit_learn():
     assert labels == [str(i) for i in range(12)]
     np.testing.assert_array_equal(counts, metrics.confusion_matrix(y, said))
     p = rng.integers(0, 9, 500) / 8  # with ties
-    pair = LabelTally()
+    pair = Tally("classification")
     truth = y % 2
     pair.add(truth, said % 2, np.where(truth == 1, p, 1 - p))
     assert pair.result()["auc"] == pytest.approx(metrics.roc_auc_score(truth, p))
-    numbers = NumberTally()
+    numbers = Tally("regression")
     for part in np.array_split(np.arange(500), 3):
         numbers.add(y[part] * 1.0, p[part])
     assert numbers.result()["r2"] == pytest.approx(metrics.r2_score(y, p))
@@ -300,7 +302,7 @@ def test_parquet_with_words(home, tmp_path, capsys):
 
 def test_kinds_are_those_of_most_cells():
     text = "a,b,c,d,e,f\n" + "1,x,2024-01-01,,1.5,7\n2,1,?,,x,8\n3,y,2024-01-02,,2.5,9\n"
-    sample = CellsCSV(io.BytesIO(text.encode())).sample()
+    sample = streams.CSV(io.BytesIO(text.encode()), mixed=True).sample()
     kinds = {"a": "integer", "b": "category", "c": "date", "e": "number", "f": "integer"}
     assert guess(sample, list("abcdef")) == kinds
     assert all_numbers(sample, ["a", "f"]) and not all_numbers(sample, ["e"]) and not all_numbers(sample, ["d"])
@@ -308,17 +310,17 @@ def test_kinds_are_those_of_most_cells():
 
 def test_broken_lines_are_errors_or_left_out():
     text = b'a,b,y\n1,2,3\n1\n1,2,3,4\n"x, y",2,5\n,,\n1,2,word\n'
-    stream = CellsCSV(io.BytesIO(text), "y", on_error="skip")
+    stream = streams.CSV(io.BytesIO(text), "y", mixed=True, on_error="skip")
     cells, y = stream.read()
     assert cells.get("a") == ["1", "x, y"] and y.tolist() == [3, 5]
     assert stream.lines == [2, 5] and stream.skipped == 4
     with pytest.raises(streams.BadRowError, match="line 3: 1 fields, but there are 3 columns"):
-        CellsCSV(io.BytesIO(text), "y").read()
-    lines = JSONLines(io.BytesIO(b'{"y": 1, "a": 2}\n[1]\n{\n{"a": 3}\n\n{"y": 2.5}\n'), "y", on_error="skip")
+        streams.CSV(io.BytesIO(text), "y", mixed=True).read()
+    lines = streams.JSONLines(io.BytesIO(b'{"y": 1, "a": 2}\n[1]\n{\n{"a": 3}\n\n{"y": 2.5}\n'), "y", on_error="skip")
     rows, y = lines.read()
     assert rows.rows == [{"a": 2}, {}] and y.tolist() == [1, 2.5] and lines.skipped == 3
     with pytest.raises(streams.BadRowError, match="line 2"):
-        JSONLines(io.BytesIO(b'{"y": 1}\n[1]\n'), "y").read()
+        streams.JSONLines(io.BytesIO(b'{"y": 1}\n[1]\n'), "y").read()
 
 
 def test_plain_and_odd_lines_are_read_alike():
@@ -334,12 +336,14 @@ def test_plain_and_odd_lines_are_read_alike():
         )
     text = ("\n".join(lines) + "\n").encode()
 
-    class ByLine(CellsCSV):
+    class ByLine(streams.CSV):
         def _plain_rows(self, n):
             return []
 
     for block in (7, 64, 1000):
-        quick, slow = (kind(io.BytesIO(text), "y", block, on_error="skip") for kind in (CellsCSV, ByLine))
+        quick, slow = (
+            kind(io.BytesIO(text), "y", block, mixed=True, on_error="skip") for kind in (streams.CSV, ByLine)
+        )
         for a, b in zip(quick, slow, strict=True):
             assert a[0].columns == b[0].columns and a[1].tolist() == b[1].tolist()
             assert quick.lines == slow.lines and quick.position == slow.position
@@ -416,7 +420,7 @@ def test_marks_can_be_said(tmp_path, capsys):
         train = ["train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-q", "-m", tmp_path / "m.ks"]
         assert run(*train, *options) == 0
         notes = kernelstream.model_io.read(tmp_path / "m.ks")[1]["reader"]
-        stream = CellsCSV(tmp_path / "t.csv", "y", marks=notes["marks"], thousands=notes["thousands"])
+        stream = streams.CSV(tmp_path / "t.csv", "y", mixed=True, marks=notes["marks"], thousands=notes["thousands"])
         assert float(stream.read()[0].get("a")[0]) == first
     with pytest.raises(SystemExit):
         run("train", tmp_path / "t.csv", "--target", "y", "-m", tmp_path / "m.ks", "--decimal", "comma")

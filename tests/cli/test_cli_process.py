@@ -101,15 +101,15 @@ def test_tables_edited_behind_their_beginning_are_not_gone_on_with(kind, tmp_pat
 
 
 def test_without_checkpoints_an_interrupt_keeps_the_model(home, tmp_path, monkeypatch, capsys):
-    read, calls = streams.LibSVM.read, []
+    read, calls = streams.LibSVM._next, []
 
-    def interrupting(self):
+    def interrupting(self, n):
         calls.append(1)
         if len(calls) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-        return read(self)
+        return read(self, n)
 
-    monkeypatch.setattr(streams.LibSVM, "read", interrupting)
+    monkeypatch.setattr(streams.LibSVM, "_next", interrupting)
     assert run("train", home / "flats.svm", "-m", tmp_path / "m.ks", "--block", 500) == 130
     assert "holds what was learned" in capsys.readouterr().err
     assert kernelstream.load(tmp_path / "m.ks").state_["t"] in (1000, 1500)

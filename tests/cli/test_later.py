@@ -61,16 +61,18 @@ def test_predict_starts_without_the_heavy_modules(tmp_path):
     (tmp_path / "rows.csv").write_text("town,size,y\n" + "Rome,1.5,a\nOslo,,b\n" * 40)
     assert main(["train", str(tmp_path / "rows.csv"), "--target", "y", "--model", str(tmp_path / "m.ks"), "-q"]) == 0
     script = """
-        import json, sys
+        import gc, json, sys
         from kernelstream.cli import main
-        code = main(["predict", "m.ks", "rows.csv", "--out", "answers.txt"])
+        sys.argv = ["kernelstream", "predict", "m.ks", "rows.csv", "--out", "answers.txt"]
+        code = main()
         heavy = ("scipy.stats._stats_py", "scipy.optimize", "scipy.spatial", "scipy.interpolate", "narwhals.expr",
                  "pandas", "rich.progress", "sklearn.linear_model", "numpy.f2py.f2py2e", "numpy.ma.core",
-                 "scipy.special._ufuncs")
-        print(json.dumps([code, [name for name in heavy if name in sys.modules]]))
+                 "scipy.special._ufuncs", "asyncio.base_events", "kernelstream.cli.serve")
+        ends_at_once = gc.get_freeze_count() > 0
+        print(json.dumps([code, ends_at_once, [name for name in heavy if name in sys.modules]]))
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert json.loads(done.stdout) == [0, []]
+    assert json.loads(done.stdout) == [0, True, []]
     assert len((tmp_path / "answers.txt").read_text().splitlines()) == 80

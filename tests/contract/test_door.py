@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import (
-    BudgetClassifier,
-    CellsClassifier,
-    DoublyStochasticClassifier,
-    FeatureClassifier,
-    FeatureRegressor,
-    MultiKernelClassifier,
-    OnlineRidge,
-    RRFClassifier,
-    evaluate,
-    streams,
-)
+import kernelstream as ks
+from kernelstream import evaluate, streams
 from kernelstream import rows as doors
 from kernelstream.baselines import KernelSDCAClassifier
 from kernelstream.estimators import DoublySchedule, DoublyStep
@@ -30,15 +20,15 @@ y = (X[:, 0] + X[:, 1] > 0).astype(int)
 small = RandomFourier(gamma=0.5, n_components=10)
 
 FAMILIES = [
-    FeatureClassifier(small, random_state=0),
-    FeatureClassifier(RandomFourier(n_components=10), random_state=0),  # still looks at rows for its bandwidth
-    BudgetClassifier(gamma=0.5, budget=10, random_state=0),
-    BudgetClassifier("laplacian", 0.5, budget=10, random_state=0),
-    OnlineRidge(small, random_state=0),
-    RRFClassifier(10, gamma=0.5, random_state=0),
-    MultiKernelClassifier([BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
-    CellsClassifier(4, "hashed", random_state=0),
-    DoublyStochasticClassifier(
+    ks.FeatureClassifier(small, random_state=0),
+    ks.FeatureClassifier(RandomFourier(n_components=10), random_state=0),  # still looks at rows for its bandwidth
+    ks.BudgetClassifier(gamma=0.5, budget=10, random_state=0),
+    ks.BudgetClassifier("laplacian", 0.5, budget=10, random_state=0),
+    ks.OnlineRidge(small, random_state=0),
+    ks.RRFClassifier(10, gamma=0.5, random_state=0),
+    ks.MultiKernelClassifier([ks.BudgetClassifier(gamma=g, budget=10) for g in (0.1, 1.0)], random_state=0),
+    ks.CellsClassifier(4, "hashed", random_state=0),
+    ks.DoublyStochasticClassifier(
         gamma=0.5, lam=0.01, step=DoublyStep(eta=1.0), schedule=DoublySchedule(16, 8), random_state=0
     ),
 ]
@@ -75,7 +65,7 @@ BROKEN = ["negative", "too large", "wraps", "falls", "beyond", "first", "short",
 def test_broken_matrices_are_refused_everywhere(how):
     bad, target = broken(how), y[:20]
     message = "not a valid CSR matrix"
-    est = FeatureClassifier(small, random_state=0)
+    est = ks.FeatureClassifier(small, random_state=0)
     with pytest.raises(ValueError, match=message):
         est.learn(bad, target)
     assert not hasattr(est, "state_")
@@ -103,7 +93,7 @@ def test_broken_matrices_are_refused_everywhere(how):
 @pytest.mark.parametrize("est", FAMILIES, ids=NAMES)
 def test_every_family_refuses_them(est):
     est = copy.deepcopy(est)
-    target = y if hasattr(est, "loss") or not isinstance(est, OnlineRidge) else y.astype(float)
+    target = y if hasattr(est, "loss") or not isinstance(est, ks.OnlineRidge) else y.astype(float)
     est.learn(sp.csr_array(X), target)
     for how in ("negative", "too large", "falls", "beyond"):
         for call in (est.predict, lambda A: est.learn(A, target[:20])):
@@ -113,7 +103,7 @@ def test_every_family_refuses_them(est):
 
 @pytest.mark.parametrize("make", [sp.csc_matrix, sp.coo_matrix, sp.bsr_matrix])
 def test_other_sparse_matrices(make):
-    est = FeatureClassifier(small, random_state=0).fit(sp.csr_array(X), y)
+    est = ks.FeatureClassifier(small, random_state=0).fit(sp.csr_array(X), y)
     np.testing.assert_array_equal(est.decision_function(make(X)), est.decision_function(sp.csr_array(X)))
     bad = make(X)
     (bad.row if make is sp.coo_matrix else bad.indices)[0] = 1000
@@ -147,11 +137,9 @@ def forms(A):
     return {"unsorted": unsorted, "int64": wide, "other byte order": swapped, "with room": roomy, "csc": A.tocsc()}
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
-@pytest.mark.parametrize("est", FAMILIES, ids=NAMES)
+@pytest.mark.parametrize("est, engine", [(FAMILIES[0], "python"), *((est, "auto") for est in FAMILIES)])
 def test_states_do_not_depend_on_the_form(est, engine):
-    pytest.importorskip("kernelstream._core")
-    target = y.astype(float) if isinstance(est, OnlineRidge) else y
+    target = y.astype(float) if isinstance(est, ks.OnlineRidge) else y
     A = sp.csr_matrix(X)
     plain = copy.deepcopy(est).set_params(engine=engine)
     scores = plain.learn(A[:50], target[:50])
@@ -180,9 +168,9 @@ def test_byte_order_of_dense_rows_and_targets(kind):
     rows = X.astype(kind)
     labels = np.array(["no", "yes"])[y]
     for est, target in (
-        (FeatureClassifier(small, random_state=0), y),
-        (FeatureClassifier(small, random_state=0), labels),
-        (FeatureRegressor(small, random_state=0), X[:, 2].astype("f8")),
+        (ks.FeatureClassifier(small, random_state=0), y),
+        (ks.FeatureClassifier(small, random_state=0), labels),
+        (ks.FeatureRegressor(small, random_state=0), X[:, 2].astype("f8")),
     ):
         here, there = copy.deepcopy(est), copy.deepcopy(est)
         here.learn(rows, target, sample_weight=np.ones(len(y)))

@@ -212,15 +212,10 @@ def turns(name, task, cases):
 
 @pytest.mark.parametrize("name, task", [pair for pair in PAIRS if pair[0] not in ALIKE], ids=lambda value: value)
 def test_recipes(name, task):
-    """All cases on dense float64 rows; those that concern the rows on float32 and on CSR rows, in turn."""
-    for case in turns(name, task, CASES):
-        try_out(name, task, case, np.float64, sparse=False)
-    first = zoo.names().index(name)
-    for case in turns(name, task, ROWS):
-        if (first + list(ROWS).index(case)) % 2:
-            try_out(name, task, case, np.float32, sparse=False)
-        else:
-            try_out(name, task, case, np.float64, sparse=True)
+    """All cases on dense float64 rows; those that concern the rows in turn on these, on float32 and on CSR rows."""
+    for i, case in enumerate(turns(name, task, CASES), zoo.names().index(name)):
+        kind = i % 3 if case in ROWS else 0
+        try_out(name, task, case, np.float32 if kind == 1 else np.float64, sparse=kind == 2)
 
 
 @pytest.mark.slow

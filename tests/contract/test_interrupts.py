@@ -17,21 +17,8 @@ import pytest
 import scipy.sparse as sp
 from without_core import without_core
 
-import kernelstream
-from kernelstream import (
-    BinningClassifier,
-    BudgetClassifier,
-    DoublyStochasticRegressor,
-    FeatureClassifier,
-    FeatureRegressor,
-    KernelClassifier,
-    MultiKernelClassifier,
-    NystroemClassifier,
-    OnlineRidge,
-    losses,
-    make_stream,
-    zoo,
-)
+import kernelstream as ks
+from kernelstream import losses, make_stream, zoo
 from kernelstream.baselines import KernelAWV
 from kernelstream.columns import Columns
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
@@ -42,7 +29,7 @@ from kernelstream.updates import OGD
 
 pytestmark = pytest.mark.usefixtures("short_searches")
 
-ROOT = os.path.dirname(kernelstream.__file__)
+ROOT = os.path.dirname(ks.__file__)
 # Where a call is remembered and taken back, and what is left to do when it is complete.
 SAFE = {
     "_begin_call",
@@ -179,12 +166,13 @@ small = RandomFourier(gamma=0.5, n_components=8)
 @pytest.mark.parametrize(
     "est",
     [
-        FeatureClassifier(small, class_weight="balanced", standardize=True, random_state=0),
-        NystroemClassifier(gamma=0.5, budget=10, refresh=20, random_state=0),
-        MultiKernelClassifier([BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
-                              updates="stochastic", capacity="shared", random_state=0),
-        MultiKernelClassifier([FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],
-                              combination=HedgeWeights(share=0.01), random_state=0),
+        ks.FeatureClassifier(small, class_weight="balanced", standardize=True, random_state=0),
+        ks.NystroemClassifier(gamma=0.5, budget=10, refresh=20, random_state=0),
+        ks.MultiKernelClassifier(
+            [ks.BudgetClassifier(gamma=g, budget=20, strategy="remove_random") for g in (0.1, 1.0)],
+            updates="stochastic", capacity="shared", random_state=0),
+        ks.MultiKernelClassifier([ks.FeatureClassifier(RandomFourier(gamma=g, n_components=6)) for g in (0.1, 1.0)],
+                                 combination=HedgeWeights(share=0.01), random_state=0),
     ],
     ids=lambda est: type(est).__name__,
 )  # fmt: skip
@@ -197,10 +185,10 @@ def test_parts_that_recipes_leave_out(est, engine):
 
 # at row 128 the monitors look, and grids are reviewed
 WHOLES = {
-    "Calibrated": (Calibrated(FeatureClassifier(small, random_state=0)), "multiclass", slice(30, 60)),
-    "WithIntervals": (WithIntervals(FeatureRegressor(small, random_state=0)), "regression", slice(60, 61)),
-    "KernelClassifier": (KernelClassifier(size="small", random_state=0), "binary", slice(127, 128)),
-    "both": (Calibrated(KernelClassifier(size="small", random_state=0)), "binary", slice(140, 142)),
+    "Calibrated": (Calibrated(ks.FeatureClassifier(small, random_state=0)), "multiclass", slice(30, 60)),
+    "WithIntervals": (WithIntervals(ks.FeatureRegressor(small, random_state=0)), "regression", slice(60, 61)),
+    "KernelClassifier": (ks.KernelClassifier(size="small", random_state=0), "binary", slice(127, 128)),
+    "both": (Calibrated(ks.KernelClassifier(size="small", random_state=0)), "binary", slice(140, 142)),
 }
 
 
@@ -221,7 +209,7 @@ def words(n):
 def test_what_is_learned_of_columns_goes_back_with_the_model(call, engine):
     """The names of a column, its counts, and the model that learns its codes."""
     rows, target = words(80), TARGETS["regression"][:80]
-    est = make_stream(Columns(one_hot=4, engine=engine), FeatureRegressor(small, random_state=0), room=30)
+    est = make_stream(Columns(one_hot=4, engine=engine), ks.FeatureRegressor(small, random_state=0), room=30)
     known = call.start or 20  # with new columns, or without
     est.learn(rows[:known], target[:known])
     new = rows[call] if call.start else [row | {"e": f"v{i}"} for i, row in enumerate(rows[call])]
@@ -245,7 +233,7 @@ def test_what_is_learned_of_columns_goes_back_with_the_model(call, engine):
 def test_a_learner_goes_back_with_its_encoder(call):
     """The default learner of rows with words: at any line both have learned the rows, or neither."""
     rows, target = words(N), TARGETS["binary"]
-    est = KernelClassifier(size="small", random_state=0)
+    est = ks.KernelClassifier(size="small", random_state=0)
     est.learn(rows[:140], target[:140])
     new = rows[call] if call.stop - call.start > 1 else rows[call.start]
     before, done = copy.deepcopy(est.state_), copy.deepcopy(est)
@@ -265,7 +253,7 @@ def test_a_learner_goes_back_with_its_encoder(call):
 
 def test_a_row_that_is_learned_alone():
     """What the River adapter calls."""
-    model = FeatureClassifier(small, random_state=0)
+    model = ks.FeatureClassifier(small, random_state=0)
     model.learn(X, TARGETS["binary"])
     before = copy.deepcopy(model.state_)
     with after_lines(-1) as lines:
@@ -291,7 +279,7 @@ class Odd(losses.Squared):
 
 
 def test_an_error_in_a_loss_of_ones_own():
-    model = FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
+    model = ks.FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
     model.learn(X[:100], TARGETS["regression"][:100])
     before = copy.deepcopy(model.state_)
     Odd.left = 20
@@ -300,14 +288,14 @@ def test_an_error_in_a_loss_of_ones_own():
     assert difference(before, model.state_) is None
     Odd.left = 10**9
     model.learn(X[100:], TARGETS["regression"][100:])
-    whole = FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
+    whole = ks.FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
     whole.learn(X, TARGETS["regression"])
     assert difference(whole.state_, model.state_) is None
 
 
 def test_divergence():
     """Steps far too large: the error names them, and the model is what it was."""
-    model = DoublyStochasticRegressor(
+    model = ks.DoublyStochasticRegressor(
         gamma=0.5,
         lam=0.0,
         step=DoublyStep(eta=1e200),
@@ -324,8 +312,8 @@ def test_divergence():
 
 def test_a_member_that_fails(monkeypatch):
     """One learner of many: those that had learned the rows before it forget them again."""
-    learners = [NystroemClassifier(gamma=g, budget=30) for g in (0.1, 1.0)] + [FeatureClassifier(small)]
-    model = MultiKernelClassifier(learners, random_state=0)
+    learners = [ks.NystroemClassifier(gamma=g, budget=30) for g in (0.1, 1.0)] + [ks.FeatureClassifier(small)]
+    model = ks.MultiKernelClassifier(learners, random_state=0)
     model.learn(X[:40], TARGETS["binary"][:40])
     before, member = copy.deepcopy(model.state_), model.learners_[1]
     healthy = type(member._learner).learn
@@ -343,7 +331,7 @@ def test_a_member_that_fails(monkeypatch):
     assert difference(before, model.state_) is None
     assert model.learners_[1] is member  # and who holds one still holds one of the model's
     model.learn(X[40:80], TARGETS["binary"][40:80])
-    whole = MultiKernelClassifier(learners, random_state=0)
+    whole = ks.MultiKernelClassifier(learners, random_state=0)
     whole.learn(X[:40], TARGETS["binary"][:40])
     whole.learn(X[40:80], TARGETS["binary"][40:80])
     assert difference(whole.state_, model.state_) is None
@@ -364,7 +352,7 @@ def test_fit_that_fails_keeps_the_old_model():
             raise RuntimeError("no more")
 
     rows = np.tile(X, (10, 1))
-    for est in (FeatureClassifier(small, random_state=0), BinningClassifier(n_components=4, gamma=1.0, lam=1.0)):
+    for est in (ks.FeatureClassifier(small, random_state=0), ks.BinningClassifier(n_components=4, gamma=1.0, lam=1.0)):
         est.fit(X, TARGETS["binary"])
         before, attributes = copy.deepcopy(est.state_), set(est.__dict__)
         answers = est.predict(X)
@@ -376,12 +364,12 @@ def test_fit_that_fails_keeps_the_old_model():
         np.testing.assert_array_equal(est.predict(X), answers)
 
 
-@pytest.mark.parametrize("est", [OnlineRidge(small, random_state=0), KernelAWV(gamma=0.5),
-                                 BudgetClassifier(gamma=0.5, budget=20, strategy="project")],
+@pytest.mark.parametrize("est", [ks.OnlineRidge(small, random_state=0), KernelAWV(gamma=0.5),
+                                 ks.BudgetClassifier(gamma=0.5, budget=20, strategy="project")],
                          ids=lambda est: type(est).__name__)  # fmt: skip
 def test_entries_said_to_be_replaced_are_never_written_to(est):
     """Which entries need no copy is written down; a family that writes to one of them is found out here."""
-    target = TARGETS["binary"] if isinstance(est, BudgetClassifier) else TARGETS["regression"]
+    target = TARGETS["binary"] if isinstance(est, ks.BudgetClassifier) else TARGETS["regression"]
     est.learn(X[:50], target[:50])
     for name in est._learner._replaced & est.state_.keys():
         est.state_[name].setflags(write=False)
@@ -393,7 +381,7 @@ def test_large_matrices_are_made_again(strategy, rng):
     """They follow from the support vectors, up to rounding; everything else is what it was, to the last bit."""
     rows = rng.normal(size=(700, 3))
     target = (rows[:, 0] > 0.3 * np.sin(9 * rows[:, 1])).astype(int)
-    model = BudgetClassifier(gamma=50.0, budget=400, strategy=strategy, update=OGD(0.5), random_state=0)
+    model = ks.BudgetClassifier(gamma=50.0, budget=400, strategy=strategy, update=OGD(0.5), random_state=0)
     model.learn(rows[:600], target[:600])
     assert model._learner._replaced, "nothing is large here"
     before, other = copy.deepcopy(model.state_), copy.deepcopy(model)
@@ -420,7 +408,7 @@ def test_large_matrices_are_made_again(strategy, rng):
 
 
 def test_what_is_kept_for_going_back_is_not_saved():
-    model = FeatureClassifier(small, random_state=0)
+    model = ks.FeatureClassifier(small, random_state=0)
     model.learn(X, TARGETS["binary"])
     fresh = len(pickle.dumps(model))
     model.learn(X[:1], TARGETS["binary"][:1])

@@ -5,16 +5,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from kernelstream import (
-    BinningClassifier,
-    BudgetClassifier,
-    FeatureClassifier,
-    FeatureRegressor,
-    KernelClassifier,
-    OnlineRidge,
-    features,
-    solvers,
-)
+import kernelstream as ks
+from kernelstream import features, solvers
 from kernelstream.updates import OGD, AdaGrad
 
 rng = np.random.default_rng(0)
@@ -23,37 +15,37 @@ y = X[:, 0] * X[:, 1] > 0
 
 
 def test_a_search_over_the_parameters_of_the_default_map():
-    search = GridSearchCV(FeatureClassifier(random_state=0), {"features__n_components": [1, 64]}, cv=2).fit(X, y)
+    search = GridSearchCV(ks.FeatureClassifier(random_state=0), {"features__n_components": [1, 64]}, cv=2).fit(X, y)
     assert search.best_estimator_.features.n_components == 64
-    other = FeatureClassifier(features.RandomFourier(n_components=64), random_state=0)
+    other = ks.FeatureClassifier(features.RandomFourier(n_components=64), random_state=0)
     np.testing.assert_array_equal(
         search.best_estimator_.decision_function(X), clone(other).fit(X, y).decision_function(X)
     )
 
 
 def test_every_kind_of_part():
-    model = FeatureRegressor(loss="huber", update="ogd").set_params(loss__delta=2.0, update__eta=0.25)
+    model = ks.FeatureRegressor(loss="huber", update="ogd").set_params(loss__delta=2.0, update__eta=0.25)
     assert model.loss.delta == 2.0 and model.update.eta == 0.25 and isinstance(model.update, OGD)
-    assert FeatureClassifier().set_params(update__forgetting=1.0).update.get_params() == AdaGrad().get_params()
-    assert BudgetClassifier(kernel="polynomial").set_params(kernel__degree=2).kernel.degree == 2
+    assert ks.FeatureClassifier().set_params(update__forgetting=1.0).update.get_params() == AdaGrad().get_params()
+    assert ks.BudgetClassifier(kernel="polynomial").set_params(kernel__degree=2).kernel.degree == 2
     assert (
-        BinningClassifier().set_params(solver="newton-cg", solver__tol=0.5).solver.get_params()
+        ks.BinningClassifier().set_params(solver="newton-cg", solver__tol=0.5).solver.get_params()
         == solvers.NewtonCG(tol=0.5).get_params()
     )
-    assert OnlineRidge(features="nystroem").set_params(features__n_components=7).features.n_components == 7
+    assert ks.OnlineRidge(features="nystroem").set_params(features__n_components=7).features.n_components == 7
 
 
 def test_a_name_and_its_parameters_at_once():
-    model = FeatureClassifier().set_params(features="nystroem", features__n_components=5)
+    model = ks.FeatureClassifier().set_params(features="nystroem", features__n_components=5)
     assert isinstance(model.features, features.Nystroem) and model.features.n_components == 5
 
 
 def test_errors_name_the_problem():
     with pytest.raises(ValueError, match="Invalid parameter 'n_component' for RandomFourier: did you mean"):
-        FeatureClassifier().set_params(features__n_component=5)
+        ks.FeatureClassifier().set_params(features__n_component=5)
     with pytest.raises(ValueError, match="unknown feature map 'furier': did you mean 'fourier'"):
-        FeatureClassifier(features="furier").set_params(features__n_components=5)
-    model = FeatureClassifier()
+        ks.FeatureClassifier(features="furier").set_params(features__n_components=5)
+    model = ks.FeatureClassifier()
     with pytest.raises(ValueError, match="Invalid parameter"):
         model.set_params(features__n_component=5)
     assert model.features == "fourier"
@@ -62,9 +54,9 @@ def test_errors_name_the_problem():
 @pytest.mark.parametrize(
     "make, meant",
     [
-        (lambda: OnlineRidge(C=1.0), "lam"),
-        (lambda: KernelClassifier(sise="small"), "size"),
-        (lambda: BudgetClassifier(Gamma=1.0), "gamma"),
+        (lambda: ks.OnlineRidge(C=1.0), "lam"),
+        (lambda: ks.KernelClassifier(sise="small"), "size"),
+        (lambda: ks.BudgetClassifier(Gamma=1.0), "gamma"),
         (lambda: OGD(learning_rate=0.1), "eta"),
         (lambda: features.RandomFourier(n_component=10), "n_components"),
     ],
@@ -76,8 +68,8 @@ def test_a_parameter_that_does_not_exist(make, meant):
 
 def test_names_of_other_libraries():
     with pytest.raises(ValueError, match="unknown loss 'log_loss': did you mean 'logistic'"):
-        FeatureClassifier(loss="log_loss").fit(X, y)
+        ks.FeatureClassifier(loss="log_loss").fit(X, y)
     with pytest.raises(ValueError, match="did you mean 'lam'"):
-        OnlineRidge().set_params(C=1.0)
+        ks.OnlineRidge().set_params(C=1.0)
     with pytest.raises(ValueError, match="did you mean 'n_components'"):
-        FeatureClassifier().set_params(features__n_component=3)
+        ks.FeatureClassifier().set_params(features__n_component=3)

@@ -1,14 +1,16 @@
-"""Few parameters; what few people set lives in a part."""
+"""Few parameters; what few people set lives in a part. Wrong values are refused by the name of their parameter."""
 
 import inspect
 
+import numpy as np
 import pytest
-from cases import LABELS, LEARNERS, X, instance, public
-from sklearn.base import clone
+from cases import CASES, LABELS, LEARNERS, X, instance, public, targets
+from sklearn.base import clone, is_classifier
 
 import kernelstream as ks
-from kernelstream import baselines, columns, features, trust
-from kernelstream.estimators import DoublySchedule
+from kernelstream import baselines, columns, features, kernels, trust, updates
+from kernelstream.estimators import RRFStep
+from kernelstream.features.spectra import Mixture
 
 MOST, MOST_USUAL = 10, 8
 #: Learners that the first pages of the documentation name.
@@ -49,18 +51,109 @@ def test_all_rows_at_once_or_row_by_row():
         assert [hasattr(cls(), name) for name in ("fit", "learn", "partial_fit")] == [True, not at_once, not at_once]
 
 
-def test_parts_are_checked():
-    wrong = {
-        "schedule must be 'auto' or a DoublySchedule": ks.DoublyStochasticClassifier(schedule=3),
-        "step must be 'auto' or a DoublyStep": ks.DoublyStochasticClassifier(step=0.5),
-        "step must be 'auto' or a RRFStep": ks.RRFClassifier(step=0.5),
-        "combination must be 'uniform' or 'hedge' or a HedgeWeights": ks.MultiKernelClassifier(combination="vote"),
-        "updates must be 'deterministic' or 'stochastic' or a Stoch": ks.MultiKernelClassifier(updates="seldom"),
-        "batch_size must be": ks.DoublyStochasticClassifier(schedule=DoublySchedule(0)),
-    }
-    for message, model in wrong.items():
-        with pytest.raises(ValueError, match=message):
-            model.fit(X[:20], LABELS[:20])
+# ---------------------------------------------------------------- values that are none
+WRONG = ("nonsense", -1, float("nan"), 0, 2.5)
+# Names of parameters that may be 0, and of those that need not be whole numbers.
+MAY_BE = {
+    0: {"c", "epsilon", "eta_g", "one_hot", "precondition", "room", "variance_features"},
+    2.5: {
+        "C", "alpha", "beta", "c", "curvature", "epsilon", "eta", "eta_g", "gamma", "lam", "noise", "passes",
+        "precondition", "shrink", "theta0", "tol",
+    },
+}  # fmt: skip
+FLAGS = {"center", "scale", "strict", "warm_start"}  # taken by whether they are true
+ELSEWHERE = {"engine", "model", "one_hot", "random_state"}
+TOLD_AS = {"features": "feature map", "landmarks": "2D array", "normalize_y": "center", "points": "2D array"}
+
+
+def wrong_values(name):
+    """(parameter, value) of all parameters of a case, and of its parts, that it must refuse."""
+    for parameter in instance(name).get_params():
+        last = parameter.rpartition("__")[2]
+        for value in WRONG if last not in FLAGS | ELSEWHERE else ():
+            zero_penalty = last == "lam" and value == 0 and name.startswith(("Doubly", "Density", "BudgetOne"))
+            if last not in MAY_BE.get(value, ()) and not zero_penalty:
+                yield parameter, value
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_wrong_values_are_named(name):
+    """Whatever the parameter, of the estimator or of a part: refused by name, and nothing is left of the attempt."""
+    for parameter, value in wrong_values(name):
+        est, last = instance(name).set_params(**{parameter: value}), parameter.rpartition("__")[2]
+        with pytest.raises(ValueError) as refused:
+            est.fit(X[:20], targets(est)[:20])
+        message = str(refused.value)
+        assert any(word in message for word in (last, TOLD_AS.get(last, last), "nonsense")), (parameter, value, message)
+        assert not hasattr(est, "state_"), (parameter, value)
+
+
+@pytest.mark.parametrize(
+    "model, message",
+    [
+        (ks.DoublyStochasticClassifier(schedule=3), "schedule must be 'auto' or a DoublySchedule"),
+        (ks.RRFClassifier(step=0.5), "step must be 'auto' or a RRFStep"),
+        (ks.MultiKernelClassifier(combination="vote"), "combination must be 'uniform' or 'hedge' or a HedgeWeights"),
+        (ks.MultiKernelClassifier(updates="seldom"), "updates must be 'deterministic' or 'stochastic' or a Stoch"),
+        (ks.RRFClassifier(spectrum="diagnal"), "did you mean 'diagonal'"),
+        (ks.RRFClassifier(spectrum=Mixture(200)), "exceeds n_components"),
+        (ks.RRFClassifier(step=RRFStep(lam=0.1)), "need a number for eta"),
+        (ks.RRFClassifier(step=RRFStep(eta=0.1, lam=-0.1)), "lam"),
+        (ks.RRFClassifier(loss="squared"), "squared"),
+        (ks.DoublyStochasticClassifier(kernel="chi2", gamma="auto"), "needs x >= 0"),
+        (ks.DoublyStochasticClassifier(loss="squared"), "squared"),
+        (ks.DoublyStochasticOneClass(nu=1), "nu must be"),
+        (ks.DoublyStochasticOneClass(nu=True), "nu must be"),
+        (ks.FalkonClassifier(loss="hinge"), "logistic"),
+        (ks.OnlineRidge(lam=[1.0, -1.0]), "lam"),
+        (ks.OnlineRidge(lam=[]), "lam"),
+        (ks.OnlineRidge(forgetting=1.1), "forgetting"),
+        (ks.CellsClassifier(forgetting=1.5), "up to 1"),
+        (ks.BinningClassifier(kernel="gaussian"), "pitches"),
+        (ks.BinningClassifier(loss="hinge"), "serves"),
+        (ks.BinningClassifier(loss="absolute", solver="cd"), "serves"),
+        (ks.BudgetOneClass(eta=10.0, lam=0.2), "nothing is remembered"),
+        (ks.BudgetOneClass(budget=None, strategy="merge"), "needs a budget"),
+        (ks.BudgetOneClass(strategy="spa"), "decides by the loss"),
+        (ks.BudgetOneClass(strategy="remove_redundant"), "decides by the loss"),
+        (ks.NystroemClassifier(budget=10, rank=11), "rank=11 exceeds budget=10"),
+        (ks.NystroemClassifier(kernels.Gaussian(1.0), gamma=2.0), "gamma"),
+        (ks.NystroemClassifier(update="adagrad"), "explicit features"),
+        (ks.NystroemClassifier(update=updates.Averaged()), "explicit features"),
+        (ks.FeatureClassifier(features.RandomFourier(kernels.Gaussian(1.0), gamma=2.0)), "gamma"),
+        (ks.FeatureClassifier(features.Nystroem(n_components=5, rank=6)), "rank=6 exceeds n_components=5"),
+        (ks.FeatureClassifier("forier"), "fourier"),
+        (ks.FeatureClassifier(features.RandomFourier("gausian")), "did you mean 'gaussian'"),
+        (ks.FeatureClassifier(loss="hing"), "did you mean 'hinge'"),
+        (ks.FeatureClassifier(loss="squared"), "squared"),
+        (ks.FeatureClassifier(update="adgrad"), "did you mean 'adagrad'"),
+        (ks.FeatureClassifier(engine="fast"), "engine"),
+        (ks.FeatureClassifier(class_weight={0: -1.0}), "class_weight"),
+        (ks.FeatureClassifier(class_weight={1: np.nan}), "class_weight"),
+        (ks.AROWClassifier(diagonal=1), "diagonal"),
+        (ks.NewtonClassifier(loss="squared"), "squared"),
+        (ks.NewtonClassifier(loss="softmax"), "softmax"),
+        (features.TaylorFeatures(degree=9, max_features=100), "max_features"),
+        (features.TaylorFeatures("laplacian"), "gaussian"),
+        (features.Preconditioned("fouriere"), "fourier"),
+        (features.Preconditioned(features.RandomBinning()), "dense"),
+        (features.RandomBinning("gaussian"), "Gaussian"),
+        (features.RandomBinning(n_components=11, n_columns=10), "n_columns"),
+        (trust.Calibrated(ks.OnlineRidge()), "WithIntervals"),
+        (trust.WithIntervals(ks.FeatureClassifier()), "Calibrated"),
+        (baselines.FixedFeatureClassifier(solver="cg"), "cg"),
+        (baselines.FixedFeatureClassifier(solver="rbcd", loss="hinge"), "rbcd"),
+        (baselines.KernelSDCAClassifier(loss="perceptron"), "dual coordinate ascent serves"),
+        (baselines.KernelSDCAClassifier(loss="squared"), "squared"),
+        (baselines.KernelSDCARegressor(loss="huber"), "dual coordinate ascent serves"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_does_not_go_together_is_named(model, message):
+    before = set(vars(model)) if hasattr(model, "predict") else None  # maps say how many columns they were given
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[:20] - 1.5, LABELS[:20] if is_classifier(model) else X[:20, 0])
+    assert before is None or set(vars(model)) == before
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -7,7 +7,6 @@ import pytest
 from cases import CASES, LEARNERS, instance
 from scipy.special import expit
 from sklearn.base import is_classifier
-from sklearn.calibration import CalibratedClassifierCV
 
 from kernelstream import FeatureClassifier, KernelClassifier
 from kernelstream.features import RandomFourier
@@ -158,9 +157,3 @@ def test_models_with_probabilities_have_no_link():
     for model in (FeatureClassifier(WIDTH, loss="logistic"), KernelClassifier(size="small")):
         model.learn(X, y)
         assert "link" not in model.state_
-
-
-def test_scikit_learn_calibrates_it_too():
-    X, y = blobs(200, 2)
-    model = CalibratedClassifierCV(FeatureClassifier(WIDTH, random_state=0), cv=2).fit(X, y)
-    assert model.predict_proba(X).shape == (200, 2)

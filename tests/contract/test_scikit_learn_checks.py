@@ -12,8 +12,26 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 pytestmark = pytest.mark.usefixtures("short_searches", "short_warm_up")
 
 CHECKED = {name: case for name, case in CASES.items() if name not in AS_THEY_COME}
-SPARSE = {"check_estimator_sparse_array", "check_estimator_sparse_matrix"}
-FORMATS = {"FeatureClassifier", "BudgetRegressor", "RandomFourier"}  # which sparse formats there are is one door's work
+# In which containers rows, targets and weights may come is one door's work: these try it on some of those behind it.
+CONTAINERS = {
+    "check_array_api_input",
+    "check_classifier_data_not_an_array",
+    "check_dtype_object",
+    "check_estimator_sparse_array",
+    "check_estimator_sparse_matrix",
+    "check_estimators_dtypes",
+    "check_f_contiguous_array_estimator",
+    "check_readonly_memmap_input",
+    "check_regressor_data_not_an_array",
+    "check_sample_weight_equivalence_on_sparse_data",
+    "check_sample_weights_list",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_pandas_series",
+}
+AT_THE_DOOR = {
+    "BinningClassifier", "BudgetClassifier", "BudgetOneClass", "Calibrated", "Delayed", "FalkonClassifier",
+    "FeatureClassifier", "KernelClassifier", "MetricClassifier", "Nystroem", "OnlineRidge", "RandomFourier",
+}  # fmt: skip
 
 
 def checks(name):
@@ -26,11 +44,13 @@ def checks(name):
 def repeats(name, words):
     """Whether a check goes the ways of other tests: the slow ones take them all.
 
-    Of a second case of a class, scikit-learn's interface is that of the first. Sparse rows, and rows of float32, are
-    compared with dense rows of float64 by test_kinds_of_rows.py.
+    Of a second case of a class, scikit-learn's interface is that of the first, and of a regressor that of its family's
+    classifier, but for what is asked of regressors. Sparse rows, and rows of float32, are compared with dense rows
+    of float64 by test_kinds_of_rows.py.
     """
+    twin = name.endswith("Regressor") and name.replace("Regressor", "Classifier") in CASES and "regress" not in words
     trains = words.startswith(("check_classifiers_train True", "check_regressors_train True"))
-    return "," in name or trains or (words in SPARSE and name not in FORMATS)
+    return "," in name or twin or trains or (words.split()[0] in CONTAINERS and name not in AT_THE_DOOR)
 
 
 def sorted_out():
@@ -38,11 +58,11 @@ def sorted_out():
     required, excused = [], []
     for name in CHECKED:
         for words, est, check in checks(name):
+            about = {"id": f"{name}: {words}", "marks": pytest.mark.slow if repeats(name, words) else ()}
             if why := SCIKIT_LEARN.get(name, {}).get(check.func.__name__):
-                excused.append(pytest.param(est, check, why, id=f"{name}: {words}"))
+                excused.append(pytest.param(est, check, why, **about))
             else:
-                marks = pytest.mark.slow if repeats(name, words) else ()
-                required.append(pytest.param(est, check, id=f"{name}: {words}", marks=marks))
+                required.append(pytest.param(est, check, **about))
     return required, excused
 
 

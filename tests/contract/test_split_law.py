@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from recipes import first_of_each_class
 
 from kernelstream import zoo
 from kernelstream.engine import has_native
@@ -85,7 +86,7 @@ def test_random_cuts(name):
         sizes |= {"lam": 1e-3} if "lam" in zoo.get(name).parameters else {}
     if name.startswith("omkl"):  # many learners: python would take long
         engine = ENGINES[-1]
-    rows = 32 if name.startswith("doubly") else 48  # every row of theirs draws the features of all former batches again
+    rows = 32 if name.startswith("doubly") else 40  # every row of theirs draws the features of all former batches again
     check(name, tasks[rng.integers(len(tasks))], engine, sparse, True, rows, rng, **sizes)
 
 
@@ -101,7 +102,7 @@ def test_random_cuts_everywhere(name, task, engine, sparse, weighted):
         check(name, task, engine, sparse, weighted, 180, rng, **sizes)
 
 
-@pytest.mark.parametrize("name", [name for name in zoo.names() if not name.startswith("doubly")])
+@pytest.mark.parametrize("name", first_of_each_class(name for name in zoo.names() if not name.startswith("doubly")))
 def test_rows_of_weight_0_change_nothing(name):
     """Not after row counts at which a learner looks back either: the end of the warm-up, powers of two."""
     task = zoo.get(name).tasks[-1]

@@ -14,17 +14,8 @@ from sklearn.base import clone
 pytest.importorskip("distributed")
 from two_workers import DLABELS, DX, DY, LABELS, N, X, Y, close
 
-import kernelstream
-from kernelstream import (
-    BinningClassifier,
-    BinningRegressor,
-    FeatureRegressor,
-    KernelRegressor,
-    OnlineRidge,
-    OnlineRidgeClassifier,
-    cli,
-    distributed,
-)
+import kernelstream as ks
+from kernelstream import cli, distributed
 from kernelstream.features import Nystroem, RandomBinning, RandomFourier, TaylorFeatures
 from kernelstream.solvers import ConjugateGradient
 
@@ -38,21 +29,21 @@ from kernelstream.solvers import ConjugateGradient
     ids=["fourier", "taylor"],
 )
 def test_ridge_solves_the_normal_equations(client, features):
-    model = distributed.fit(OnlineRidge(features, lam=0.7, random_state=1), DX, DY, client=client)
+    model = distributed.fit(ks.OnlineRidge(features, lam=0.7, random_state=1), DX, DY, client=client)
     Z = clone(features).set_params(**({"random_state": 1} if "random_state" in features.get_params() else {}))
     Z = Z.fit_transform(X)
     w = np.linalg.solve(Z.T @ Z + 0.7 * np.eye(Z.shape[1]), Z.T @ Y)
     close(model.coef_, w)
     assert model.state_["t"] == N
     # the model goes on like any other
-    other = OnlineRidge(features, lam=0.7, random_state=1).fit(X, Y)
+    other = ks.OnlineRidge(features, lam=0.7, random_state=1).fit(X, Y)
     close(model.partial_fit(X[:10], Y[:10]).coef_, other.partial_fit(X[:10], Y[:10]).coef_)
 
 
 @pytest.mark.usefixtures("clean")
 def test_bandwidths_and_labels_as_on_one_machine(client, files):
     """The median rule looks at the first rows; labels appear in any partition; rows are CSR."""
-    est = OnlineRidgeClassifier(RandomFourier(n_components=40), lam=0.5, intercept=True, random_state=2)
+    est = ks.OnlineRidgeClassifier(RandomFourier(n_components=40), lam=0.5, intercept=True, random_state=2)
     found = distributed.fit(clone(est), str(files / "part-*.svm"), client=client)
     from scipy.sparse import csr_array
 
@@ -68,7 +59,7 @@ def test_bandwidths_and_labels_as_on_one_machine(client, files):
 @pytest.mark.usefixtures("clean")
 def test_landmarks_come_from_all_partitions(client):
     features = Nystroem(n_components=25, landmarks="uniform", random_state=3)
-    model = distributed.fit(OnlineRidge(features, lam=0.1, random_state=3), DX, DY, client=client)
+    model = distributed.fit(ks.OnlineRidge(features, lam=0.1, random_state=3), DX, DY, client=client)
     alone = features.fit(X)
     assert np.array_equal(model.state_["map_landmarks"], alone.entries_["landmarks"])
     homes = {int(np.flatnonzero((row == X).all(axis=1))[0]) // 700 for row in alone.entries_["landmarks"]}
@@ -83,7 +74,7 @@ def test_frames(client):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcd")).assign(label=np.where(LABELS > 5, "high", "low"))
     parts = dd.from_pandas(frame, npartitions=3)
-    est = OnlineRidgeClassifier(RandomFourier(n_components=30), random_state=0)
+    est = ks.OnlineRidgeClassifier(RandomFourier(n_components=30), random_state=0)
     model = distributed.fit(clone(est), parts, "label", client=client)
     est.fit(frame[list("abcd")], frame["label"], shuffle=False)
     close(model.coef_, est.coef_)
@@ -101,9 +92,9 @@ def test_frames(client):
 @pytest.mark.parametrize(
     "est",
     [
-        OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=0),
-        BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
-        KernelRegressor(size="small", random_state=5),
+        ks.OnlineRidge(RandomFourier(n_components=20, gamma=0.3), random_state=0),
+        ks.BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1),
+        ks.KernelRegressor(size="small", random_state=5),
     ],
     ids=["ridge", "binning", "default"],
 )
@@ -126,14 +117,14 @@ def test_empty_partitions(client, est):
 @pytest.mark.parametrize(
     "est, words",
     [
-        (OnlineRidge(lam="auto"), "several values of lam"),
-        (OnlineRidge(forgetting=0.9), "forgetting"),
-        (OnlineRidge(standardize=True), "standardize"),
-        (OnlineRidgeClassifier(class_weight="balanced"), "balanced"),
-        (OnlineRidge(Nystroem(landmarks="kmeans++")), "landmarks='uniform'"),
-        (BinningRegressor(solver="cd"), "solver='cg'"),
-        (FeatureRegressor(), "depends on the order of the rows"),
-        (kernelstream.baselines.KernelAWV(), "KernelAWV"),
+        (ks.OnlineRidge(lam="auto"), "several values of lam"),
+        (ks.OnlineRidge(forgetting=0.9), "forgetting"),
+        (ks.OnlineRidge(standardize=True), "standardize"),
+        (ks.OnlineRidgeClassifier(class_weight="balanced"), "balanced"),
+        (ks.OnlineRidge(Nystroem(landmarks="kmeans++")), "landmarks='uniform'"),
+        (ks.BinningRegressor(solver="cd"), "solver='cg'"),
+        (ks.FeatureRegressor(), "depends on the order of the rows"),
+        (ks.baselines.KernelAWV(), "KernelAWV"),
     ],
 )
 def test_what_depends_on_the_order_of_rows_is_refused(client, est, words):
@@ -144,7 +135,7 @@ def test_what_depends_on_the_order_of_rows_is_refused(client, est, words):
 
 @pytest.mark.usefixtures("clean")
 def test_columns_of_different_units_are_named_and_left_alone(client):
-    est, units = OnlineRidge(RandomFourier(n_components=20), random_state=0), np.array([1e-3, 1.0, 1.0, 1e3])
+    est, units = ks.OnlineRidge(RandomFourier(n_components=20), random_state=0), np.array([1e-3, 1.0, 1.0, 1e3])
     with pytest.warns(UserWarning, match=r"different units, 3 \(.*, 0 \("):
         model = distributed.fit(clone(est), DX * units, DY, client=client)
     close(model.coef_, est.set_params(standardize=False).fit(X * units, Y, shuffle=False).coef_)
@@ -165,7 +156,7 @@ def test_conjugate_gradients_with_the_cells_on_the_workers(client):
     """Several outputs, weights of classes; against one machine. CG amplifies rounding: hence the small tolerance."""
     tight = ConjugateGradient(tol=1e-11)
     common = {"n_components": 8, "random_state": 4, "gamma": 0.2, "lam": 30.0, "class_weight": "balanced"}
-    est = BinningClassifier(**common, solver=tight)
+    est = ks.BinningClassifier(**common, solver=tight)
     model = distributed.fit(clone(est), DX, DLABELS, client=client)
     est.fit(X, LABELS)
     cells, W = weights_by_cell(model)
@@ -177,7 +168,7 @@ def test_conjugate_gradients_with_the_cells_on_the_workers(client):
 
 @pytest.mark.usefixtures("clean")
 def test_conjugate_gradients_solve_the_normal_equations(client, files):
-    est = BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1)
+    est = ks.BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=ConjugateGradient(tol=1e-11), random_state=1)
     model = distributed.fit(est, str(files / "part-*.csv"), target="y", client=client)
     Z = RandomBinning(gamma=0.2, n_components=5, random_state=1).fit_transform(X).toarray()
     w = np.linalg.solve(Z.T @ Z + 50.0 * np.eye(Z.shape[1]), Z.T @ (Y - Y.mean()))
@@ -186,7 +177,7 @@ def test_conjugate_gradients_solve_the_normal_equations(client, files):
 
 @pytest.mark.usefixtures("clean")
 def test_bandwidth_and_penalty_of_binning_are_searched_for(client):
-    est = BinningRegressor(n_components=8, solver=ConjugateGradient(tol=0.03), random_state=1)
+    est = ks.BinningRegressor(n_components=8, solver=ConjugateGradient(tol=0.03), random_state=1)
     model = distributed.fit(clone(est), DX, DY, client=client)
     est.fit(X, Y)
     assert (model.gamma_, model.lam_) == (est.gamma_, est.lam_)
@@ -198,7 +189,7 @@ def test_bandwidth_and_penalty_of_binning_are_searched_for(client):
 
 @pytest.mark.usefixtures("clean")
 def test_answers_partition_by_partition(client, files):
-    est = OnlineRidge(RandomFourier(n_components=30, gamma=0.2), random_state=0).fit(X, Y)
+    est = ks.OnlineRidge(RandomFourier(n_components=30, gamma=0.2), random_state=0).fit(X, Y)
     lazy = distributed.predict(est, DX)
     assert lazy.chunks[0] == DX.chunks[0]
     close(lazy.compute(scheduler=client), est.predict(X))
@@ -218,10 +209,10 @@ def test_train_on_workers(client, files, tmp_path, capsys):
     assert cli.main(["train", data, "--task", "multiclass", "--dask", address, *words]) == 0
     about = json.loads(capsys.readouterr().out)
     assert about["rows"] == N and about["files"] == 5
-    there = kernelstream.load(model)
+    there = ks.load(model)
     alone = sorted(str(path) for path in files.glob("part-*.svm"))
     assert cli.main(["train", *alone, "--task", "multiclass", "--n-features", "4", *words]) == 0
-    close(there.coef_, kernelstream.load(model).coef_)
+    close(there.coef_, ks.load(model).coef_)
     assert there.classes_.tolist() == [5, 6, 7]
     assert cli.main(["train", "-", "--dask", "local", *words]) != 0
     assert "workers read files" in capsys.readouterr().err
@@ -262,4 +253,4 @@ def test_workers_import_parts_of_ones_own(client, files, tmp_path, monkeypatch, 
         assert cli.main(["train", f"{files}/part-*.csv", "--import", own_parts.NAME, *words]) == 0, (
             capsys.readouterr().err
         )
-        assert kernelstream.load("model.ks").state_["t"] == N
+        assert ks.load("model.ks").state_["t"] == N

@@ -12,18 +12,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelstream import (
-    BinningRegressor,
-    FalkonClassifier,
-    FeatureClassifier,
-    FeatureRegressor,
-    KernelRegressor,
-    OnlineRidge,
-    OnlineRidgeClassifier,
-    distributed,
-    model_io,
-    solvers,
-)
+import kernelstream as ks
+from kernelstream import distributed, model_io, solvers
 from kernelstream.features import RandomFourier
 from kernelstream.keyed import KeyedLearner
 
@@ -98,7 +88,7 @@ def test_a_learner_for_each_key_goes_on_after_a_restart(session, table, tmp_path
     table.loc[5, "a"] = np.nan
     table.loc[7, "y"] = np.nan
     (tmp_path / "in").mkdir()
-    model, learner = FeatureRegressor(random_state=0), KeyedLearner(FeatureRegressor(random_state=0))
+    model, learner = ks.FeatureRegressor(random_state=0), KeyedLearner(ks.FeatureRegressor(random_state=0))
     expected = dict.fromkeys(range(3))
     for part in range(2):
         rows = table.iloc[200 * part : 200 * (part + 1)]
@@ -125,7 +115,7 @@ def test_messages_bring_columns_late_and_bad_ones_are_counted(session, table, tm
     (tmp_path / "in").mkdir()
     table[["k", "at"]].assign(value=texts).to_parquet(tmp_path / "in" / "0.parquet")
     stream = session.readStream.schema("k long, at long, value string").parquet(str(tmp_path / "in"))
-    model = FeatureClassifier(random_state=0)
+    model = ks.FeatureClassifier(random_state=0)
     answers, counts = run(
         spark.learn_by(stream, model, "k", "y", messages="value", order="at", probabilities=True), tmp_path
     )
@@ -149,7 +139,7 @@ def test_idle_keys_are_forgotten_and_the_query_ends(session, table, tmp_path):
         for i, rows in enumerate((first, second)):
             rows.to_parquet(tmp_path / "in" / f"{i}.parquet")
             stream = session.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
-            run(spark.learn_by(stream, FeatureRegressor(random_state=0), "k", "y", order="at", ttl=1.0), tmp_path)
+            run(spark.learn_by(stream, ks.FeatureRegressor(random_state=0), "k", "y", order="at", ttl=1.0), tmp_path)
             time.sleep(1.0)
     finally:
         session.conf.unset(setting)
@@ -162,7 +152,7 @@ def test_one_model_learns_a_repeated_batch_once(session, table, tmp_path):
 
     table.loc[250, "a"] = np.inf
     parts = [session.createDataFrame(table.iloc[i : i + 200]) for i in (0, 200)]
-    model, said = FeatureRegressor(random_state=0), {}
+    model, said = ks.FeatureRegressor(random_state=0), {}
 
     def learn():
         return spark.OneModel(
@@ -185,7 +175,7 @@ def test_one_model_learns_a_repeated_batch_once(session, table, tmp_path):
     with pytest.raises(ValueError, match="waits for batch 2"):
         one(parts[0], 0)
     one.close()
-    by_hand = FeatureRegressor(random_state=0)
+    by_hand = ks.FeatureRegressor(random_state=0)
     X, y = table[["a", "b"]].to_numpy(), table.y.to_numpy()
     by_hand.learn(X[:200], y[:200])
     good = np.isfinite(X[200:]).all(axis=1)
@@ -197,7 +187,7 @@ def test_a_model_as_a_function_of_columns(session, table, tmp_path):
     from kernelstream import spark
 
     X = table[["a", "b"]].to_numpy()
-    model = FeatureClassifier(random_state=0).fit(X, np.where(table.y > 1, "up", "down"))
+    model = ks.FeatureClassifier(random_state=0).fit(X, np.where(table.y > 1, "up", "down"))
     model_io.save(model, tmp_path / "model.ks")
     label, chance = spark.udf(tmp_path / "model.ks"), spark.udf(model, "predict_proba")
     table.loc[0, "a"] = None
@@ -211,10 +201,10 @@ def test_a_model_as_a_function_of_columns(session, table, tmp_path):
 @pytest.mark.parametrize(
     "model",
     [
-        OnlineRidge(RandomFourier(n_components=20, gamma=0.5), random_state=0),
-        FalkonClassifier(n_centers=10, gamma=2.0, lam=0.2, tol=1e-10, random_state=0),
-        KernelRegressor(size="small", random_state=0),  # fewer rows than it takes for a sample
-        BinningRegressor(  # of few rounds: each is a job
+        ks.OnlineRidge(RandomFourier(n_components=20, gamma=0.5), random_state=0),
+        ks.FalkonClassifier(n_centers=10, gamma=2.0, lam=0.2, tol=1e-10, random_state=0),
+        ks.KernelRegressor(size="small", random_state=0),  # fewer rows than it takes for a sample
+        ks.BinningRegressor(  # of few rounds: each is a job
             n_components=2, gamma=0.1, lam=50.0, solver=solvers.ConjugateGradient(tol=1e-11), random_state=0
         ),
     ],
@@ -224,15 +214,15 @@ def test_sums_over_executors_are_those_of_one_machine(session, table, model):
     from sklearn.base import clone
 
     X, y = table[["a", "b"]].to_numpy(), table.y.to_numpy()
-    if isinstance(model, FalkonClassifier):
+    if isinstance(model, ks.FalkonClassifier):
         y = np.where(y > 1, "up", "down")
     frame = session.createDataFrame(table[["a", "b"]].assign(y=y))
-    frame = frame.repartition(9 if isinstance(model, OnlineRidge) else 2)  # a tree, or a few that the driver adds
+    frame = frame.repartition(9 if isinstance(model, ks.OnlineRidge) else 2)  # a tree, or a few that the driver adds
     rows = frame.toPandas()  # in the order of the partitions, from which centres are drawn
     X, y = rows[["a", "b"]].to_numpy(), rows["y"].to_numpy()
-    here = clone(model).fit(X, y, **({"shuffle": False} if isinstance(model, OnlineRidge) else {}))
+    here = clone(model).fit(X, y, **({"shuffle": False} if isinstance(model, ks.OnlineRidge) else {}))
     there = distributed.fit(clone(model), frame, "y")
-    score = "decision_function" if isinstance(model, FalkonClassifier) else "predict"
+    score = "decision_function" if isinstance(model, ks.FalkonClassifier) else "predict"
     assert_allclose(getattr(there, score)(X), getattr(here, score)(X), rtol=1e-8, atol=1e-8)
     assert_array_equal(there.feature_names_in_, ["a", "b"])
     assert_allclose(distributed.score(there, frame, "y"), here.score(X, y), rtol=1e-6)
@@ -242,9 +232,9 @@ def test_what_is_wrong_on_an_executor_is_named(session, table):
     table.loc[100, "a"] = np.nan
     frame = session.createDataFrame(table[["a", "b", "y"]]).coalesce(1)
     with pytest.raises(distributed.BadPartitionError, match=r"partition 0, row 1: .*NaN"):
-        distributed.fit(OnlineRidge(RandomFourier(n_components=20, gamma=0.5)), frame, "y")
+        distributed.fit(ks.OnlineRidge(RandomFourier(n_components=20, gamma=0.5)), frame, "y")
     with pytest.raises(ValueError, match="must name the target"):
-        distributed.fit(OnlineRidgeClassifier(), frame, "z")
+        distributed.fit(ks.OnlineRidgeClassifier(), frame, "z")
 
 
 @pytest.mark.slow
@@ -283,7 +273,7 @@ def test_a_driver_killed_twenty_times_leaves_the_states_of_training_from_files(s
     found, answers = states(session, tmp_path / "checkpoint", "key"), session.read.parquet(str(tmp_path / "answers"))
     assert answers.count() == rows == answers.select("at").distinct().count()
     for key in range(keys):
-        by_batch, at_once = FeatureRegressor(random_state=0), FeatureRegressor(random_state=0)
+        by_batch, at_once = ks.FeatureRegressor(random_state=0), ks.FeatureRegressor(random_state=0)
         mine = [table[table.key == key] for table in tables]
         for part in mine:
             by_batch.learn(part[["a", "b"]].to_numpy(), part.y.to_numpy())

@@ -126,18 +126,3 @@ def test_probabilities():
     assert ((p[:, 1] >= 0.5) == (model.predict(X) == 1)).all()
     sure = AROWClassifier(map_).fit(X, labels)  # margins, not probabilities: they are learned on the way
     np.testing.assert_array_equal(sure.predict_proba(X)[:, 1] > 0.5, sure.predict(X) == 1)
-
-
-@pytest.mark.parametrize(
-    "model, message",
-    [
-        (AROWClassifier(lam=0.0), "lam"),
-        (AROWClassifier(diagonal=1), "diagonal"),
-        (NewtonClassifier(curvature=0.0), "curvature"),
-        (NewtonClassifier(loss="squared"), "squared"),
-        (NewtonClassifier(loss="softmax"), "softmax"),
-    ],
-)
-def test_bad_parameters(model, message):
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, labels)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_friedman1, make_moons
+from sklearn.datasets import make_friedman1
 from sklearn.neighbors import NearestNeighbors
 
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
@@ -234,22 +234,6 @@ def test_window_counts_labels(engine):
     assert p[1] == pytest.approx(np.array([1 / 6, 1 / 6, 30 + 1 / 6]) / 30.5)
 
 
-def test_window_forgets():
-    rows = np.random.default_rng(3).standard_normal((300, 2))
-    model = WindowRegressor(100).partial_fit(rows, np.zeros(300)).partial_fit(rows[:100], np.ones(100))
-    assert (model.predict(rows) == 1.0).all()
-
-
-@pytest.mark.parametrize("cls", [CellsClassifier, WindowClassifier])
-def test_labels_may_come_late(cls):
-    order = np.argsort(THREE, kind="stable")
-    early = cls(random_state=0).learn(X[order], THREE[order], classes=[0, 1, 2])
-    late = cls(random_state=0).learn(X[order], THREE[order])
-    assert early.shape == late.shape == (400, 3)
-    rows, y = make_moons(600, noise=0.1, random_state=0)
-    assert cls(random_state=0).fit(rows[:500], y[:500]).score(rows[500:], y[500:]) > 0.95
-
-
 def test_cells_learn_what_trees_learn():
     rows, y = make_friedman1(5000, 10, noise=0.5, random_state=0)
     assert CellsRegressor(random_state=0).fit(rows[:4000], y[:4000]).score(rows[4000:], y[4000:]) > 0.85
@@ -264,17 +248,3 @@ def test_wide_rows_later():
     wide[:, 5] = LABELS
     model.partial_fit(wide, LABELS).partial_fit(wide, LABELS)
     assert model.score(wide, LABELS) > 0.95
-
-
-@pytest.mark.parametrize(
-    "params, word",
-    [
-        ({"n_grids": 0}, "n_grids"),
-        ({"grids": "rows"}, "hashed"),
-        ({"eta": -1}, "eta"),
-        ({"forgetting": 1.5}, "up to 1"),
-    ],
-)
-def test_wrong_parameters(params, word):
-    with pytest.raises(ValueError, match=word):
-        CellsClassifier(**params).partial_fit(X, LABELS)

@@ -138,20 +138,6 @@ def test_last_labels_help_where_labels_persist(rng):
 
 
 @pytest.mark.parametrize("task", ["binary", "many", "numbers"])
-def test_any_split(task):
-    """To the bit in the python engine; test_few_rows.py cuts the native one's calls."""
-    n = 150  # past the warm-up, a full window and a look at the grids
-    y = {"binary": LABELS, "many": THREE, "numbers": TARGET}[task][:n]
-    cls = KernelRegressor if task == "numbers" else KernelClassifier
-    whole, parts = (cls(size="small", engine="python", random_state=0) for _ in range(2))
-    a = whole.learn(X[:n], y)
-    cuts = [0, 1, 5, 63, 64, 129, 130, n]
-    b = [parts.learn(X[i:j], y[i:j]) for i, j in itertools.pairwise(cuts)][-1]
-    assert (a[-len(b) :] == b).all()
-    assert all(np.array_equal(value, parts.state_[key]) for key, value in whole.state_.items())
-
-
-@pytest.mark.parametrize("task", ["binary", "many", "numbers"])
 def test_the_unit_of_weights_does_not_matter(task):
     """Weights of a survey: all of them times 1,000 are the same weights, and any cut of the rows the same rows."""
     y = {"binary": LABELS, "many": THREE, "numbers": TARGET}[task]
@@ -196,27 +182,17 @@ def test_units_change_nothing():
     assert errors[0] == pytest.approx(errors[1], rel=0.002)
 
 
-@pytest.mark.parametrize("where", ["cell", "target"])
-def test_one_glitch_costs_little(where):
-    rows, y = make_friedman1(3000, 5, noise=0.5, random_state=0)
-    clean = KernelRegressor(random_state=0).learn(rows, y)
+def test_one_glitch_costs_little():
+    """A cell, and a target, far from all others."""
+    rows, y = make_friedman1(1400, 5, noise=0.5, random_state=0)
     bad_rows, bad_y = rows.copy(), y.copy()
-    if where == "cell":
-        bad_rows[1500, 0] = 1e4
-    else:
-        bad_y[1500] = -1e5
-    with pytest.warns(RuntimeWarning) if where == "target" else _nothing():
-        glitched = KernelRegressor(random_state=0).learn(bad_rows, bad_y)
-    errors = [np.mean((f[1501:] - y[1501:]) ** 2) for f in (clean, glitched)]
-    assert errors[1] < 1.03 * errors[0]
-
-
-class _nothing:
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *_):
-        return False
+    bad_rows[700, 0], bad_y[700] = 1e4, -1e5
+    clean = KernelRegressor(random_state=0).learn(rows, y)
+    cell = KernelRegressor(random_state=0).learn(bad_rows, y)
+    with pytest.warns(RuntimeWarning):
+        target = KernelRegressor(random_state=0).learn(rows, bad_y)
+    errors = [np.mean((f[701:] - y[701:]) ** 2) for f in (clean, cell, target)]
+    assert max(errors[1:]) < 1.03 * errors[0]
 
 
 def test_a_member_that_fails_is_held_harmless(monkeypatch):
@@ -252,29 +228,25 @@ def test_weights_over_time():
     model = KernelClassifier(random_state=0).partial_fit(X, LABELS)
     rows, weights = model.weights_history_
     assert rows.tolist() == list(range(64, 700, 64)) and weights.shape == (10, 9)
-    more = np.tile(X, (30, 1))
-    model.partial_fit(more, np.tile(LABELS, 30))
-    rows, weights = model.weights_history_
-    assert len(rows) <= 256 and (np.diff(rows) == rows[0]).all() and rows[-1] + rows[0] > 700 * 31
     assert set(model.members_[0]) == {"name", "weight", "error", "error_lately", "restarts", "rows"}
-    assert {member["rows"] for member in model.members_} == {700 * 31}
+    assert {member["rows"] for member in model.members_} == {700}
 
 
 @pytest.mark.parametrize("numbers", [0, 2])
 def test_the_history_is_what_the_weights_were(numbers, monkeypatch):
-    monkeypatch.setattr(base, "HISTORY", 8)  # places are taken soon
-    monkeypatch.setattr(base, "STRIDE", 16)
+    monkeypatch.setattr(base, "HISTORY", 4)  # places are taken soon
+    monkeypatch.setattr(base, "STRIDE", 32)
     Model = KernelRegressor if numbers else KernelClassifier
-    y = np.stack([TARGET, np.abs(TARGET)], axis=1) if numbers == 2 else TARGET if numbers else LABELS
-    weight = np.where(np.arange(700) % 7 == 3, 0.0, 1.0)
+    n, y = 420, np.stack([TARGET, np.abs(TARGET)], axis=1) if numbers else LABELS
+    weight = np.where(np.arange(n) % 7 == 3, 0.0, 1.0)
     one, two = (Model(size="small", random_state=0) for _ in range(2))
     seen = {}
-    one.partial_fit(X, y, sample_weight=weight)
-    for a in range(700):  # one call for each row
+    one.partial_fit(X[:n], y[:n], sample_weight=weight)
+    for a in range(n):  # one call for each row
         two.partial_fit(X[a : a + 1], y[a : a + 1], sample_weight=weight[a : a + 1])
         seen[two._state["t"]] = two.weights_
     rows, weights = one.weights_history_
-    assert rows.tolist() == list(range(128, 601, 128))
+    assert rows.tolist() == [128, 256]  # the stride was doubled twice
     np.testing.assert_allclose(weights, [seen[t] for t in rows], rtol=1e-6)
     np.testing.assert_allclose(two.weights_history_[1], weights, rtol=1e-6)
 
@@ -289,13 +261,13 @@ def test_fit_does_not_depend_on_the_order_of_a_file():
     """Data sorted by class, as shipped: the batch call must not be at chance."""
     for load, least in ((load_iris, 0.93), (load_wine, 0.93)):
         rows, y = load(return_X_y=True)
-        assert cross_val_score(KernelClassifier(random_state=0), rows, y, cv=5).mean() > least
+        assert cross_val_score(KernelClassifier(random_state=0), rows, y, cv=3).mean() > least
 
 
 def test_batch_is_ahead_of_one_pass():
-    rows, y = make_friedman1(2000, 10, noise=0.5, random_state=0)
-    once = KernelRegressor(random_state=0).fit(rows[:1000], y[:1000], passes=1).score(rows[1000:], y[1000:])
-    often = KernelRegressor(random_state=0).fit(rows[:1000], y[:1000]).score(rows[1000:], y[1000:])
+    rows, y = make_friedman1(1600, 10, noise=0.5, random_state=0)
+    once = KernelRegressor(random_state=0).fit(rows[:800], y[:800], passes=1).score(rows[800:], y[800:])
+    often = KernelRegressor(random_state=0).fit(rows[:800], y[:800]).score(rows[800:], y[800:])
     assert often > once > 0.85
     with pytest.raises(ValueError, match="passes"):
         KernelRegressor().fit(rows, y, passes="many")

@@ -1,7 +1,5 @@
 """Doubly stochastic gradients: the recursion against a naive program, and what the two estimators promise."""
 
-import io
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -40,7 +38,7 @@ def naive_features(X, t, kernel, D):
     return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
 
 
-def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):
+def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None, uniform=False):
     """The recursion, one line at a time: final weights and their average, lists of (features, C)."""
     alpha, mean = [], []
     for t in range(1, len(y) // b + 1):
@@ -58,7 +56,7 @@ def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None):
             mean.append(np.zeros_like(new))
         else:
             alpha[block] = alpha[block] + new
-        w = 4 / (t + 3)
+        w = 1 / t if uniform else 4 / (t + 3)
         mean = [(1 - w) * m + w * a for m, a in zip(mean, alpha)]
     return np.array(alpha), np.array(mean)
 
@@ -67,22 +65,23 @@ def codes(loss, y):
     return y.astype(float) if loss.kind == "multiclass" else np.where(y > 0, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
 @pytest.mark.parametrize(
     "loss, X, y",
     [(loss, X2, y2) for loss in ("hinge", "squared_hinge", "logistic", "perceptron")]
     + [(loss, X4, y4) for loss in ("softmax", "crammer_singer", "one_vs_rest", "multiclass_perceptron")],
 )
-def test_classifier_is_the_recursion(loss, X, y, engine):
-    model = fixed(loss=loss, engine=engine).partial_fit(X, y, classes=np.unique(y))
+def test_classifier_is_the_recursion(loss, X, y):
     truth = losses.get(loss)
     C = len(np.unique(y)) if truth.kind == "multiclass" else 1
     alpha, mean = naive(X, codes(truth, y), truth, C, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01)
-    np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-10 * np.abs(alpha).max())
-    np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-10 * np.abs(mean).max())
     scores = sum(naive_features(X, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
-    np.testing.assert_allclose(model.decision_function(X).reshape(len(X), C), scores, atol=1e-9)
-    assert model.state_["waiting"] == len(y) % 16
+    for name in ("python", "native"):
+        model = fixed(loss=loss, engine=name).partial_fit(X, y, classes=np.unique(y))
+        found = model.state_["alpha"] * model.state_["shrink"]
+        np.testing.assert_allclose(found, alpha, atol=1e-10 * np.abs(alpha).max())
+        np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-10 * np.abs(mean).max())
+        np.testing.assert_allclose(model.decision_function(X).reshape(len(X), C), scores, atol=1e-9)
+        assert model.state_["waiting"] == len(y) % 16
 
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "epsilon_insensitive", "huber", "quantile"])
@@ -109,21 +108,19 @@ def test_every_kernel_with_features(name):
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9 * max(1, np.abs(scores).max()))
 
 
-@pytest.mark.parametrize("max_blocks", [1, 3])
-def test_max_blocks_refines_in_turn(max_blocks):
-    model = fixed(max_blocks=max_blocks).partial_fit(X2, y2, classes=[0, 1])
+@pytest.mark.parametrize("lam, max_blocks, average", [(0.01, 1, True), (0.01, 3, True), (0.3, None, False)])
+def test_variants_of_the_recursion(lam, max_blocks, average):
+    """Blocks that are refined in turn; no average, and a penalty whose factor, 0.2 at first, must be folded."""
+    model = fixed(lam=lam, max_blocks=max_blocks, step=(3.0, 7.0, average)).partial_fit(X2, y2, classes=[0, 1])
     loss = losses.get("hinge")
-    alpha, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01, max_blocks)
-    assert model.state_["alpha"].shape[0] == max_blocks
+    alpha, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, lam, max_blocks)
+    assert model.state_["alpha"].shape[0] == (max_blocks or 16)
     np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-12)
-    np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-12)
-
-
-def test_strong_regulariser_folds_its_factor():
-    model = fixed(lam=0.3).partial_fit(X2, y2, classes=[0, 1])  # 1 - gamma lam is 0.2 at first
-    loss = losses.get("hinge")
-    alpha, _ = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.3)
-    np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-12)
+    if average:
+        np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-12)
+    assert average == ("mean" in model.state_)
+    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ a for i, a in enumerate(mean if average else alpha))
+    np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
 
 
 def descent(loss="logistic", **params):
@@ -190,16 +187,6 @@ def test_largest_eigenvalue():
 
 
 # -------------------------------------------------------------------- blocks: the same bytes, whatever happens
-def test_features_are_the_same_bytes_everywhere(tmp_path):
-    model = fixed(loss="logistic").partial_fit(X2, y2)
-    first = model._learner.descent(model.state_).blocks.features(X2, 3).tobytes()
-    path = tmp_path / "model.ks"
-    kernelstream.save(model, path)
-    loaded = kernelstream.load(path)
-    assert loaded._learner.descent(loaded.state_).blocks.features(X2, 3).tobytes() == first
-    np.testing.assert_array_equal(loaded.predict_proba(X2), model.predict_proba(X2))
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "arc_cosine"])
 def test_cache_changes_nothing(kernel):
     gamma = None if kernel == "arc_cosine" else 0.7
@@ -276,23 +263,13 @@ def test_predictions_change_with_complete_batches_only():
     assert not np.array_equal(model.decision_function(X2), before) and model.state_["waiting"] == 0
 
 
-def test_learn_returns_the_scores_before_each_batch():
-    whole, silent = fixed(), fixed()
-    scores = whole.learn(X2, y2, classes=[0, 1])
-    for start in range(0, 256, 16):
-        rows = slice(start, start + 16)
-        expected = silent.decision_function(X2[rows]) if start else np.zeros(16)
-        np.testing.assert_allclose(scores[rows], expected, atol=1e-12)
-        silent.partial_fit(X2[rows], y2[rows], classes=[0, 1])
-    assert np.array_equal(whole.state_["alpha"], silent.state_["alpha"])
-
-
 # -------------------------------------------------------------------- automatic choices
 @pytest.mark.parametrize("block_size", [64, pytest.param("auto", marks=pytest.mark.slow)])
 def test_defaults_do_well(block_size):
+    """Also where the rows come one class after the other."""
     X, y = make_moons(1500, noise=0.2, random_state=3)
-    schedule = DoublySchedule(block_size=block_size, passes=10)
-    model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[:1000], y[:1000])
+    schedule, order = DoublySchedule(block_size=block_size, passes=10), np.argsort(y[:1000], kind="stable")
+    model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[order], y[order])
     assert model.score(X[1000:], y[1000:]) > 0.95
     target = np.sin(3 * X[:, 0]) + 100
     schedule = DoublySchedule(block_size=block_size, passes=20)
@@ -300,23 +277,15 @@ def test_defaults_do_well(block_size):
     assert regressor.score(X[1000:], target[1000:]) > 0.97
 
 
-def test_order_of_the_rows_does_not_matter_to_fit():
-    X, y = make_moons(600, noise=0.2, random_state=3)
-    order = np.argsort(y, kind="stable")  # one class after the other
-    schedule = DoublySchedule(block_size=64, passes=10)
-    model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[order], y[order])
-    assert model.score(X, y) > 0.95
-
-
 def test_bandwidth_follows_the_data():
     """A fast oscillation needs a small fraction of the median distance, a slow one does not."""
-    X = np.random.default_rng(0).uniform(-1, 1, (1500, 1))
+    X = np.random.default_rng(0).uniform(-1, 1, (1000, 1))
     gammas = []
     for speed in (2, 25):
         y = np.sin(speed * X[:, 0])
         schedule = DoublySchedule(block_size=64, passes=20)
-        model = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:1000], y[:1000])
-        assert model.score(X[1000:], y[1000:]) > 0.95
+        model = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:600], y[:600])
+        assert model.score(X[600:], y[600:]) > 0.95
         gammas.append(model.kernel_.gamma)
     assert gammas[1] >= 4 * gammas[0]
 
@@ -375,7 +344,7 @@ def test_fit_takes_large_batches(engine):
 
 def test_large_batches_are_for_fit_alone():
     """Given passes, a given batch size and a stream have batches of 256, or of that size, damped by 0.1."""
-    X, y = make_moons(600, noise=0.2, random_state=0)
+    X, y = make_moons(520, noise=0.2, random_state=0)
 
     def learned(fit, batch_size="auto", precondition="auto"):
         step, schedule = DoublyStep(2.0, 300.0, precondition=precondition), DoublySchedule(batch_size, 6)
@@ -396,8 +365,7 @@ def test_large_batches_are_for_fit_alone():
     "loss",
     [
         "absolute",
-        "huber",
-        *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("epsilon_insensitive", "quantile")),
+        *(pytest.param(loss, marks=pytest.mark.slow) for loss in ("epsilon_insensitive", "huber", "quantile")),
     ],
 )
 def test_steps_follow_the_scale_of_the_target(loss):
@@ -418,66 +386,13 @@ def test_weights_scale_the_step_away():
     np.testing.assert_allclose(heavy.predict(X2), plain.predict(X2), rtol=1e-6)
 
 
-def test_balanced_classes():
-    rng = np.random.default_rng(0)
-    y = (rng.random(800) < 0.05).astype(int)
-    X = rng.standard_normal((800, 2)) + y[:, None]
-    few = {"random_state": 0, "gamma": "median", "schedule": DoublySchedule(block_size=64, passes=5)}
-    plain = DoublyStochasticClassifier(**few).fit(X, y)
-    balanced = DoublyStochasticClassifier(**few, class_weight="balanced").fit(X, y)
-    assert balanced.predict(X[y == 1]).mean() > plain.predict(X[y == 1]).mean() + 0.2
-
-
-def test_average_can_be_switched_off():
-    model = fixed(step=(3.0, 7.0, False)).partial_fit(X2, y2)
-    assert "mean" not in model.state_
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_average_can_be_the_plain_mean_of_the_iterates(engine):
+    model = fixed(step=(3.0, 7.0, "uniform"), engine=engine).partial_fit(X2, y2)
     loss = losses.get("hinge")
-    alpha, _ = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01)
-    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ a for i, a in enumerate(alpha))
+    _, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01, uniform=True)
+    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
     np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        ({"schedule": DoublySchedule(batch_size=0)}, "batch_size"),
-        ({"schedule": DoublySchedule(block_size=2.5)}, "block_size"),
-        ({"schedule": DoublySchedule(max_blocks=0)}, "max_blocks"),
-        ({"lam": -1.0}, "lam"),
-        ({"schedule": DoublySchedule(passes=0)}, "passes"),
-        ({"step": "fast"}, "step must be"),
-        ({"step": DoublyStep(eta=-1.0)}, "eta"),
-        ({"step": DoublyStep(theta0=0.0)}, "theta0"),
-        ({"step": DoublyStep(precondition=-1.0)}, "precondition"),
-        ({"step": DoublyStep(precondition="much")}, "precondition"),
-        ({"schedule": DoublySchedule(batch_size="much")}, "batch_size"),
-        ({"step": DoublyStep(average="yes")}, "average"),
-        ({"gamma": "wide"}, "gamma"),
-        ({"kernel": "gauss"}, "unknown kernel"),
-        ({"kernel": "chi2", "gamma": "auto"}, "needs x >= 0"),
-        ({"loss": "squared"}, "squared"),
-    ],
-)
-def test_bad_parameters(params, message):
-    model = DoublyStochasticClassifier(**params)
-    with pytest.raises(ValueError, match=message):
-        model.fit(X2 - 5, y2)
-    assert not hasattr(model, "state_")
-
-
-def test_file_with_a_wrong_state():
-    model = fixed().partial_fit(X2, y2)
-    state = dict(model.state_)
-    state["alpha"] = state["alpha"][:-1]
-    broken = fixed()
-    broken.state_ = state
-    file = io.BytesIO()
-    with pytest.raises(ValueError, match="alpha"):
-        kernelstream.save(broken, file)
-    broken._check_state = lambda: None  # a file that another program wrote
-    kernelstream.save(broken, file)
-    with pytest.raises(ValueError, match="alpha"):
-        kernelstream.load(file)
 
 
 def test_probabilities_cost_no_second_choice(monkeypatch):
@@ -507,12 +422,6 @@ def test_scores_do_not_depend_on_other_outputs():
         for c in range(4):
             np.testing.assert_array_equal(blocks.scores(rows, A[:, :, [c]])[:, 0], together[:, c])
         np.testing.assert_array_equal(blocks.scores(rows[4:5], A)[0], together[4])
-
-
-def test_memory_is_bounded_by_max_blocks():
-    model = fixed(max_blocks=3).partial_fit(X2[:144], y2[:144])
-    size = model.state_["alpha"].nbytes
-    assert model.partial_fit(X2[:144], y2[:144]).state_["alpha"].nbytes == size
 
 
 def test_tags_say_how_many_rows_an_update_takes():

@@ -88,7 +88,7 @@ def test_operator_is_the_recursion(engine):
 def test_one_block_converges_to_the_ridge_solution():
     """All rows in the batch and one block: gradient descent in its 12 features, whose limit has a formula."""
     step = DoublyStep(1.0, 1e9, average=False, precondition=1e-3)
-    params = FIXED | {"step": step, "schedule": DoublySchedule(400, 6, max_blocks=1, passes=3000)}
+    params = FIXED | {"step": step, "schedule": DoublySchedule(400, 6, max_blocks=1, passes=1000)}
     model = DoublyStochasticGP(**params).fit(X, y)
     mean, std = model.predict(grid, return_std=True)
     Z, z = features(X, 0, 6, 0), features(grid, 0, 6, 0)
@@ -100,7 +100,7 @@ def test_one_block_converges_to_the_ridge_solution():
 
 @pytest.mark.parametrize(
     "kernel, size",
-    [("laplacian", 64), pytest.param("matern", 128, marks=pytest.mark.slow), ("arc_cosine", 32), ("linear", 32)],
+    [("laplacian", 32), pytest.param("matern", 128, marks=pytest.mark.slow), ("arc_cosine", 32), ("linear", 32)],
 )
 def test_other_kernels(kernel, size):
     model = DoublyStochasticGP(kernel, noise=0.1, schedule=DoublySchedule(block_size=size), random_state=0).fit(X, y)
@@ -133,12 +133,3 @@ def test_points_and_nothing_else():
         DoublyStochasticGP(**FIXED, points=grid).fit(np.c_[X, X], y)
     with pytest.raises(ValueError, match="nothing was learned about the variance"):
         DoublyStochasticGP(**FIXED | {"variance_features": 0}).fit(X, y).predict(X, return_std=True)
-
-
-@pytest.mark.parametrize(
-    "params, message",
-    [({"noise": -1.0}, "noise"), ({"noise": "little"}, "noise"), ({"variance_features": -3}, "variance_features")],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        DoublyStochasticGP(**params).fit(X, y)

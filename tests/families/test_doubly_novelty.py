@@ -25,12 +25,9 @@ def features(X, t, D=6):
 
 
 # -------------------------------------------------------------------- novelty
-@pytest.mark.parametrize("engine", ["python", "native"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_novelty_is_the_recursion(engine, weighted, rng):
+def test_novelty_is_the_recursion(weighted, rng):
     weight = rng.uniform(0.5, 2, 400) if weighted else np.ones(400)
-    model = DoublyStochasticOneClass(nu=0.3, engine=engine, **FIXED)
-    model.partial_fit(X, sample_weight=weight if weighted else None)
     alpha, mean, tau, tau_mean = [], [], 0.0, 0.0
     for t in range(1, 26):
         rows = slice(16 * (t - 1), 16 * t)
@@ -44,12 +41,15 @@ def test_novelty_is_the_recursion(engine, weighted, rng):
         w = 4 / (t + 3)
         mean = [(1 - w) * m + w * a for m, a in zip(mean, alpha)]
         tau_mean = (1 - w) * tau_mean + w * tau
-    np.testing.assert_allclose(model.state_["alpha"][:, :, 0] * model.state_["shrink"], alpha, atol=1e-12)
-    assert model.offset_ == pytest.approx(tau_mean, abs=1e-12)
     f = sum(features(X, i) @ m for i, m in enumerate(mean))
-    np.testing.assert_allclose(model.score_samples(X), f, atol=1e-10)
-    np.testing.assert_allclose(model.decision_function(X), f - tau_mean, atol=1e-10)
-    assert np.array_equal(model.predict(X), np.where(f < tau_mean, -1, 1))
+    for engine in ("python", "native"):
+        model = DoublyStochasticOneClass(nu=0.3, engine=engine, **FIXED)
+        model.partial_fit(X, sample_weight=weight if weighted else None)
+        np.testing.assert_allclose(model.state_["alpha"][:, :, 0] * model.state_["shrink"], alpha, atol=1e-12)
+        assert model.offset_ == pytest.approx(tau_mean, abs=1e-12)
+        np.testing.assert_allclose(model.score_samples(X), f, atol=1e-10)
+        np.testing.assert_allclose(model.decision_function(X), f - tau_mean, atol=1e-10)
+        assert np.array_equal(model.predict(X), np.where(f < tau_mean, -1, 1))
 
 
 @pytest.mark.parametrize("nu", [0.1, 0.5])
@@ -86,12 +86,6 @@ def test_novelty_with_other_kernels(kernel):
         rows
     )
     assert np.mean(model.predict(rows) < 0) == pytest.approx(0.1, abs=0.01)
-
-
-@pytest.mark.parametrize("nu", [0, 1, -1.0, "few", None, True])
-def test_bad_nu(nu):
-    with pytest.raises(ValueError, match="nu must be"):
-        DoublyStochasticOneClass(nu=nu).fit(X)
 
 
 # -------------------------------------------------------------------- density ratio

@@ -7,6 +7,7 @@ import pytest
 
 from kernelstream import BudgetClassifier, CellsClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
 from kernelstream.baselines import FixedFeatureClassifier
+from kernelstream.estimators.cells.models import Cells
 from kernelstream.estimators.stack.base import Stack
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change
@@ -85,13 +86,35 @@ def test_changes_of_outputs_against_matrices(rng):
         for c in range(new):
             if rng.random() < 0.7:
                 T[c, rng.integers(old)] = rng.choice([1.0, -1.0, 0.5, -0.5])
-        change = Change.of(T)
+        source = np.abs(T).argmax(axis=1)
+        change = Change(source, T[np.arange(new), source], int(old))
         A, scale = rng.normal(size=(old, 7)), rng.uniform(0.5, 2, old)
         np.testing.assert_allclose(change.rows(A), T @ A, rtol=1e-15)
         np.testing.assert_allclose(change.rows(A, scale), (T * scale) @ A, rtol=1e-15)
         assert len(change) == new and change.before == old
         np.testing.assert_array_equal(change.fresh, ~T.any(axis=1))
         np.testing.assert_array_equal(change.sign, np.sign(T.sum(axis=1)))
+        place = int(rng.integers(old + 1))
+        added = Change.added(place, int(old), 0)
+        np.testing.assert_array_equal(added.rows(np.eye(old)), np.insert(np.eye(old), place, 0.0, axis=0))
+        assert added.before == old and added.fresh.nonzero()[0].tolist() == [place]
+
+
+def test_room_for_all_labels_of_a_call(monkeypatch, rng):
+    """Tables are made once where a call brings many labels, and are as wide as after calls of single rows."""
+    model = CellsClassifier(8, random_state=0)
+    model.learn(rng.normal(size=(150, 3)), np.arange(150) % 3)
+    mix, widths = Cells.mix_outputs, []
+
+    def noted(self, state, change):
+        mix(self, state, change)
+        widths.append(state["tables"].shape[2])
+
+    monkeypatch.setattr(Cells, "mix_outputs", noted)
+    model.learn(np.ones((60, 3)), np.arange(10, 70))
+    assert widths == [64] * 60
+    model.learn(np.ones((2, 3)), [70, 71])
+    assert widths[60:] == [96, 96]
 
 
 def test_strings_of_any_width():

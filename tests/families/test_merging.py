@@ -7,15 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from kernelstream import (
-    CellsRegressor,
-    FeatureClassifier,
-    KernelRegressor,
-    OnlineRidge,
-    OnlineRidgeClassifier,
-    merge,
-    model_io,
-)
+import kernelstream as ks
+from kernelstream import merge, model_io
 from kernelstream.features import RandomFourier, TaylorFeatures
 
 
@@ -28,7 +21,7 @@ def table(rng):
 @pytest.mark.parametrize("features", [RandomFourier(n_components=20, gamma=0.5), TaylorFeatures(degree=3, gamma=0.5)])
 def test_ridge_on_any_map_is_merged_exactly(table, features):
     X, y = table
-    model = OnlineRidge(features, random_state=0)
+    model = ks.OnlineRidge(features, random_state=0)
     parts = [clone(model).fit(X[i::3], y[i::3]) for i in range(3)]
     before = [part.state_["t"] for part in parts]
     pooled = clone(model).fit(X, y)
@@ -38,13 +31,13 @@ def test_ridge_on_any_map_is_merged_exactly(table, features):
 
 def test_labels_that_one_model_lacks_are_merged_exactly(table):
     X, y = table[0], np.digitize(table[1], [0.0, 1.0])
-    model = OnlineRidgeClassifier(RandomFourier(n_components=20, gamma=0.5), random_state=0)
+    model = ks.OnlineRidgeClassifier(RandomFourier(n_components=20, gamma=0.5), random_state=0)
     few = y < 2
     merged = merge([clone(model).fit(X[few], y[few]), clone(model).fit(X[~few], y[~few])])
     assert_allclose(merged.decision_function(X), clone(model).fit(X, y).decision_function(X), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("model", [KernelRegressor(size="small", random_state=0), CellsRegressor(random_state=0)])
+@pytest.mark.parametrize("model", [ks.KernelRegressor(size="small", random_state=0), ks.CellsRegressor(random_state=0)])
 def test_other_learners_come_close_to_pooled_learning(table, model):
     X, y = table
     parts = [clone(model) for _ in range(2)]
@@ -63,8 +56,8 @@ def test_other_learners_come_close_to_pooled_learning(table, model):
 
 def test_four_models_of_few_rows_come_close_to_pooled_learning(table):
     X, y = table
-    parts = [KernelRegressor(size="small", random_state=i) for i in range(4)]
-    pooled = KernelRegressor(size="small", random_state=0)
+    parts = [ks.KernelRegressor(size="small", random_state=i) for i in range(4)]
+    pooled = ks.KernelRegressor(size="small", random_state=0)
     pooled.learn(X[:1200], y[:1200])
     for i, part in enumerate(parts):
         part.learn(X[:1200][i::4], y[:1200][i::4])
@@ -75,7 +68,7 @@ def test_four_models_of_few_rows_come_close_to_pooled_learning(table):
 
 def test_a_model_that_knows_nothing_of_the_rows_does_not_count(table):
     X, y = table[0], np.where(table[1] > 1, "up", "down")
-    good, bad = (FeatureClassifier(loss="logistic", random_state=i) for i in range(2))
+    good, bad = (ks.FeatureClassifier(loss="logistic", random_state=i) for i in range(2))
     good.learn(X, y)
     bad.learn(X, y[::-1])  # as good as drawn by lot
     merged = merge([good, bad], X[:500], y[:500])
@@ -88,8 +81,8 @@ def test_a_model_that_knows_nothing_of_the_rows_does_not_count(table):
 def test_what_cannot_be_merged_is_named(table):
     X, y = table
     with pytest.raises(ValueError, match="one class"):
-        merge([OnlineRidge(), CellsRegressor()])
+        merge([ks.OnlineRidge(), ks.CellsRegressor()])
     with pytest.raises(ValueError, match="no sums"):
-        merge([CellsRegressor().fit(X, y)] * 2)
+        merge([ks.CellsRegressor().fit(X, y)] * 2)
     with pytest.raises(ValueError, match="different features"):
-        merge([OnlineRidge(random_state=i).fit(X, y) for i in range(2)])
+        merge([ks.OnlineRidge(random_state=i).fit(X, y) for i in range(2)])

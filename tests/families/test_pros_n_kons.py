@@ -122,24 +122,3 @@ def test_several_targets():
     np.testing.assert_allclose(both, np.stack([one, -one], axis=1), atol=1e-9)
     both = KernelAWV(gamma=1.0).learn(X, np.stack([y, 1 - y], axis=1))
     np.testing.assert_allclose(both[:, 0], KernelAWV(gamma=1.0).learn(X, y), atol=1e-12)
-
-
-# ---------------------------------------------------------------- the contract
-
-
-@pytest.mark.parametrize(
-    "model, message",
-    [
-        (KernelAWV(lam=0.0), "lam"),
-        (KernelAWV(forecaster="vovk"), "forecaster"),
-        (KernelAWV(kernel="gausian"), "gausian"),
-        (ProsNKons(alpha=0.0), "alpha"),
-        (ProsNKons(beta=-1.0), "beta"),
-        (ProsNKons(epsilon=-1.0), "epsilon"),
-        (ProsNKons(C=0.0), "C"),
-        (ProsNKons(budget=0), "budget"),
-    ],
-)
-def test_bad_parameters(model, message):
-    with pytest.raises(ValueError, match=message):
-        model.fit(X, y)

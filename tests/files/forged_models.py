@@ -168,9 +168,10 @@ def main():
     parser.add_argument("trials", type=int)
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("--only", default="", help="models whose name has this in it")
+    parser.add_argument("--every", type=int, default=1, help="leave others out: the first of so many models")
     parser.add_argument("--loud", action="store_true", help="show what the child writes to its standard error")
     args = parser.parse_args()
-    made = templates(args.only)
+    made = templates(args.only, args.every)
     pool = Pool(made)
     for template in made:
         if attempt(repacked(template))[0] not in ("used", "complained", "unfitted"):

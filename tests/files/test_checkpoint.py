@@ -11,15 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import kernelstream
-from kernelstream import (
-    FeatureClassifier,
-    FeatureRegressor,
-    NystroemClassifier,
-    NystroemRegressor,
-    _files,
-    streams,
-)
+import kernelstream as ks
+from kernelstream import _files, streams
 from kernelstream.checkpoint import Checkpoints, train
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.model_io import to_bytes
@@ -39,7 +32,7 @@ def stop_after(rows, stream):
     return lambda: stream.rows >= rows
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(tmp_path, kills, rng):
     wide = rng.random((3000, 30)) < 0.3
     with open(tmp_path / "data.svm", "w") as file:
@@ -57,19 +50,19 @@ def test_killed_at_random_moments(tmp_path, kills, rng):
 
 @pytest.mark.parametrize(
     "est",
-    [FeatureClassifier(random_state=0), NystroemClassifier(random_state=0), FeatureRegressor(random_state=0)],
+    [ks.FeatureClassifier(random_state=0), ks.NystroemClassifier(random_state=0), ks.FeatureRegressor(random_state=0)],
     ids=repr,
 )
 def test_interrupted_and_resumed_is_bit_identical(est, tmp_path):
-    labels = target if isinstance(est, FeatureRegressor) else y
-    whole = kernelstream.load(_file(est))
+    labels = target if isinstance(est, ks.FeatureRegressor) else y
+    whole = ks.load(_file(est))
     straight = train(whole, table(labels=labels))
     for rows in (0, 64, 100, 500, 1000):
         folder = tmp_path / str(rows)
         stream = table(labels=labels)
-        first = train(kernelstream.load(_file(est)), stream, folder, every=200, stop=stop_after(rows, stream))
+        first = train(ks.load(_file(est)), stream, folder, every=200, stop=stop_after(rows, stream))
         assert first.finished == (rows >= 1000) or rows == 1000
-        second = kernelstream.load(_file(est))
+        second = ks.load(_file(est))
         run = train(second, table(labels=labels), folder, every=200, resume=True)
         assert run.finished
         assert run.rows == 1000
@@ -80,12 +73,12 @@ def test_interrupted_and_resumed_is_bit_identical(est, tmp_path):
 
 def _file(est):
     file = io.BytesIO()
-    kernelstream.save(est, file)
+    ks.save(est, file)
     return file
 
 
 def test_checkpoints_are_few_and_whole(tmp_path):
-    run = train(FeatureClassifier(random_state=0), table(50), tmp_path, every=100, keep=2)
+    run = train(ks.FeatureClassifier(random_state=0), table(50), tmp_path, every=100, keep=2)
     assert [path.name for path in Checkpoints(tmp_path).files()] == [
         "checkpoint-000000000900.ks",
         "checkpoint-000000001000.ks",
@@ -93,20 +86,20 @@ def test_checkpoints_are_few_and_whole(tmp_path):
     assert run.rows == 1000
     assert run.metric == "mistake_rate"
     for path in Checkpoints(tmp_path).files():
-        assert kernelstream.load(path).state_["t"] == int(path.stem[-12:])
+        assert ks.load(path).state_["t"] == int(path.stem[-12:])
 
 
 def test_a_damaged_checkpoint_is_passed_over(tmp_path):
-    whole = FeatureClassifier(random_state=0)
+    whole = ks.FeatureClassifier(random_state=0)
     train(whole, table())
     stream = table()
-    train(FeatureClassifier(random_state=0), stream, tmp_path, every=128, stop=stop_after(600, stream))
+    train(ks.FeatureClassifier(random_state=0), stream, tmp_path, every=128, stop=stop_after(600, stream))
     latest = Checkpoints(tmp_path).files()[-1]
     latest.write_bytes(latest.read_bytes()[:500])
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     (tmp_path / f".kernelstream-{_files._MACHINE}-{ended.pid}-{16 * 'a'}.tmp").write_bytes(b"half")
-    resumed = FeatureClassifier(random_state=0)
+    resumed = ks.FeatureClassifier(random_state=0)
     with pytest.warns(RuntimeWarning, match="passing over"):
         run = train(resumed, table(), tmp_path, every=128, resume=True)
     assert 0 < run.resumed < 600
@@ -116,19 +109,19 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
 
 def test_only_the_same_run_can_go_on(tmp_path):
     stream = table()
-    est = FeatureClassifier(random_state=0)
+    est = ks.FeatureClassifier(random_state=0)
     train(est, stream, tmp_path, every=100, stop=stop_after(300, stream), notes={"data": "a"})
     with pytest.raises(ValueError, match="holds checkpoints of an earlier run"):
-        train(FeatureClassifier(random_state=0), table(), tmp_path)
+        train(ks.FeatureClassifier(random_state=0), table(), tmp_path)
     for other, options, reason in (
-        (FeatureClassifier(random_state=1), {}, "random_state=1.* now"),
-        (FeatureClassifier(random_state=0), {"notes": {"data": "b"}}, "data='b' now, 'a' then"),
-        (FeatureRegressor(random_state=0), {}, "FeatureRegressor"),
+        (ks.FeatureClassifier(random_state=1), {}, "random_state=1.* now"),
+        (ks.FeatureClassifier(random_state=0), {"notes": {"data": "b"}}, "data='b' now, 'a' then"),
+        (ks.FeatureRegressor(random_state=0), {}, "FeatureRegressor"),
     ):
         with pytest.raises(ValueError, match=rf"of another run: .*{reason}"):
             train(other, table(), tmp_path, resume=True, **({"notes": {"data": "a"}} | options))
     with pytest.raises(ValueError, match="block=10 now, 64 then"):
-        train(FeatureClassifier(random_state=0), table(10), tmp_path, resume=True, notes={"data": "a"})
+        train(ks.FeatureClassifier(random_state=0), table(10), tmp_path, resume=True, notes={"data": "a"})
     with pytest.raises(ValueError, match="needs the folder"):
         train(est, table(), resume=True)
     with pytest.raises(ValueError, match="every must be"):
@@ -137,7 +130,7 @@ def test_only_the_same_run_can_go_on(tmp_path):
         Checkpoints(tmp_path, 0)
     with pytest.raises(ValueError, match="no target to learn"):
         train(est, streams.Arrays(X))
-    assert train(FeatureClassifier(random_state=0), table(), tmp_path / "new", resume=True).resumed == 0
+    assert train(ks.FeatureClassifier(random_state=0), table(), tmp_path / "new", resume=True).resumed == 0
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -158,7 +151,7 @@ def test_data_edited_behind_the_run_are_noticed(tmp_path, packed, files):
     for at in range(files):
         write(rows, at)
     first, learned = stream(), 640 if files == 1 else 1000 + 640
-    train(FeatureClassifier(random_state=0), first, tmp_path / "run", every=100, stop=stop_after(learned, first))
+    train(ks.FeatureClassifier(random_state=0), first, tmp_path / "run", every=100, stop=stop_after(learned, first))
     assert 640 * len(rows[1]) > 3 * 4096
     rng = np.random.default_rng(1)
     for line in rng.integers(1, 641, 8).tolist():  # one digit, anywhere in what was learned, in any of the files
@@ -166,13 +159,13 @@ def test_data_edited_behind_the_run_are_noticed(tmp_path, packed, files):
         edited[line] = edited[line][:4] + str((int(edited[line][4]) + 1) % 10) + edited[line][5:]
         at = line % files
         write(edited, at)
-        before = FeatureClassifier(random_state=0)
+        before = ks.FeatureClassifier(random_state=0)
         with pytest.raises(ValueError, match=rf"{at}\.csv has changed in its first [\d,]+ bytes"):
             train(before, stream(), tmp_path / "run", resume=True)
         assert not hasattr(before, "state_")
         write(rows, at)
     write([*rows, *rows[1:11]], files - 1)  # what was appended, or comes after the run, is no edit
-    run = train(FeatureClassifier(random_state=0), stream(), tmp_path / "run", resume=True)
+    run = train(ks.FeatureClassifier(random_state=0), stream(), tmp_path / "run", resume=True)
     assert run.finished and run.rows == 1000 * files + 10
 
 
@@ -184,22 +177,22 @@ def test_other_data_in_a_pipe_are_noticed(tmp_path):
         return streams.LibSVM(streams._bytes.Text(source, chunk=4096), block=64)
 
     first = pipe(rows)
-    train(FeatureClassifier(random_state=0), first, tmp_path, every=100, stop=stop_after(640, first))
+    train(ks.FeatureClassifier(random_state=0), first, tmp_path, every=100, stop=stop_after(640, first))
     edited = [*rows[:500], rows[500].replace("1:", "1:1"), *rows[501:]]
     with pytest.raises(ValueError, match="has changed in its first"):
-        train(FeatureClassifier(random_state=0), pipe(edited), tmp_path, resume=True)
-    assert train(FeatureClassifier(random_state=0), pipe(rows), tmp_path, resume=True).rows == 1000
+        train(ks.FeatureClassifier(random_state=0), pipe(edited), tmp_path, resume=True)
+    assert train(ks.FeatureClassifier(random_state=0), pipe(rows), tmp_path, resume=True).rows == 1000
 
 
 def test_a_run_of_long_blocks_holds_what_it_was_before_each(tmp_path, monkeypatch):
     """What is held can be written as a checkpoint, and the run that goes on from it ends as any other."""
     monkeypatch.setattr("kernelstream.checkpoint.LONG_BLOCK_SECONDS", 0.0)
-    whole, held = FeatureClassifier(random_state=0), []
+    whole, held = ks.FeatureClassifier(random_state=0), []
     train(whole, table(), hold=lambda *given: held.append(given), notes={"a": 1})
     assert held and [rows % 64 for _, rows, _ in held] == [0] * len(held)
     model, rows, inside = held[len(held) // 2]
     Checkpoints(tmp_path).save(pickle.loads(model), rows, inside)
-    again = FeatureClassifier(random_state=0)
+    again = ks.FeatureClassifier(random_state=0)
     assert train(again, table(), tmp_path, resume=True, notes={"a": 1}).resumed == rows
     assert to_bytes(again) == to_bytes(whole)
 
@@ -241,7 +234,7 @@ WIDENING = {
     "name, engine", [*((name, "native") for name in WIDENING), ("fourier", "python"), ("nystroem map", "python")]
 )
 def test_a_widened_model_is_the_model_of_wide_rows(name, engine):
-    for kind, labels in ((FeatureClassifier, y), (FeatureRegressor, target)):
+    for kind, labels in ((ks.FeatureClassifier, y), (ks.FeatureRegressor, target)):
         grown, wide = (WIDENING[name](kind).set_params(engine=engine) for _ in range(2))
         learn_both(grown, wide, labels)
         assert grown.n_features_in_ == 4
@@ -253,14 +246,14 @@ def test_a_widened_model_is_the_model_of_wide_rows(name, engine):
 @pytest.mark.parametrize("refresh", [None, 100])
 @pytest.mark.parametrize("gamma", [None, 0.5])
 def test_nystroem_learners_widen(budget, refresh, gamma):
-    for kind, labels in ((NystroemClassifier, y), (NystroemRegressor, target)):
+    for kind, labels in ((ks.NystroemClassifier, y), (ks.NystroemRegressor, target)):
         grown, wide = (kind(gamma=gamma, budget=budget, refresh=refresh, random_state=0) for _ in range(2))
         learn_both(grown, wide, labels)
         np.testing.assert_allclose(grown.predict(X[:50]), wide.predict(X[:50]), rtol=1e-4, atol=1e-6)
 
 
 def test_widening_within_the_warm_up_of_sparse_rows():
-    grown, wide = (FeatureClassifier(RandomFourier(n_components=40), random_state=0) for _ in range(2))
+    grown, wide = (ks.FeatureClassifier(RandomFourier(n_components=40), random_state=0) for _ in range(2))
     rows = widened()
     for start, stop, width in ((0, 7, 2), (7, 50, 3), (50, 1000, 4)):
         if hasattr(grown, "state_"):
@@ -274,19 +267,21 @@ def test_widening_within_the_warm_up_of_sparse_rows():
 
 
 def test_what_cannot_widen_says_so():
-    est = FeatureClassifier(RandomFourier(gamma=0.5, sampling="orthogonal"), random_state=0).fit(X[:, :2], y)
+    est = ks.FeatureClassifier(RandomFourier(gamma=0.5, sampling="orthogonal"), random_state=0).fit(X[:, :2], y)
     before = to_bytes(est)
     with pytest.raises(ValueError, match=r"RandomFourier.* cannot take more columns"):
         est.widen(3)
     assert to_bytes(est) == before
-    est = FeatureClassifier(random_state=0).fit(X, y)
+    est = ks.FeatureClassifier(random_state=0).fit(X, y)
     for width in (3, 4.5, True, "5"):
         with pytest.raises(ValueError, match="n_features must be an integer >= 4"):
             est.widen(width)
     assert est.widen(4) is est
     with pytest.raises(AttributeError):
-        FeatureClassifier().widen(3)
-    named = FeatureClassifier(random_state=0).fit(pytest.importorskip("pandas").DataFrame(X, columns=list("abcd")), y)
+        ks.FeatureClassifier().widen(3)
+    named = ks.FeatureClassifier(random_state=0).fit(
+        pytest.importorskip("pandas").DataFrame(X, columns=list("abcd")), y
+    )
     with pytest.raises(ValueError, match="columns by name"):
         named.widen(5)
 
@@ -294,7 +289,7 @@ def test_what_cannot_widen_says_so():
 def test_a_stream_that_gets_wider(tmp_path):
     path = tmp_path / "a.svm"
     path.write_text("".join(f"{i % 2} {i % 7 + 1}:1 {10 + i // 300}:{i % 2}\n" for i in range(900)))
-    est = FeatureClassifier(RandomFourier(n_components=50, gamma=0.5), random_state=0)
+    est = ks.FeatureClassifier(RandomFourier(n_components=50, gamma=0.5), random_state=0)
     run = train(est, streams.open(path, block=100))
     assert est.n_features_in_ == 12
     assert run.value < 0.2

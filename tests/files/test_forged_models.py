@@ -40,9 +40,9 @@ y = (X[:, 0] > 0.5).astype(int)
 
 
 # ---------------------------------------------------------------------- at random
-def fuzz(trials, first=0):
+def fuzz(trials, first, every):
     script = Path(__file__).with_name("forged_models.py")
-    command = [sys.executable, str(script), str(trials), str(first)]
+    command = [sys.executable, str(script), str(trials), str(first), "--every", str(every)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -50,7 +50,7 @@ def fuzz(trials, first=0):
     counts = found["counts"]
     assert found["failures"] == []
     assert sum(counts.values()) == trials
-    assert found["models"] > 200  # all algorithms for all their tasks
+    assert found["models"] > 200 // every  # all algorithms for all their tasks, or some of them
     # neither is everything refused, nor is nothing noticed
     assert counts["refused"] > 0.4 * trials
     assert counts["used"] > 0.15 * trials
@@ -59,13 +59,13 @@ def fuzz(trials, first=0):
 
 @linux
 def test_some_forgeries():
-    fuzz(40)
+    fuzz(60, 0, every=9)
 
 
 @linux
 @pytest.mark.slow
 def test_a_hundred_thousand_forgeries():
-    fuzz(100_000, 1_000_000)
+    fuzz(100_000, 1_000_000, every=1)
 
 
 # ---------------------------------------------------------------------- one by one

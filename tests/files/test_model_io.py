@@ -16,6 +16,7 @@ from sklearn.datasets import make_blobs, make_moons
 
 import kernelstream
 from kernelstream import (
+    DoublyStochasticClassifier,
     FeatureClassifier,
     FeatureRegressor,
     KernelClassifier,
@@ -25,6 +26,7 @@ from kernelstream import (
     model_io,
     updates,
 )
+from kernelstream.estimators import DoublySchedule
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian, Laplacian, Polynomial
 from kernelstream.live.copies import seeded
@@ -384,6 +386,7 @@ FITTED = {
     "nystroem": lambda: NystroemClassifier(budget=20, gamma=1.0, refresh=50, random_state=0).fit(X, y),
     "expansion": lambda: NystroemClassifier(budget=200, gamma=1.0, random_state=0).fit(X, y),
     "multiclass": lambda: FeatureClassifier(small, random_state=0).fit(*make_blobs(100, centers=4, random_state=0)),
+    "doubly": lambda: DoublyStochasticClassifier(gamma=0.7, schedule=DoublySchedule(16, 6)).partial_fit(X, y),
 }
 
 

@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelstream import (
-    BinningRegressor,
-    FeatureClassifier,
-    FeatureRegressor,
-    KernelRegressor,
-    OnlineRidge,
-    keyed,
-    model_io,
-)
+import kernelstream as ks
+from kernelstream import keyed, model_io
 from kernelstream.columns import Columns, make_stream
 from kernelstream.evaluate import prequential
 from kernelstream.keyed import KeyedLearner
@@ -30,7 +23,7 @@ def rows(rng):
 
 def test_state_and_forecasts_are_those_of_learning(rows):
     X, y = rows
-    learner, model = KeyedLearner(FeatureRegressor(random_state=0)), FeatureRegressor(random_state=0)
+    learner, model = KeyedLearner(ks.FeatureRegressor(random_state=0)), ks.FeatureRegressor(random_state=0)
     state, first = learner.step(None, X[:200], y[:200])
     keyed._live.clear()  # another process
     state, later = learner.step(state, X[200:], y[200:])
@@ -41,7 +34,7 @@ def test_state_and_forecasts_are_those_of_learning(rows):
 
 def test_a_model_kept_awake_goes_on_like_one_that_was_read(rows):
     X, y = rows
-    learner, found = KeyedLearner(KernelRegressor(size="small", random_state=0)), []
+    learner, found = KeyedLearner(ks.KernelRegressor(size="small", random_state=0)), []
     for asleep in (False, True):
         state = None
         for part in range(0, 300, 100):
@@ -54,7 +47,7 @@ def test_a_model_kept_awake_goes_on_like_one_that_was_read(rows):
 
 def test_a_state_given_again_is_learned_again_from_where_it_was(rows):
     X, y = rows
-    learner = KeyedLearner(FeatureRegressor(random_state=0))
+    learner = KeyedLearner(ks.FeatureRegressor(random_state=0))
     before, _ = learner.step(None, X[:100], y[:100])
     after = [learner.step(before, X[100:], y[100:]) for _ in range(3)]  # an engine that repeats a batch
     assert after[0] == after[1] == after[2]
@@ -62,7 +55,7 @@ def test_a_state_given_again_is_learned_again_from_where_it_was(rows):
 
 def test_rows_that_are_wrong_are_counted_and_change_nothing(rows):
     X, y = rows
-    learner, model = KeyedLearner(FeatureRegressor(random_state=0)), FeatureRegressor(random_state=0)
+    learner, model = KeyedLearner(ks.FeatureRegressor(random_state=0)), ks.FeatureRegressor(random_state=0)
     broken = X.copy()
     broken[[3, 150]] = np.nan, np.inf
     state, found = learner.step(None, broken, y)
@@ -77,7 +70,7 @@ def test_rows_that_are_wrong_are_counted_and_change_nothing(rows):
 
 def test_rows_without_a_target_are_answered_by_the_model_before_the_call(rows):
     X, y = rows
-    learner = KeyedLearner(FeatureRegressor(random_state=0))
+    learner = KeyedLearner(ks.FeatureRegressor(random_state=0))
     state, nothing = learner.step(None, X[:2], [None, float("nan")])
     assert nothing.prediction == [None, None] and nothing.problem == [None, None]
     state, _ = learner.step(state, X[:200], y[:200])
@@ -91,7 +84,7 @@ def test_rows_without_a_target_are_answered_by_the_model_before_the_call(rows):
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
 def test_probabilities_are_those_of_prequential(rows, loss):
     X, y = rows[0], np.where(rows[1] > 1, "up", "down")
-    model = FeatureClassifier(loss=loss, random_state=0)
+    model = ks.FeatureClassifier(loss=loss, random_state=0)
     _, found = KeyedLearner(model, probabilities=True).step(None, X, y)
     truth = np.array([table[label] for table, label in zip(found.probabilities, y)])
     result = prequential(model, X, y, block_size=300, metrics=["mistake_rate", "log_loss"])
@@ -101,15 +94,15 @@ def test_probabilities_are_those_of_prequential(rows, loss):
 
 def test_intervals_before_each_row(rows):
     X, y = rows
-    model = WithIntervals(FeatureRegressor(random_state=0))
+    model = WithIntervals(ks.FeatureRegressor(random_state=0))
     _, found = KeyedLearner(model, coverage=0.8).step(None, X, y)
-    expected = WithIntervals(FeatureRegressor(random_state=0)).learn_interval(X, y, coverage=0.8)
+    expected = WithIntervals(ks.FeatureRegressor(random_state=0)).learn_interval(X, y, coverage=0.8)
     for name, values in zip(("prediction", "low", "high"), expected):
         assert_array_equal(getattr(found, name), values)
 
 
 def test_messages_with_words_gaps_and_late_columns():
-    model = FeatureClassifier(random_state=0)
+    model = ks.FeatureClassifier(random_state=0)
     learner, by_hand = KeyedLearner(model, encode=True), make_stream(Columns(), model)
     rows = [{"n": i, "w": "ab"[i % 2]} for i in range(50)] + [{"n": None}]
     y = ["x" if i % 3 else "y" for i in range(51)]
@@ -127,10 +120,10 @@ def test_messages_with_words_gaps_and_late_columns():
 
 def test_what_cannot_be_done_is_said_at_once():
     with pytest.raises(ValueError, match="WithIntervals"):
-        KeyedLearner(FeatureRegressor(), coverage=0.9)
+        KeyedLearner(ks.FeatureRegressor(), coverage=0.9)
     with pytest.raises(ValueError, match="no classifier"):
-        KeyedLearner(FeatureRegressor(), probabilities=True)
+        KeyedLearner(ks.FeatureRegressor(), probabilities=True)
     with pytest.raises(ValueError, match="forecaster"):
-        KeyedLearner(OnlineRidge(forecaster="none"))
+        KeyedLearner(ks.OnlineRidge(forecaster="none"))
     with pytest.raises(ValueError, match="no learn"):
-        KeyedLearner(BinningRegressor())
+        KeyedLearner(ks.BinningRegressor())

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from live_cases import CALLS, crash, logistic, moons, same, taught
 
-from kernelstream import (
-    FeatureClassifier,
-    FeatureRegressor,
-    OnlineRidge,
-    model_io,
-)
+import kernelstream as ks
+from kernelstream import model_io
 from kernelstream.baselines import FixedFeatureRegressor
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
@@ -19,7 +15,7 @@ from kernelstream.live import DurableLearner, RowError, StoreError, UnknownId
 # -------------------------------------------------------------------- bad calls
 def test_a_refused_call_leaves_the_model_and_the_replay_alone(tmp_path):
     """A call that only the model itself can refuse, behind the log, is not learned by a replay either."""
-    learner = DurableLearner(tmp_path, FeatureRegressor(features=RandomFourier(n_components=10), random_state=0))
+    learner = DurableLearner(tmp_path, ks.FeatureRegressor(features=RandomFourier(n_components=10), random_state=0))
     X, _ = moons(20)
     learner.learn(X, X[:, 0])
     before = model_io.to_bytes(learner.champion.model)
@@ -147,7 +143,7 @@ def test_champion_and_challenger(tmp_path):
     """The challenger learns the same rows; promoted and called back, everything survives a crash at any moment."""
     X, y = moons(400)
     learner = taught(tmp_path, [(X[:100], y[:100])])
-    rival = FeatureClassifier(loss="logistic", features=RandomFourier(n_components=50), random_state=5)
+    rival = ks.FeatureClassifier(loss="logistic", features=RandomFourier(n_components=50), random_state=5)
     learner.challenge(rival)
     learner.learn(X[100:200], y[100:200])
     rival.learn(X[100:200], y[100:200])
@@ -213,14 +209,14 @@ def test_a_challenger_of_numbers_beside_a_champion_of_words(tmp_path):
     """It gets an encoder of its own; one that has learned rows of numbers cannot."""
     rows = [{"town": "Rome" if i % 3 else "Oslo", "size": float(i % 7)} for i in range(60)]
     y = np.array([float(row["town"] == "Rome") for row in rows])
-    with DurableLearner(tmp_path, make_stream(Columns(), OnlineRidge(random_state=0)), flush="request") as learner:
+    with DurableLearner(tmp_path, make_stream(Columns(), ks.OnlineRidge(random_state=0)), flush="request") as learner:
         learner.learn(rows, y)
-        learner.challenge(OnlineRidge(random_state=1))
+        learner.challenge(ks.OnlineRidge(random_state=1))
         learner.learn(rows, y)
         about = learner.describe()["challenger"]
         assert about["failures"] == 0 and about["class"] == "OnlineRidge" and about["scores"]["rows"] == 60
         with pytest.raises(ValueError, match="rows of numbers"):
-            learner.challenge(OnlineRidge().fit(np.zeros((3, 2)), np.zeros(3)))
+            learner.challenge(ks.OnlineRidge().fit(np.zeros((3, 2)), np.zeros(3)))
 
 
 def test_a_challenger_that_fails_does_no_harm(tmp_path):
@@ -230,4 +226,4 @@ def test_a_challenger_that_fails_does_no_harm(tmp_path):
         answer = learner.learn(X, y)
         assert answer.learned == 50 and learner.challenger.failures == 1
         with pytest.raises(ValueError, match="classification"):
-            learner.challenge(FeatureRegressor())
+            learner.challenge(ks.FeatureRegressor())

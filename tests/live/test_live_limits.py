@@ -66,9 +66,9 @@ def rows(n):
 
 
 def test_nobody_waits_for_a_long_request(slow):
-    """While 1,500 rows are predicted for 1.5 seconds, single rows and /health are answered; and so are all rows."""
+    """While 1,000 rows are predicted for a second, single rows and /health are answered; and so are all rows."""
     server, model, client = slow()
-    thread, found = in_background(lambda: client.post(PREDICT, rows(1500)))
+    thread, found = in_background(lambda: client.post(PREDICT, rows(1000)))
     time.sleep(0.1)
     other, waits = Client(server.port), []
     while thread.is_alive() and len(waits) < 5:
@@ -78,7 +78,7 @@ def test_nobody_waits_for_a_long_request(slow):
             waits.append(time.perf_counter() - started)
     assert thread.is_alive() and max(waits) < 0.8
     thread.join(30)
-    assert found[0][0] == 200 and found[0][1]["predictions"] == [2.0 * i for i in range(1500)]
+    assert found[0][0] == 200 and found[0][1]["predictions"] == [2.0 * i for i in range(1000)]
     assert max(model.calls) <= 64  # no call keeps the model for long
 
 
@@ -176,7 +176,7 @@ def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):
 
 
 def test_the_work_of_a_client_that_has_left_is_dropped(slow):
-    server, model, client = slow(0.01)
+    server, model, client = slow(0.004)
     body = json.dumps(rows(3000)).encode()
     with socket.create_connection(("127.0.0.1", server.port)) as stream:
         head = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -191,7 +191,7 @@ def test_the_work_of_a_client_that_has_left_is_dropped(slow):
 
 
 def test_a_long_prediction_when_the_server_shuts_down(slow):
-    server, _, client = slow(0.01)
+    server, _, client = slow(0.004)
     thread, found = in_background(lambda: client.post(PREDICT, rows(3000)))
     time.sleep(0.3)
     server.stop()

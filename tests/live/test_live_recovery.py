@@ -10,35 +10,27 @@ import numpy as np
 import pytest
 from live_cases import CALLS, crash, logistic, moons, same, taught
 
-from kernelstream import (
-    BudgetClassifier,
-    BudgetOneClass,
-    FeatureClassifier,
-    FeatureRegressor,
-    MultiKernelClassifier,
-    OnlineRidge,
-    model_io,
-)
+import kernelstream as ks
+from kernelstream import model_io
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner, LogError, Store, StoreError, snapshots
 
-
 # -------------------------------------------------------------------- recovery
+MODELS = {
+    "logistic": logistic(),
+    "no seed": ks.FeatureClassifier(),  # it is left to chance
+    "budget": ks.BudgetClassifier(budget=10),
+    "ensemble": ks.MultiKernelClassifier(),
+    "standardize": ks.FeatureClassifier(standardize=True, features=RandomFourier(n_components=10)),
+}
+
+
 @pytest.mark.parametrize(
-    "model",
-    [
-        logistic(),
-        FeatureClassifier(),  # its seed is left to chance
-        BudgetClassifier(budget=10),
-        MultiKernelClassifier(),
-        FeatureClassifier(standardize=True, features=RandomFourier(n_components=10)),
-    ],
-    ids=["logistic", "no seed", "budget", "ensemble", "standardize"],
+    "name, snapshot_rows", [("logistic", 1), ("logistic", 10**6), *((name, 60) for name in MODELS), ("ensemble", 1)]
 )
-@pytest.mark.parametrize("snapshot_rows", [1, 60, 10**6])
-def test_a_crash_at_any_call_changes_nothing(tmp_path, model, snapshot_rows):
+def test_a_crash_at_any_call_changes_nothing(tmp_path, name, snapshot_rows):
     """The model after a crash behind every call equals one that was never disturbed."""
-    learner = DurableLearner(tmp_path / "a", model, snapshot_rows=snapshot_rows)
+    learner = DurableLearner(tmp_path / "a", MODELS[name], snapshot_rows=snapshot_rows)
     undisturbed = DurableLearner(tmp_path / "b", learner.champion.model)
     for X, y in CALLS:
         learner.learn(X, y)
@@ -56,8 +48,8 @@ def test_a_crash_at_any_call_changes_nothing(tmp_path, model, snapshot_rows):
 def test_a_regressor_and_a_detector(tmp_path):
     X, _ = moons()
     for model, y in (
-        (OnlineRidge(features=RandomFourier(n_components=10), random_state=0), X[:, 0] ** 2),
-        (BudgetOneClass(budget=10), None),
+        (ks.OnlineRidge(features=RandomFourier(n_components=10), random_state=0), X[:, 0] ** 2),
+        (ks.BudgetOneClass(budget=10), None),
     ):
         folder = tmp_path / type(model).__name__
         with DurableLearner(folder, model) as learner:
@@ -254,7 +246,7 @@ def small_disk():
 
 def test_a_full_disk(tmp_path, small_disk):
     """A real limit on files: what was acknowledged stays, answers go on, and learning too when there is room again."""
-    model = FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
+    model = ks.FeatureRegressor(features=RandomFourier(n_components=5), random_state=0)
     learner = DurableLearner(tmp_path, model, snapshot_rows=10**6)
     X = np.random.default_rng(0).normal(size=(10, 100))
     total = learner.learn(X, X[:, 0]).total

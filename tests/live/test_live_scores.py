@@ -12,7 +12,7 @@ from kernelstream import (
     FeatureRegressor,
     model_io,
 )
-from kernelstream.live import DurableLearner, LogError, Store
+from kernelstream.live import DurableLearner, Store
 from kernelstream.live.scores import Scores
 
 
@@ -151,10 +151,6 @@ with Store(sys.argv[1], awake=1000, flush="request") as store:
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 2000
-
-
-def test_log_errors_are_os_errors():
-    assert issubclass(LogError, OSError)
 
 
 def test_a_model_behind_an_encoder_tells_its_columns_and_members(tmp_path):

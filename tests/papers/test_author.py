@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelstream import datasets
-from kernelstream_papers._author import AuthorBOGD, AuthorRules
+from kernelstream_papers._author import AuthorRules
 
 WIDTHS = [2.0**p for p in range(-6, 7)]
 
@@ -84,18 +84,3 @@ def test_the_rules_are_those_of_the_loop(rule, budget, drawn):
     expected, size = by_hand(X, y, rule, budget, drawn, np.random.default_rng(5), tick=15.0)
     np.testing.assert_allclose(votes, expected, atol=1e-9)
     assert learner.size_ == size and (budget is None or size == budget)
-
-
-def test_the_oldest_of_the_numbers_makes_room():
-    X, y = datasets.load("diabetes", scale="minmax", return_X_y=True)
-    X, y = np.asarray(X[:150], np.float64), (y[:150] - y.min()) / (y.max() - y.min())
-    kept, expected = [], []
-    for x, target in zip(X, y, strict=True):
-        f = sum(a * np.exp(-((x - s) @ (x - s)) / 128) for s, a in kept)
-        expected.append(f)
-        kept = [(s, a * (1 - 0.1 * 0.03)) for s, a in kept]
-        if abs(target - f) > 0.1:
-            kept = [*kept, (x, 0.1 * (target - f))][-30:]
-    learner = AuthorBOGD()
-    np.testing.assert_allclose(np.concatenate([learner.learn(X[:70], y[:70]), learner.learn(X[70:], y[70:])]), expected)
-    assert learner.size_ == len(kept) == 30

@@ -165,8 +165,8 @@ def test_python_on_all(task, name, block, monkeypatch):
 @pytest.mark.parametrize(
     "task, name, algorithms",
     [
-        ("binary", "german", ("ogd", "projectronpp", "bpas")),
-        ("multiclass", "dna", ("projectronpp",)),
+        ("binary", "german", ("projectronpp", "bpas")),
+        pytest.param("multiclass", "dna", ("projectronpp",), marks=pytest.mark.slow),
         ("regression", "housing", ("perceptron", "ogd", "forgetron", "projectron")),
     ],
     ids=["two classes", "several classes", "numbers"],

@@ -13,8 +13,9 @@ import pytest
 import kernelstream_papers as reproduce
 from kernelstream import cli, datasets, zoo
 from kernelstream.evaluate import prequential
-from kernelstream_papers import _job, _where, report
+from kernelstream_papers import _job, _unbounded, _where, report
 from kernelstream_papers._peers import peer
+from kernelstream_papers._synthetic import hands, worth
 
 TEXT = """
 title = "A small one"
@@ -501,3 +502,63 @@ def test_the_type_of_the_rows_is_what_is_loaded(small):
     assert mixed.about.endswith("Rows in float32, of iris in float64.") and small.about.endswith("Rows in float32.")
     for data, dtype in zip(mixed.data, ("float64", "float32"), strict=True):
         assert _job.rows_of(data, 0, "online")[0].dtype == dtype
+
+
+def test_a_search_of_a_held_out_run_never_sees_a_test_row():
+    data = reproduce.Data("wine")
+    X, _, X_test, _, _ = _job.rows_of(data, 0, "holdout")
+    trained, _, judged, _, _ = _job.rows_of(data, 5, "holdout", search=True)
+    few, _, others, _, _ = _job.rows_of(replace(data, rows=40), 5, "holdout", search=True)
+    training = {row.tobytes() for row in X}
+    assert {row.tobytes() for row in trained} | {row.tobytes() for row in judged} == training
+    assert (len(trained), len(judged)) == (len(X) * 4 // 5, len(X) - len(X) * 4 // 5)
+    assert (len(few), len(others)) == (40, len(X) - 40)
+    assert not training & {row.tobytes() for row in X_test}
+
+
+def test_a_split_can_be_scaled_by_its_own_rows(tmp_path, monkeypatch):
+    X = np.array([[0.0], [1.0], [2.0], [10.0]], np.float32)
+    np.savez(tmp_path / "two.npz", X=X, y=np.array([0, 1, 0, 1], np.int8), is_test=np.array([True, True, True, False]))
+    monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
+    test = reproduce.Data("two", scale="minmax-sym", split="test")
+    assert sorted(_job.rows_of(test, 0, "online")[0].ravel()) == pytest.approx([-1.0, -0.8, -0.6])
+    assert sorted(_job.rows_of(replace(test, scaled="split"), 0, "online")[0].ravel()) == [-1.0, 0.0, 1.0]
+
+
+def test_dealt_hands_are_five_different_cards_with_the_chances_of_poker():
+    X, y = hands(200_000, np.random.default_rng(0))
+    cards = np.sort((X[:, ::2] - 1) * 13 + X[:, 1::2] - 1, axis=1)
+    assert (np.diff(cards, axis=1) > 0).all()
+    assert (cards.min(), cards.max()) == (0, 51)
+    ways = [1302540, 1098240, 123552, 54912, 10200, 5108, 3744, 624, 36, 4]  # of the 2,598,960 hands
+    expected = np.array(ways) * len(y) / 2_598_960
+    assert (np.abs(np.bincount(y, minlength=10) - expected) < 5 * np.sqrt(expected) + 3).all()
+    hand = np.array(
+        [[1, 1, 1, 10, 1, 11, 1, 12, 1, 13], [1, 1, 2, 10, 1, 11, 1, 12, 1, 13], [3, 5, 3, 2, 3, 3, 3, 4, 3, 6]]
+    )
+    assert worth(hand).tolist() == [9, 4, 8]
+
+
+@pytest.mark.parametrize(("rule", "step"), [("perceptron", {}), ("ogd", {"eta": 0.3}), ("pa1", {"C": 0.3})])
+def test_expansions_in_blocks_are_those_of_the_recipes(rule, step, monkeypatch):
+    monkeypatch.setattr(_unbounded, "BLOCK", 37)
+    monkeypatch.setattr(_unbounded, "COLUMNS", 50)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=300) > 0, 1, -1)
+    learner = _unbounded.Unbounded(rule, 0.5, 0.3)
+    scores = np.concatenate([learner.learn(X[:100], y[:100]), learner.learn(X[100:], y[100:])])
+    recipe = zoo.make(rule, task="binary", gamma=0.5, **step)
+    np.testing.assert_allclose(scores, recipe.learn(X, y, classes=[-1, 1]), atol=1e-10)
+    assert learner.size_ == len(recipe.support_vectors_)
+
+
+def test_one_block_is_kernel_ridge_regression_and_many_are_one_for_each_cluster():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 50.0])
+    y = np.sin(X[:, 0]) + 3.0
+    K = np.exp(-0.7 * np.abs(X[:, None] - X).sum(axis=2))
+    exact = y.mean() + K @ np.linalg.solve(K + 0.1 * np.eye(80), y - y.mean())
+    for rows in (80, 40):  # the two clusters are so far from each other that the kernel between them is 0
+        model = peer("blocks", "regression", {"rows": rows, "gamma": 0.7, "lam": 0.1}, 3)
+        np.testing.assert_allclose(model.fit(X, y).predict(X), exact, atol=1e-8)

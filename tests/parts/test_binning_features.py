@@ -228,16 +228,6 @@ def test_containers_dtypes_and_pickle(rng):
     assert gamma == pytest.approx(1 / np.median([np.abs(a - b).sum() for i, a in enumerate(A) for b in A[:i]]))
 
 
-@pytest.mark.parametrize(
-    "params, word",
-    [({"n_components": 0}, "n_components"), ({"kernel": "gaussian"}, "Gaussian"), ({"n_columns": 10}, "n_columns"),
-     ({"gamma": -1.0}, "gamma"), ({"n_columns": 0}, "n_columns")],
-)  # fmt: skip
-def test_bad_parameters(params, word):
-    with pytest.raises(ValueError, match=word):
-        RandomBinning(**params).fit(X)
-
-
 def test_dense_learners_refuse_it():
     from kernelstream import FeatureClassifier
 

@@ -34,6 +34,7 @@ STRATEGIES = {
     "oskl": budgets.OSKL(2.5),
     "remove_random": budgets.RemoveRandom(),
     "bogd": budgets.BOGD(0.8),
+    "bogd_oldest": budgets.BOGD(oldest=True),
     "forgetron": budgets.Forgetron(),
     "remove_smallest": budgets.RemoveSmallest(),
     "remove_redundant": budgets.RemoveRedundant(),
@@ -216,6 +217,27 @@ def test_bogd_keeps_the_function_on_average():
     np.testing.assert_allclose(np.mean(list(slots.values()), axis=0), expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_bogd_of_the_author_lets_the_oldest_go(engine):
+    """Table 4.8 of Lu's thesis: coefficients decay with every row, and one that joins makes the oldest leave."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(150, 4))
+    y = X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=150)
+    kept, expected = [], []
+    for x, target in zip(X, y, strict=True):
+        f = sum(a * np.exp(-((x - s) @ (x - s)) / 128) for s, a in kept)
+        expected.append(f)
+        kept = [(s, a * (1 - 0.1 * 0.03)) for s, a in kept]
+        if abs(target - f) > 0.1:
+            kept = [*kept, (x, 0.1 * (target - f))][-30:]
+    options = {"gamma": 1 / 128, "budget": 30, "eta": 0.1, "lam": 0.03, "epsilon": 0.1, "oldest": True}
+    est = zoo.make("bogd", task="regression", **options).set_params(engine=engine)
+    np.testing.assert_allclose(
+        np.concatenate([est.learn(X[:70], y[:70]), est.learn(X[70:], y[70:])]), expected, atol=1e-12
+    )
+    assert est.n_support_ == len(kept) == 30
+
+
 @pytest.mark.parametrize("alpha, beta", [(1.0, 4.0), (0.5, 2.0), (1.0, 20.0)])
 def test_spa_keeps_few(alpha, beta):
     """Row t joins with probability min(alpha, l)/beta <= alpha/beta."""
@@ -264,7 +286,7 @@ def test_the_average_is_the_mean_of_functions(which, budget, kind):
 @pytest.mark.parametrize("which", ["python", "native"])
 @pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"oskl"}))
 def test_full_budget_never_reallocates(name, which):
-    X, y = rows(8, 200)
+    X, y = rows(8, 90)
     update = updates.Perceptron() if name == "projectron_pp" else updates.OGD(0.3)
     est = model(STRATEGIES[name], 8, update, engine=which).fit(X, y)
     held = {key: (id(value), value.nbytes) for key, value in est.state_.items() if isinstance(value, np.ndarray)}

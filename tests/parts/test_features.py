@@ -5,8 +5,6 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from kernelstream import features
@@ -104,12 +102,6 @@ def test_pandas_output(name):
     )
     frame = feature_map.fit_transform(pandas.DataFrame(REAL, columns=list("abcd"))[:20])
     assert list(frame.columns) == list(feature_map.get_feature_names_out())
-
-
-def test_pipeline_and_nested_parameters():
-    pipeline = make_pipeline(RandomFourier(ks.Gaussian(0.5), 16, random_state=0))
-    pipeline.set_params(randomfourier__kernel__gamma=2.0)
-    assert clone(pipeline)[0].kernel.gamma == 2.0
 
 
 # ---------------------------------------------------------------- Fourier
@@ -379,24 +371,14 @@ def test_registry():
     [
         (RandomFourier(sampling="sobol"), "sampling must be one of"),
         (RandomFourier("chi2"), "Chi2 has no Fourier frequencies"),
-        (RandomFourier("gausian"), "gaussian"),
-        (RandomFourier(gamma=-1.0), "^gamma must be a number > 0"),
-        (RandomFourier(gamma="width"), "width"),
-        (RandomFourier(ks.Gaussian(1.0), gamma=0.5), "gamma must be None"),
         (RandomFourier(n_components=True), "n_components"),
         (RandomFourier(random_state=-1), "random_state"),
-        (RandomFeatures(n_components="many"), "n_components"),
         (RandomFeatures("arc_cosine", gamma=1.0), "no bandwidth"),
         (Nystroem(landmarks="best"), "landmarks must be"),
-        (Nystroem(n_components=5, rank=6), "rank=6 exceeds n_components=5"),
-        (Nystroem(rank=0), "rank must be"),
         (Nystroem(landmarks=np.ones((3, 4)), rank=4), "rank=4 exceeds the number of landmarks, 3"),
         (Nystroem(landmarks=np.ones((3, 5))), "landmarks have 5 columns, the rows 4"),
         (Nystroem(landmarks=np.full((3, 4), np.nan)), "landmarks contains NaN"),
         (Nystroem("chi2", landmarks=-np.ones((3, 4))), "Chi2 needs x >= 0"),
-        (TensorSketch(degree=0), "degree"),
-        (TensorSketch(c=-1.0), "c must be a number >= 0"),
-        (TensorSketch(gamma=0.0), "gamma must be a number > 0"),
         (TensorSketch(gamma="median"), 'gamma must be a number > 0 or "scale"'),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

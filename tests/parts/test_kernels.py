@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import integrate, sparse, special, stats
 from sklearn.base import clone
-from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise as skl
 
 from kernelstream import kernels as ks
@@ -211,31 +210,6 @@ def test_no_rows():
             assert kernel.features(empty, kernel.draw(np.random.default_rng(0), 2, 4)).shape[0] == 0
 
 
-# ---------------------------------------------------------------- scikit-learn as another truth
-
-
-def test_agrees_with_scikit_learn():
-    rng = np.random.default_rng(2)
-    X, Z = rng.normal(size=(30, 6)), rng.normal(size=(20, 6))
-    pairs = [
-        (ks.Gaussian(0.3), skl.rbf_kernel(X, Z, gamma=0.3)),
-        (ks.Laplacian(0.3), skl.laplacian_kernel(X, Z, gamma=0.3)),
-        (ks.Polynomial(3, 2.0, 0.3), skl.polynomial_kernel(X, Z, degree=3, coef0=2.0, gamma=0.3)),
-        (ks.Linear(), skl.linear_kernel(X, Z)),
-        *[(ks.Matern(nu, 1.7), gp.Matern(1.7, nu=nu)(X, Z)) for nu in (0.5, 1.5, 2.5, 0.8, 3.0, math.inf)],
-    ]
-    for kernel, expected in pairs:
-        np.testing.assert_allclose(kernel.pairwise(X, Z), expected, rtol=1e-9, atol=1e-9)
-
-
-def test_chi2_agrees_with_scikit_learn():
-    """The sum of 2xz/(x+z) is half of sum(x) + sum(z) - sum (x-z)^2/(x+z)."""
-    rng = np.random.default_rng(2)
-    X, Z = rng.random((30, 6)), rng.random((20, 6))
-    expected = (X.sum(1)[:, None] + Z.sum(1) + skl.additive_chi2_kernel(X, Z)) / 2
-    np.testing.assert_allclose(ks.Chi2().pairwise(X, Z), expected)
-
-
 # ---------------------------------------------------------------- numbers
 
 
@@ -391,29 +365,6 @@ def test_get():
     assert ks.get("matern", gamma=0.5).length == 1.0  # the length of the Gaussian with gamma = 1/2
     assert ks.get("matern", gamma="median").length == "median"
     assert ks.names() == sorted(ks.names())
-
-
-def test_a_new_kernel_needs_one_class():
-    from kernelstream.kernels import _base
-
-    @ks.register
-    class Minimum(ks.CoordinateKernel):
-        """Minimum of bounded coordinates, ``k(x, z) = prod_i (1 + min(x_i, z_i))``."""
-
-        name = "minimum"
-        domain = "nonnegative"
-        combine = np.multiply
-
-        def _term(self, x, z):
-            return 1 + np.minimum(x, z)
-
-    try:
-        check_kernel("minimum", truth=lambda x, z: math.prod(1 + min(a, b) for a, b in zip(x, z)))
-        assert not Minimum().has_features
-        with pytest.raises(NotImplementedError, match="Minimum has no random features"):
-            Minimum().draw(np.random.default_rng(0), 2, 3)
-    finally:
-        del _base._REGISTRY["minimum"]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from sklearn.datasets import make_moons
 
 import kernelstream
 from kernelstream import FeatureClassifier, FeatureRegressor
-from kernelstream.features import Nystroem, Preconditioned, RandomBinning, RandomFourier
+from kernelstream.features import Nystroem, Preconditioned, RandomFourier
 from kernelstream.features.preconditioned import leading
 from kernelstream.updates import OGD, Averaged
 
@@ -138,20 +138,6 @@ def test_model_file_sparse_rows_and_few_rows(tmp_path):
     np.testing.assert_allclose(sparse.decision_function(X), model.decision_function(X), atol=1e-9)
     assert len(Preconditioned(FOURIER, 6).fit(X[:7]).entries_["back"]) == 0  # too few rows to go by
     np.testing.assert_array_equal(Preconditioned(FOURIER).fit(np.ones((50, 2))).transform(X).shape, (1500, 60))
-
-
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        ({"rank": 0}, "rank"),
-        ({"rank": "many"}, "rank"),
-        ({"features": "fouriere"}, "fourier"),
-        ({"features": RandomBinning()}, "dense"),
-    ],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        Preconditioned(**params).fit(X)
 
 
 @pytest.mark.parametrize("features", [FOURIER, WIDE], ids=["all", "some"])

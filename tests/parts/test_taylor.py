@@ -117,20 +117,5 @@ def test_auto_stays_below_max_features(rng):
     assert map_.entries_["degree"] == 5 and map_.transform(np.zeros((1, 5))).shape[1] == 252
 
 
-@pytest.mark.parametrize(
-    "params, message",
-    [
-        ({"degree": 0}, "degree"),
-        ({"degree": 1.5}, "degree"),
-        ({"degree": "all"}, "degree"),
-        ({"degree": 9, "max_features": 100}, "max_features"),
-        ({"kernel": "laplacian"}, "gaussian"),
-    ],
-)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        TaylorFeatures(**params).fit(X)
-
-
 def test_registered():
     assert isinstance(features.get("taylor", degree=3), TaylorFeatures)

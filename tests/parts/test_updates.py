@@ -114,7 +114,7 @@ def test_memory_follows_the_outputs(name):
     memory = update.memory(2, 49)
     for k_xx in (1.0, 2.0, 6.0):
         update.step(losses.get("crammer_singer"), 0, np.zeros(2), k_xx, 1, memory)
-    carried = update.carry(memory, Change.of(np.array([[0, 0], [1, 0], [0, 1.0]])))
+    carried = update.carry(memory, Change.added(0, 2, 0))
     assert carried[0, 0] == 3 and carried[3, 0] == pytest.approx(3.0)
     if name == "adagrad":
         assert carried[4, 0] == 49

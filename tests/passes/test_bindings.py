@@ -8,16 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import (
-    AROWClassifier,
-    CellsClassifier,
-    FeatureClassifier,
-    MultiKernelClassifier,
-    OnlineRidge,
-    RRFClassifier,
-    engine,
-    zoo,
-)
+import kernelstream as ks
+from kernelstream import engine, zoo
 from kernelstream.columns import Columns, _twins
 from kernelstream.estimators import RRFStep
 from kernelstream.features import Nystroem, RandomFourier
@@ -73,8 +65,8 @@ NYSTROEM = Nystroem(gamma=1.0, landmarks=X[:5])
 
 
 def ensemble():
-    members = [FeatureClassifier(RandomFourier(n_components=4, gamma=g), random_state=0) for g in (0.5, 1.0)]
-    return MultiKernelClassifier(members, random_state=0)
+    members = [ks.FeatureClassifier(RandomFourier(n_components=4, gamma=g), random_state=0) for g in (0.5, 1.0)]
+    return ks.MultiKernelClassifier(members, random_state=0)
 
 
 def words():
@@ -83,20 +75,20 @@ def words():
 
 
 CALLS = {
-    "linear_pass": lambda: FeatureClassifier("taylor", random_state=0).learn(X, LABELS),
-    "fourier_pass": lambda: FeatureClassifier(FOURIER, random_state=0).learn(X, LABELS),
-    "nystroem_pass": lambda: FeatureClassifier(NYSTROEM, random_state=0).learn(X, LABELS),
-    "cells_pass": lambda: CellsClassifier(n_grids=2, random_state=0).learn(np.tile(X, (12, 1)), np.tile(LABELS, 12)),
-    "standardize": lambda: FeatureClassifier(FOURIER, standardize=True, random_state=0).learn(X, LABELS),
+    "linear_pass": lambda: ks.FeatureClassifier("taylor", random_state=0).learn(X, LABELS),
+    "fourier_pass": lambda: ks.FeatureClassifier(FOURIER, random_state=0).learn(X, LABELS),
+    "nystroem_pass": lambda: ks.FeatureClassifier(NYSTROEM, random_state=0).learn(X, LABELS),
+    "cells_pass": lambda: ks.CellsClassifier(n_grids=2, random_state=0).learn(np.tile(X, (12, 1)), np.tile(LABELS, 12)),
+    "standardize": lambda: ks.FeatureClassifier(FOURIER, standardize=True, random_state=0).learn(X, LABELS),
     "expansion_pass": lambda: zoo.make("perceptron", gamma=1.0, random_state=0).learn(X, LABELS),
     "budget_pass": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(X, LABELS),
     "gaussian_csr": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
     "csr_to_slots": lambda: zoo.make("bpas", gamma=1.0, budget=5, random_state=0).learn(SPARSE, LABELS),
-    "rrf_pass": lambda: RRFClassifier(4, gamma=1.0, step=RRFStep(batch_size=3), random_state=0).learn(X, LABELS),
+    "rrf_pass": lambda: ks.RRFClassifier(4, gamma=1.0, step=RRFStep(batch_size=3), random_state=0).learn(X, LABELS),
     "hedge_pass": lambda: ensemble().learn(X, LABELS),
-    "second_order_learn": lambda: AROWClassifier(FOURIER, diagonal=False, random_state=0).learn(X, LABELS),
-    "second_order_run": lambda: OnlineRidge(FOURIER, random_state=0).learn(X, Y),
-    "diagonal_pass": lambda: AROWClassifier(FOURIER, diagonal=True, random_state=0).learn(X, LABELS),
+    "second_order_learn": lambda: ks.AROWClassifier(FOURIER, diagonal=False, random_state=0).learn(X, LABELS),
+    "second_order_run": lambda: ks.OnlineRidge(FOURIER, random_state=0).learn(X, Y),
+    "diagonal_pass": lambda: ks.AROWClassifier(FOURIER, diagonal=True, random_state=0).learn(X, LABELS),
     "columns_pass": words,
     "calibrate": lambda: Calibrator().learn(Y, LABELS),
     "track": lambda: IntervalTracker().learn(Y, Y + 1),

@@ -119,7 +119,7 @@ def test_a_dictionary_with_a_word_takes_the_short_way():
 @pytest.mark.parametrize("engine", ["python", "auto"])
 def test_dictionaries_one_by_one_are_the_encoder_and_the_learner(engine):
     """To the bit where both learn row by row, before and after a file; nearly where one learns a block."""
-    words, y = with_words(150)
+    words, y = with_words(115)
     single, block = (KernelClassifier(size="small", engine=engine, random_state=0) for _ in range(2))
     plain, encoder = KernelClassifier(size="small", engine=engine, random_state=0), Columns(engine=engine)
     scores = []

@@ -12,23 +12,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import (
-    BudgetClassifier,
-    BudgetRegressor,
-    FeatureClassifier,
-    FeatureRegressor,
-    MultiKernelClassifier,
-    MultiKernelRegressor,
-    NewtonClassifier,
-    NystroemClassifier,
-    NystroemRegressor,
-    RRFClassifier,
-    RRFRegressor,
-    budgets,
-    engine,
-    losses,
-    updates,
-)
+import kernelstream as ks
+from kernelstream import budgets, engine, losses, updates
 from kernelstream.features import RandomFourier
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
 
@@ -109,12 +94,12 @@ def of_kind(kind, classifier, regressor):
 
 # ---------------------------------------------------------------- the linear pass
 def features(loss, update):
-    cls = of_kind(KINDS[loss], FeatureClassifier, FeatureRegressor)
+    cls = of_kind(KINDS[loss], ks.FeatureClassifier, ks.FeatureRegressor)
     return lambda s: cls(RandomFourier(gamma=s.gamma, n_components=12), loss, update, random_state=0)
 
 
 def landmarks(loss, update):
-    cls = of_kind(KINDS[loss], NystroemClassifier, NystroemRegressor)
+    cls = of_kind(KINDS[loss], ks.NystroemClassifier, ks.NystroemRegressor)
     return lambda s: cls(gamma=s.gamma, budget=s.budget, loss=loss, update=update, random_state=0)
 
 
@@ -140,7 +125,7 @@ def test_parity_of_strategies(strategy):
     for tried, (loss, update) in enumerate(pairs[i] for i in order):
         if served and 4 * tried >= len(pairs):
             break
-        cls = of_kind(KINDS[loss], BudgetClassifier, BudgetRegressor)
+        cls = of_kind(KINDS[loss], ks.BudgetClassifier, ks.BudgetRegressor)
         served += compare(
             f"{strategy}, {loss}, {update}",
             KINDS[loss],
@@ -155,9 +140,9 @@ def test_parity_of_strategies(strategy):
 def test_parity_of_ensembles(strategy):
     """Several expansions in one pass, where the strategy can be pooled."""
     for kind, loss, cls, multi in (
-        ("binary", "hinge", BudgetClassifier, MultiKernelClassifier),
-        ("multiclass", "hinge", BudgetClassifier, MultiKernelClassifier),
-        ("regression", "epsilon_insensitive", BudgetRegressor, MultiKernelRegressor),
+        ("binary", "hinge", ks.BudgetClassifier, ks.MultiKernelClassifier),
+        ("multiclass", "hinge", ks.BudgetClassifier, ks.MultiKernelClassifier),
+        ("regression", "epsilon_insensitive", ks.BudgetRegressor, ks.MultiKernelRegressor),
     ):
         compare(
             f"ensemble, {strategy}, {kind}",
@@ -175,7 +160,7 @@ def test_parity_of_learned_features_and_newton():
         compare(
             f"learned, {loss}",
             kind,
-            lambda s, loss=loss, kind=kind: of_kind(kind, RRFClassifier, RRFRegressor)(
+            lambda s, loss=loss, kind=kind: of_kind(kind, ks.RRFClassifier, ks.RRFRegressor)(
                 6, gamma=s.gamma, loss=loss, random_state=0
             ),
         )
@@ -185,7 +170,7 @@ def test_parity_of_learned_features_and_newton():
         compare(
             f"newton, {loss}, {diagonal}",
             kind,
-            lambda s, loss=loss, diagonal=diagonal: NewtonClassifier(
+            lambda s, loss=loss, diagonal=diagonal: ks.NewtonClassifier(
                 RandomFourier(gamma=s.gamma, n_components=6), loss, diagonal=diagonal, random_state=0
             ),
         )

@@ -1,6 +1,7 @@
 """One table of random streams: no two uses of a seed draw the same numbers."""
 
 import ast
+import functools
 import itertools
 from pathlib import Path
 
@@ -14,6 +15,7 @@ STREAM_ARGUMENT = {"generator": 1, "Streams": 1, "uniforms": 3}  # its position
 TAKES_A_STREAM = {"self.stream"}  # of passes/doubly/blocks.py, where the caller names it
 
 
+@functools.cache
 def calls() -> list[tuple[str, str, ast.Call]]:
     """Where, the function, and the call, of everything in the library that makes random numbers from a seed."""
     found = []

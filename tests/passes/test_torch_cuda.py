@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import kernelstream
-from kernelstream import (
-    DoublyStochasticClassifier,
-    FeatureClassifier,
-    FeatureRegressor,
-    NystroemClassifier,
-    OnlineRidge,
-    RRFClassifier,
-    RRFRegressor,
-    losses,
-)
+import kernelstream as ks
+from kernelstream import losses
 from kernelstream.core import philox
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
@@ -47,7 +38,7 @@ def task(kind, y):
 def model(loss, update, engine, D=24):
     kind = losses.get(loss).kind
     features = RandomFourier(gamma=0.5, n_components=D, random_state=1)
-    cls = FeatureRegressor if kind == "regression" else FeatureClassifier
+    cls = ks.FeatureRegressor if kind == "regression" else ks.FeatureClassifier
     return cls(features, loss, update, engine=engine, random_state=0)
 
 
@@ -165,20 +156,20 @@ def test_doubly_stochastic(precondition, tmp_path):
         "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "schedule": DoublySchedule(64, 32, passes=2),
         "step": DoublyStep(2.0, 20.0, True, precondition), "random_state": 3,
     }  # fmt: skip
-    want, got = (DoublyStochasticClassifier(**args, engine=engine).fit(X, y) for engine in ("auto", GPU))
+    want, got = (ks.DoublyStochasticClassifier(**args, engine=engine).fit(X, y) for engine in ("auto", GPU))
     np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), atol=0.03)
-    kernelstream.save(got, tmp_path / "model.ks")
-    there = kernelstream.load(tmp_path / "model.ks").set_params(engine="auto")
+    ks.save(got, tmp_path / "model.ks")
+    there = ks.load(tmp_path / "model.ks").set_params(engine="auto")
     np.testing.assert_allclose(there.decision_function(X), got.decision_function(X), atol=0.01)
 
 
 def test_ridge_and_nystroem():
     X, y, _ = rows(400)
     features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
-    want, got = (OnlineRidge(features, engine=engine).learn(X, y) for engine in ("python", GPU))
+    want, got = (ks.OnlineRidge(features, engine=engine).learn(X, y) for engine in ("python", GPU))
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
     args = {"gamma": 0.5, "budget": 20, "rank": 8, "update": "norm_adagrad", "random_state": 0}
-    want, got = (NystroemClassifier(**args, engine=engine).fit(X, y > 0)._scores(X) for engine in ("python", GPU))
+    want, got = (ks.NystroemClassifier(**args, engine=engine).fit(X, y > 0)._scores(X) for engine in ("python", GPU))
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
 
 
@@ -186,7 +177,7 @@ def test_ridge_and_nystroem():
 def test_learned_kernels(loss):
     X, y, weight = rows(400)
     y = task(losses.get(loss).kind, y)
-    cls = RRFRegressor if loss == "squared" else RRFClassifier
+    cls = ks.RRFRegressor if loss == "squared" else ks.RRFClassifier
     args = {"n_components": 10, "loss": loss, "step": RRFStep(batch_size=32), "random_state": 0}
     want, got = (cls(**args, engine=engine) for engine in ("python", GPU))
     expected, scores = (est.learn(X, y, sample_weight=weight) for est in (want, got))

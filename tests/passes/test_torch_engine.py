@@ -13,19 +13,8 @@ import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch_cases import CPU, EACH_ROW, HELD, UPDATES, model, pairs, rows, task
 
-import kernelstream
-from kernelstream import (
-    DoublyStochasticRegressor,
-    FeatureClassifier,
-    FeatureRegressor,
-    NystroemClassifier,
-    NystroemRegressor,
-    OnlineRidge,
-    RRFClassifier,
-    RRFRegressor,
-    losses,
-    updates,
-)
+import kernelstream as ks
+from kernelstream import losses, updates
 from kernelstream.engine import TorchEngine
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import Nystroem, RandomFourier, RawFeatures, TensorSketch
@@ -88,7 +77,7 @@ def test_tensors_of_targets_and_weights():
 @pytest.mark.parametrize("refresh", [None, 30])
 def test_nogd(refresh):
     X, y, _ = rows(300)
-    for cls, target in ((NystroemRegressor, y), (NystroemClassifier, task("multiclass", y))):
+    for cls, target in ((ks.NystroemRegressor, y), (ks.NystroemClassifier, task("multiclass", y))):
         args = {"gamma": 0.5, "budget": 20, "rank": 8, "refresh": refresh, "random_state": 0}
         want = cls(**args, engine="python").fit(X, target, shuffle=False)
         got = cls(**args, engine=CPU)
@@ -114,10 +103,10 @@ def test_state_files_and_other_machines(tmp_path, monkeypatch):
     half.partial_fit(X[100:], y[100:])
     twin.partial_fit(X[100:], y[100:])
     np.testing.assert_allclose(half.state_["w"], twin.state_["w"], rtol=1e-12)
-    kernelstream.save(half, tmp_path / "model.ks")
+    ks.save(half, tmp_path / "model.ks")
     expected = half.predict(X)
     monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
-    loaded = kernelstream.load(tmp_path / "model.ks")
+    loaded = ks.load(tmp_path / "model.ks")
     np.testing.assert_allclose(loaded.predict(X), expected, rtol=1e-9)
     with pytest.raises(ValueError, match="needs PyTorch"):
         loaded.fit(X, y)
@@ -146,7 +135,7 @@ def test_learned_kernels(loss, batch_size, spectrum):
     X, y, weight = rows(150)
     kind = losses.get(loss).kind
     y = task(kind, y)
-    cls = RRFRegressor if kind == "regression" else RRFClassifier
+    cls = ks.RRFRegressor if kind == "regression" else ks.RRFClassifier
     args = {"n_components": 10, "spectrum": spectrum, "loss": loss, "random_state": 0}
     args["step"] = RRFStep(batch_size=batch_size)
     want, got = (cls(**args, engine=engine) for engine in ("python", CPU))
@@ -199,20 +188,22 @@ def test_triton_programs(program, says):
 @pytest.mark.parametrize(
     "estimator",
     [
-        FeatureClassifier(RandomFourier(n_components=8), update="norm_adagrad", random_state=0),
-        FeatureRegressor(RandomFourier(n_components=8), update="norm_adagrad", standardize=True, random_state=0),
-        NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
-        OnlineRidge(RandomFourier(n_components=8), random_state=0),
-        RRFClassifier(8, step=RRFStep(batch_size=8), random_state=0),
-        FeatureClassifier(RandomFourier(n_components=8), random_state=0),
-        FeatureRegressor(RandomFourier(n_components=8), update=Averaged(AdaGrad()), standardize=True, random_state=0),
-        NystroemClassifier(budget=20, random_state=0),
+        ks.FeatureClassifier(RandomFourier(n_components=8), update="norm_adagrad", random_state=0),
+        ks.FeatureRegressor(RandomFourier(n_components=8), update="norm_adagrad", standardize=True, random_state=0),
+        ks.NystroemClassifier(budget=20, update="norm_adagrad", random_state=0),
+        ks.OnlineRidge(RandomFourier(n_components=8), random_state=0),
+        ks.RRFClassifier(8, step=RRFStep(batch_size=8), random_state=0),
+        ks.FeatureClassifier(RandomFourier(n_components=8), random_state=0),
+        ks.FeatureRegressor(
+            RandomFourier(n_components=8), update=Averaged(AdaGrad()), standardize=True, random_state=0
+        ),
+        ks.NystroemClassifier(budget=20, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_streaming_contract(estimator):
     X, y, _ = rows(150)
-    target = y if isinstance(estimator, (FeatureRegressor, OnlineRidge)) else task("multiclass", y)
+    target = y if isinstance(estimator, (ks.FeatureRegressor, ks.OnlineRidge)) else task("multiclass", y)
     check_streaming(estimator, X, target, engines=("python", CPU), rtol=1e-6)
 
 
@@ -222,8 +213,8 @@ EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": ORDER for kind in
 
 @parametrize_with_checks(
     [
-        FeatureClassifier(RandomFourier(n_components=16), engine=CPU, random_state=0),
-        FeatureRegressor(RandomFourier(n_components=16), engine=CPU, random_state=0),
+        ks.FeatureClassifier(RandomFourier(n_components=16), engine=CPU, random_state=0),
+        ks.FeatureRegressor(RandomFourier(n_components=16), engine=CPU, random_state=0),
     ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )
@@ -260,7 +251,7 @@ def test_rows_far_from_zero():
     """Distances in float32 do not cancel where all rows are far away from 0."""
     X, y, _ = rows(200)
     X = (X + 300).astype(np.float32)
-    got, want = (NystroemRegressor(gamma=0.5, budget=20, update="norm_adagrad", engine=e) for e in (CPU, "python"))
+    got, want = (ks.NystroemRegressor(gamma=0.5, budget=20, update="norm_adagrad", engine=e) for e in (CPU, "python"))
     got.partial_fit(X, y)
     want.partial_fit(X.astype(np.float64), y)
     np.testing.assert_allclose(got.predict(X), want.predict(X.astype(np.float64)), atol=2e-3)
@@ -273,8 +264,8 @@ def test_fourier_features_far_from_zero(offset):
     X = (X + offset).astype(np.float32)
     features = RandomFourier(gamma=0.5, n_components=20, random_state=1)
     for make in (
-        lambda engine: FeatureRegressor(features, update="norm_adagrad", engine=engine, random_state=0),
-        lambda engine: OnlineRidge(features, engine=engine),
+        lambda engine: ks.FeatureRegressor(features, update="norm_adagrad", engine=engine, random_state=0),
+        lambda engine: ks.OnlineRidge(features, engine=engine),
     ):
         got, want = make(CPU), make("python")
         np.testing.assert_allclose(got.learn(X, y), want.learn(X.astype(np.float64), y), atol=3e-6)
@@ -303,7 +294,7 @@ def test_doubly_stochastic_far_from_zero():
     X, y, _ = rows(300)
     X = (X + 1e4).astype(np.float32)
     args = {"gamma": 0.5, "schedule": DoublySchedule(40, 24, passes=3), "step": DoublyStep(0.5), "random_state": 3}
-    got = DoublyStochasticRegressor(**args, engine=CPU).fit(X, y)
+    got = ks.DoublyStochasticRegressor(**args, engine=CPU).fit(X, y)
     # the same weights on features in float64, of the same frequencies
     blocks, A = got._learner.descent(got._state).blocks, got._state["mean"]
     want = np.full((len(X), 1), got._state["offset"])
@@ -326,11 +317,11 @@ def test_angles_of_any_size_have_features():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=CPU, random_state=0),
-        lambda: OnlineRidge(RawFeatures(), engine=CPU),
-        lambda: RRFRegressor(8, gamma=1.0, step=RRFStep(batch_size=8), engine=CPU, random_state=0),
-        lambda: FeatureRegressor(RawFeatures(), engine=CPU, random_state=0),
-        lambda: FeatureRegressor(RawFeatures(), update=Averaged(OGD(0.5)), engine=CPU, random_state=0),
+        lambda: ks.FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=CPU, random_state=0),
+        lambda: ks.OnlineRidge(RawFeatures(), engine=CPU),
+        lambda: ks.RRFRegressor(8, gamma=1.0, step=RRFStep(batch_size=8), engine=CPU, random_state=0),
+        lambda: ks.FeatureRegressor(RawFeatures(), engine=CPU, random_state=0),
+        lambda: ks.FeatureRegressor(RawFeatures(), update=Averaged(OGD(0.5)), engine=CPU, random_state=0),
     ],
     ids=["features", "ridge", "rrf", "adagrad", "averaged"],
 )
@@ -360,9 +351,9 @@ def test_small_calls_by_the_processor(kind, monkeypatch):
     """Weights go to and fro between the processor and the device; the model is that of one engine alone."""
     make = {
         "features": lambda engine: model("multiclass", "softmax", NormAdaGrad(), engine),
-        "nogd": lambda engine: NystroemClassifier(gamma=0.5, budget=20, update="norm_adagrad", engine=engine,
+        "nogd": lambda engine: ks.NystroemClassifier(gamma=0.5, budget=20, update="norm_adagrad", engine=engine,
                                                   random_state=0),
-        "rrf": lambda engine: RRFClassifier(8, loss="softmax", step=RRFStep(batch_size=8), engine=engine,
+        "rrf": lambda engine: ks.RRFClassifier(8, loss="softmax", step=RRFStep(batch_size=8), engine=engine,
                                             random_state=0),
     }.get(kind, lambda engine: model("multiclass", "softmax", kind, engine))  # fmt: skip
     X, y, weight = rows(400)
@@ -392,7 +383,7 @@ def test_a_call_that_fails_after_a_move_is_taken_back(where, monkeypatch):
     ops = Small("cpu", "tf32", 16)
     monkeypatch.setattr("kernelstream.engine.device._ops", lambda *_: ops)
     X, y, _ = rows(300)
-    est = FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=TorchEngine("cpu", block=16))
+    est = ks.FeatureRegressor(RawFeatures(), update=OGD(0.5), engine=TorchEngine("cpu", block=16))
     est.partial_fit(X[:100], y[:100])
     if where == "processor":
         est.partial_fit(X[100:110], y[100:110])

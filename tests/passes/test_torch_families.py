@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from torch_cases import CPU, rows, task
 
-import kernelstream
-from kernelstream import (
-    DoublyStochasticClassifier,
-    DoublyStochasticRegressor,
-    OnlineRidge,
-    OnlineRidgeClassifier,
-)
+import kernelstream as ks
 from kernelstream.core import threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomFourier
@@ -28,7 +22,7 @@ def test_doubly_stochastic(kernel, max_blocks, average, precondition):
         "kernel": kernel, "gamma": 0.5, "loss": "softmax", "lam": 1e-3, "random_state": 3,
         "step": DoublyStep(2.0, 20.0, average, precondition), "schedule": DoublySchedule(40, 24, max_blocks, 1.5),
     }  # fmt: skip
-    want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
+    want, got = (ks.DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
     for est in (want, got):
         est.fit(X, task("multiclass", y), sample_weight=weight)
         est.partial_fit(X[:90], task("multiclass", y[:90]))
@@ -43,7 +37,7 @@ def test_doubly_stochastic_in_large_batches():
         "gamma": 0.5, "loss": "softmax", "random_state": 3,
         "step": DoublyStep(2.0, 20.0, precondition="auto"), "schedule": DoublySchedule(block_size=4),
     }  # fmt: skip
-    want, got = (DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
+    want, got = (ks.DoublyStochasticClassifier(**args, engine=engine) for engine in ("auto", CPU))
     for est in (want, got):
         est.fit(X, task("multiclass", y)).partial_fit(X, task("multiclass", y))
         assert est.state_["t"] == 151
@@ -59,7 +53,7 @@ def test_preconditioning_is_damped_by_the_regulariser(lam):
         "step": DoublyStep(2.0, 20.0, True, 0.01), "random_state": 3,
     }  # fmt: skip
     want, got = (
-        DoublyStochasticClassifier(**args, engine=engine).fit(X, task("multiclass", y)) for engine in ("python", CPU)
+        ks.DoublyStochasticClassifier(**args, engine=engine).fit(X, task("multiclass", y)) for engine in ("python", CPU)
     )
     np.testing.assert_allclose(got.decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8)
 
@@ -68,18 +62,18 @@ def test_doubly_stochastic_file_without_torch(tmp_path, monkeypatch):
     """The file holds weights and a seed: a machine without torch makes the same features."""
     X, y, _ = rows(300)
     args = {"gamma": 0.5, "loss": "softmax", "schedule": DoublySchedule(40, 24), "random_state": 3}
-    est = DoublyStochasticClassifier(**args, engine=CPU).fit(X, task("multiclass", y))
+    est = ks.DoublyStochasticClassifier(**args, engine=CPU).fit(X, task("multiclass", y))
     expected = est.decision_function(X)
-    kernelstream.save(est, tmp_path / "model.ks")
+    ks.save(est, tmp_path / "model.ks")
     monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
-    loaded = kernelstream.load(tmp_path / "model.ks")
+    loaded = ks.load(tmp_path / "model.ks")
     np.testing.assert_allclose(loaded.decision_function(X), expected, rtol=1e-8, atol=1e-10)
 
 
 def test_doubly_stochastic_defaults_and_tensors():
     X, y, _ = rows(400)
     want, got = (
-        DoublyStochasticRegressor(schedule=DoublySchedule(block_size=16), random_state=0, engine=engine)
+        ks.DoublyStochasticRegressor(schedule=DoublySchedule(block_size=16), random_state=0, engine=engine)
         for engine in ("auto", CPU)
     )
     want.fit(X, y)
@@ -95,7 +89,7 @@ def test_ridge(forecaster, lam, forgetting):
     X, y, weight = rows(300)
     features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
     args = {"lam": lam, "forecaster": forecaster, "forgetting": forgetting, "intercept": True}
-    want, got = (OnlineRidge(features, **args, engine=engine) for engine in ("python", CPU))
+    want, got = (ks.OnlineRidge(features, **args, engine=engine) for engine in ("python", CPU))
     expected = want.learn(X, y, sample_weight=weight)
     cut = [got.learn(X[a:b], y[a:b], sample_weight=weight[a:b]) for a, b in ((0, 1), (1, 7), (7, 200), (200, 300))]
     np.testing.assert_allclose(np.concatenate(cut), expected, rtol=1e-6, atol=1e-8)
@@ -111,11 +105,11 @@ def test_ridge_on_one_thread():
     """Where the native engine makes features in its window, the device has a window of its own."""
     X, y, _ = rows(300)
     features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
-    want = OnlineRidge(features, engine="python").learn(X, y)
+    want = ks.OnlineRidge(features, engine="python").learn(X, y)
     before = threads.get_num_threads()
     threads.set_num_threads(1)
     try:
-        np.testing.assert_allclose(OnlineRidge(features, engine=CPU).learn(X, y), want, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(ks.OnlineRidge(features, engine=CPU).learn(X, y), want, rtol=1e-6, atol=1e-8)
     finally:
         threads.set_num_threads(before)
 
@@ -124,12 +118,12 @@ def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):
     X, y, _ = rows(300)
     labels = np.where(np.arange(300) < 50, task("binary", y), task("multiclass", y) + 5)
     features = RandomFourier(n_components=12, random_state=1)
-    want, got = (OnlineRidgeClassifier(features, engine=engine) for engine in ("python", CPU))
+    want, got = (ks.OnlineRidgeClassifier(features, engine=engine) for engine in ("python", CPU))
     np.testing.assert_allclose(got.learn(torch.from_numpy(X), labels), want.learn(X, labels), rtol=1e-6, atol=1e-8)
-    kernelstream.save(got, tmp_path / "model.ks")
+    ks.save(got, tmp_path / "model.ks")
     monkeypatch.setattr("kernelstream.engine.device.has_torch", lambda: False)
     np.testing.assert_allclose(
-        kernelstream.load(tmp_path / "model.ks").decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8
+        ks.load(tmp_path / "model.ks").decision_function(X), want.decision_function(X), rtol=1e-6, atol=1e-8
     )
 
 
@@ -138,7 +132,7 @@ def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
     """Weights and factors are worked out once, however many rows are predicted and in however many blocks."""
     X, y, _ = rows(300)
     features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
-    want, got = (OnlineRidge(features, forecaster=forecaster, engine=engine) for engine in ("python", CPU))
+    want, got = (ks.OnlineRidge(features, forecaster=forecaster, engine=engine) for engine in ("python", CPU))
     want.learn(X, y)
     got.learn(X, y)
     count, factor = [0], torch.linalg.cholesky_ex
@@ -160,7 +154,7 @@ def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
 def test_the_default_learner_streams_on_the_processor():
     """What streams has the same bits; what ``fit`` learns at once is solved by the device."""
     X, y, _ = rows(300)
-    want, got = (kernelstream.KernelRegressor(engine=engine, random_state=0) for engine in ("auto", CPU))
+    want, got = (ks.KernelRegressor(engine=engine, random_state=0) for engine in ("auto", CPU))
     assert np.array_equal(got.learn(X[:200], y[:200]), want.learn(X[:200], y[:200]))
     for est in (want, got):
         est.fit(X[:250], y[:250]).learn(X[250:], y[250:])

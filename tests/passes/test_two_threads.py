@@ -5,26 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernelstream import (
-    CellsClassifier,
-    CellsRegressor,
-    KernelClassifier,
-    KernelRegressor,
-    engine,
-    settings,
-    zoo,
-)
+import kernelstream as ks
+from kernelstream import engine, settings, zoo
 
 pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
 
 LEARNERS = {
     "fogd": lambda: zoo.make("fogd", n_components=300, gamma=0.1, random_state=0),
     "nogd": lambda: zoo.make("nogd", budget=100, gamma=0.1, random_state=0),
-    "default learner": lambda: KernelClassifier(size="small", random_state=0),
-    "default learner, numbers": lambda: KernelRegressor(size="small", random_state=0),
-    "cells": lambda: CellsClassifier(random_state=0),
-    "cells, hashed": lambda: CellsClassifier(grids="hashed", standardize=True, random_state=0),
-    "cells, numbers": lambda: CellsRegressor(random_state=0),
+    "default learner": lambda: ks.KernelClassifier(size="small", random_state=0),
+    "default learner, numbers": lambda: ks.KernelRegressor(size="small", random_state=0),
+    "cells": lambda: ks.CellsClassifier(random_state=0),
+    "cells, hashed": lambda: ks.CellsClassifier(grids="hashed", standardize=True, random_state=0),
+    "cells, numbers": lambda: ks.CellsRegressor(random_state=0),
 }
 
 
@@ -65,7 +58,7 @@ def test_nor_do_the_answers(name):
 
 def test_a_cell_outside_the_table_is_refused():
     X, y = rows(1000)
-    model = CellsClassifier(random_state=0).fit(X, y)
+    model = ks.CellsClassifier(random_state=0).fit(X, y)
     state = model.state_ | {"tables": model.state_["tables"][:100].copy()}
     index = model._learner._index(model._state, X)
     with pytest.raises(ValueError, match="outside the table"):

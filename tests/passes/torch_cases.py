@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from kernelstream import (
-    FeatureClassifier,
-    FeatureRegressor,
-    losses,
-)
+import kernelstream as ks
+from kernelstream import losses
 from kernelstream.engine import TorchEngine
 from kernelstream.features import RandomFourier
 from kernelstream.updates import (
@@ -77,7 +74,7 @@ def task(kind, y):
 
 def model(kind, loss, update, engine, features=None, **rest):
     features = RandomFourier(gamma=0.5, n_components=8, random_state=1) if features is None else features
-    cls = FeatureRegressor if kind == "regression" else FeatureClassifier
+    cls = ks.FeatureRegressor if kind == "regression" else ks.FeatureClassifier
     return cls(features, loss, update, engine=engine, random_state=0, **rest)
 
 

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from importlib import metadata, resources
+from importlib import metadata
 from importlib.util import find_spec
 
 import pytest
@@ -20,10 +20,6 @@ def run(code, **env):
 
 def test_version():
     assert metadata.version("kernelstream") == kernelstream.__version__
-
-
-def test_typed():
-    assert resources.files("kernelstream").joinpath("py.typed").is_file()
 
 
 def test_console_script():

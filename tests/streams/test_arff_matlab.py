@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from command_line import out, run
 
 from kernelstream import streams
-from kernelstream.columns import open_rows
 
 WORDS = b"""% made for this test
 @RELATION 'a b'
@@ -31,7 +30,7 @@ WORDS = b"""% made for this test
 
 
 def test_arff_gives_names_words_gaps_and_lines():
-    stream = open_rows(io.BytesIO(WORDS.split(b"\n", 1)[1]), "class")  # known by @relation
+    stream = streams.open(io.BytesIO(WORDS.split(b"\n", 1)[1]), target="class", mixed=True)  # known by @relation
     cells, y = stream.read()
     assert cells.columns == {
         "the size": ["1.5", "2", "3e1", "7"],

@@ -46,17 +46,6 @@ def test_it_is_the_encoder_and_the_learner():
     assert mixed.columns_.kinds_ == {"town": "category", "x": "number", "day": "date"}
 
 
-def test_splits_files_and_pickles():
-    whole, parts = small().partial_fit(FRAME[:400], LABELS[:400]), small()
-    for a, b in ((0, 1), (1, 130), (130, 400)):
-        parts.partial_fit(FRAME[a:b], LABELS[a:b])
-    file = io.BytesIO()
-    ks.save(whole, file)
-    others = [parts, ks.load(file), pickle.loads(pickle.dumps(whole))]
-    want = whole.learn(FRAME[400:], LABELS[400:])
-    assert all(np.abs(other.learn(FRAME[400:], LABELS[400:]) - want).max() < 1e-9 for other in others)
-
-
 def test_a_refused_call_changes_nothing():
     model = small().partial_fit(FRAME[:300], LABELS[:300])
     before, known = model.decision_function(FRAME), pickle.dumps(model.columns_.state_)

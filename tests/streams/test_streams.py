@@ -144,7 +144,7 @@ def test_open_tells_formats_by_content(folder, tmp_path):
     with pytest.raises(ValueError, match="no format that can be read"):
         streams.open(tmp_path / "data")
     (tmp_path / "data").write_bytes(b'{"a": 1}\n')
-    with pytest.raises(ValueError, match=r"data holds JSON lines: kernelstream\.columns\.open_rows reads them"):
+    with pytest.raises(ValueError, match=r"data holds JSON lines: mixed=True reads them"):
         streams.open(tmp_path / "data")
     with pytest.raises(ValueError, match="'target' is not an option of LibSVM"):
         streams.open(folder / "a.libsvm", target="y")

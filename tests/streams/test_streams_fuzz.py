@@ -33,7 +33,7 @@ def same(a, b):
 
 
 @native
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(texts, st.integers(0, 5), st.booleans(), st.integers(0, 4), st.booleans())
 def test_libsvm_equals_its_specification(text, max_rows, zero_based, n_features, single):
     args = (text + b"\n", 0, max_rows, zero_based, n_features, single)
@@ -109,15 +109,15 @@ def damaged(n_lines, seed):
 
 @native
 def test_many_damaged_lines():
-    text = damaged(200_000, 0)
+    text = damaged(60_000, 0)
     started = time.perf_counter()
     for stream in (
-        LibSVM(io.BytesIO(text), 10_000, on_error="skip"),
-        CSV(io.BytesIO(text), None, 10_000, header=False, on_error="skip"),
+        LibSVM(io.BytesIO(text), 5000, on_error="skip"),
+        CSV(io.BytesIO(text), None, 5000, header=False, on_error="skip"),
     ):
         rows = sum(X.shape[0] for X, _ in stream)
-        assert 180_000 < rows + stream.skipped < 260_000
-        assert stream.skipped > 20_000
+        assert 54_000 < rows + stream.skipped < 78_000
+        assert stream.skipped > 6000
     assert time.perf_counter() - started < 20
 
 

@@ -176,7 +176,3 @@ def test_iterators():
         stream.seek({"rows": 501, "skipped": 0})
     with pytest.raises(ValueError, match=r"pairs \(X, y\)"):
         Blocks([1, 2]).read()
-    X, y, _ = whole(streams.rows(zip(DENSE.tolist(), LABELS, strict=True), 64))
-    np.testing.assert_array_equal(X, DENSE)
-    with pytest.raises(ValueError, match="had not"):
-        list(streams.rows([({"a": 1}, 0), ({"b": 1}, 0)]))

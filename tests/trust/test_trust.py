@@ -232,22 +232,22 @@ def test_what_learn_says_makes_the_log_loss():
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "softmax"])
 def test_classes_that_come_later_and_any_split(loss):
-    X, y = blobs(400, 4, d=4)
-    y = np.where((np.arange(400) < 200) & (y > 2), 0, y)
+    X, y = blobs(200, 4, d=4)
+    y = np.where((np.arange(200) < 100) & (y > 2), 0, y)
     y[:30], y[30:60] = 1, np.where(y[30:60] > 1, 0, y[30:60])
     names = np.array(["d", "b", "c", "a"])[y]
     make = lambda: Calibrated(FeatureClassifier(loss=loss, engine="python", random_state=0), engine="python")  # noqa: E731
-    weight = np.where(np.arange(400) % 7 == 3, 0.0, 1.0)
+    weight = np.where(np.arange(200) % 7 == 3, 0.0, 1.0)
     whole = make()
     answers = whole.learn(X, names, sample_weight=weight)
-    last = answers[300:]
-    for cuts in ([0, 17, 30, 31, 45, 201, 300, 400], [0, 100, 399, 400]):
+    last = answers[150:]
+    for cuts in ([0, 17, 30, 31, 45, 101, 150, 200], [0, 50, 199, 200]):
         model = make()
         parts = [model.learn(X[a:b], names[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)]
         state, other = model.state_, whole.state_
         assert state.keys() == other.keys()
         assert all(np.array_equal(state[name], other[name]) for name in state)
-        assert np.array_equal(np.concatenate(parts[-2:])[-100:], last)
+        assert np.array_equal(np.concatenate(parts[-2:])[-50:], last)
     assert np.isfinite(last).all()
     first = np.flatnonzero((names == "a") & (weight > 0))[0]
     assert np.isinf(answers[first, whole.classes_.tolist().index("a")])  # nobody could know it
@@ -282,23 +282,6 @@ def test_a_state_that_does_not_fit_is_refused():
         other = Calibrated(FeatureClassifier(random_state=0))
         with pytest.raises(ValueError, match=name):
             put(other, model.state_ | {name: value})
-
-
-def test_a_call_that_fails_changes_nothing():
-    X, y = blobs(300, 3)
-    model = Calibrated(FeatureClassifier(random_state=0))
-    with pytest.raises(ValueError, match="NaN"):
-        model.learn(np.full((2, 3), np.nan), [0, 1])
-    assert not hasattr(model, "model_")
-    model.learn(X, y)
-    before = pickle.dumps(model.state_)
-    with pytest.raises(ValueError, match="features"):
-        model.learn(X[:, :2], y)
-    assert pickle.dumps(model.state_) == before
-    with pytest.raises(ValueError, match="WithIntervals"):
-        Calibrated(OnlineRidge()).learn(X, y)
-    with pytest.raises(ValueError, match="Calibrated"):
-        WithIntervals(FeatureClassifier()).learn(X, y)
 
 
 WRAPPED = [

@@ -30,7 +30,7 @@ class FixedFeatures(Solved, Linear):
     """Weights of features that a solver finds."""
 
     finders = solvers
-    solved_by = ("pegasos", "sbmd", "rbcd", "sdca")  # those that take dense features and a squared penalty
+    solved_by = ("pegasos", "sbmd", "rbcd", "sdca", "cd")  # those that take dense features
     lam: float
 
     def check_parameters(self) -> None:
@@ -88,11 +88,13 @@ class FixedFeatureClassifier(StreamClassifier):
     features : FeatureMap or str, default="fourier"
         The map z.
     loss : Loss or str, default="auto"
-        "auto" is the hinge, or its square for the solver "rbcd"; else "hinge", "squared_hinge", "logistic", "squared".
+        "auto" is the hinge, or its square for the solvers "rbcd" and "cd"; else "hinge", "squared_hinge", "logistic",
+        "squared".
     lam : float, default=1.0
         Penalty, next to the *sum* of the losses.
     solver : Solver or str, default="sdca"
-        "pegasos", "sdca", "sbmd", "rbcd", or an object of :mod:`kernelstream.solvers` with its tolerance.
+        "pegasos", "sdca", "sbmd", "rbcd"; "cd", whose penalty is ``lam |w|_1``; or an object of
+        :mod:`kernelstream.solvers` with its tolerance.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled feature maps, or their readable specification.
     random_state : int, Generator, RandomState or None, default=None
@@ -137,7 +139,7 @@ class FixedFeatureClassifier(StreamClassifier):
     _learns = FixedFeatures
 
     def _loss_for(self, n_classes: int) -> Loss:
-        default = "squared_hinge" if self._learner.solver.name == "rbcd" else "hinge"
+        default = "squared_hinge" if self._learner.solver.name in ("rbcd", "cd") else "hinge"
         loss = losses.get(default if self.loss == "auto" else self.loss)
         return one_against_rest(loss, n_classes)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import positive
+from .._checks import flag, positive
 from ..state.schema import Array, Schema
 from ._base import Budget, Row, SupportSet, register
 
@@ -48,22 +48,35 @@ class BOGD(Budget):
     ----------
     limit : float
         Largest absolute coefficient; ``inf`` for none.
+    oldest : bool
+        The oldest leaves and no other changes: what the programs of Lu's thesis do by this name.
     """
 
     name = "bogd"
     random = True
     least = 2
+    n_memory = 1  # the oldest slot
 
-    def __init__(self, limit: float = math.inf):
+    def __init__(self, limit: float = math.inf, oldest: bool = False):
         self.limit = limit
+        self.oldest = oldest
+
+    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
+        return super().schema(state, capacity, kernel) | turn_schema(state, capacity, self.n_memory)
 
     def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
         positive("limit", self.limit, infinite=True)
+        flag("oldest", self.oldest)
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         if not S.full:
             return S.place(S.n, row, row.tau)
+        if self.oldest:
+            turn = S.state["budget_memory"]
+            r = int(turn[0])
+            turn[0] = (r + 1) % S.capacity
+            return S.place(r, row, row.tau)
         S.shrink(S.capacity / (S.capacity - 1))
         S.place(int(row.u * S.capacity), row, row.tau)
         largest = np.abs(S.coefficients).max()
@@ -71,7 +84,7 @@ class BOGD(Budget):
             S.shrink(self.limit / largest)
 
     def native(self) -> Any:
-        return self.name, [self.limit]
+        return self.name, [self.limit, float(self.oldest)]
 
 
 @register

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import gc
 import importlib
 import os
 import signal
@@ -34,17 +35,23 @@ __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what com
 OK, FAILED, USAGE = 0, 1, 2
 IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
 
-for _name in ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store", "reproduce"):
-    importlib.import_module(f"{__name__}.{_name}")
+MODULES = ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store", "reproduce")
+OBJECTS = 100_000  # made between two searches for garbage: imports make many, and none of them is garbage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
+    alone = argv is None  # the process has nothing else to do
+    if alone:
+        gc.set_threshold(OBJECTS)
     try:
         return _main(argv)
     except (Interrupted, KeyboardInterrupt) as stop:
         print(f"kernelstream: {stop if str(stop) else 'interrupted'}", file=sys.stderr)
         return code_of(getattr(stop, "number", signal.SIGINT))
+    finally:
+        if alone:
+            gc.freeze()  # what there is goes with the process: Python would look through all of it first
 
 
 def _main(argv: Sequence[str] | None) -> int:
@@ -114,6 +121,8 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
+    for module in [named] if named in MODULES else MODULES:
+        importlib.import_module(f"{__name__}.{module}")
     if named is not None and named not in COMMANDS:
         parser.error(f"there is no command {named!r}: {did_you_mean(named, COMMANDS)}there are {', '.join(COMMANDS)}")
     for name, about in COMMANDS.items():

@@ -13,7 +13,7 @@ from ._algorithms import build, finds_novelties
 from ._base import UsageError, print_json
 from ._parts import import_parts
 from ._reading import fingerprint, open_data, reading
-from ._targets import Peeked, targets_for
+from ._targets import targets_for
 
 
 def train_on_workers(args: argparse.Namespace) -> None:
@@ -30,13 +30,13 @@ def train_on_workers(args: argparse.Namespace) -> None:
         raise UsageError("--dask: detectors of novelties are trained here, without workers")
     args.data = _expanded(args.data)
     options = reading(args)
-    stream = Peeked(open_data(args, options))
-    if stream.first is None:
+    stream = open_data(args, options)
+    if stream.peek() is None:
         raise ValueError(f"{stream.name} has no rows")
     task = task_of_run(args, stream, None, {})
     est = build(args, task)
     model_io.to_bytes(est)  # a model that cannot be saved should fail now, not hours later
-    notes = {"task": task, "algorithm": args.algorithm, "reader": kept(options, stream.stream)}
+    notes = {"task": task, "algorithm": args.algorithm, "reader": kept(options, stream)}
     notes["data"] = fingerprint(args.data)
     stream.close()
     started = time.perf_counter()

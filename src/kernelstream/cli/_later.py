@@ -1,7 +1,7 @@
 """Modules that are imported when they are first used.
 
-scikit-learn's base classes import scipy.stats, narwhals and others, which take three quarters of the time that a
-command needs to start and which most commands never use. Inside :func:`imports_later` such a module is there by name
+scikit-learn's base classes import scipy.stats, narwhals, asyncio and others, which take three quarters of the time that
+a command needs to start and which most commands never use. Inside :func:`imports_later` such a module is there by name
 only; the first use of something in it executes it, and from then on it is like any other. (The loader of the standard
 library, ``importlib.util.LazyLoader``, executes a package as soon as it is imported twice or a module in it is.)
 """
@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 LATER_MODULES = (
+    "asyncio",
     "narwhals",
     "narwhals.stable",
     "narwhals.stable.v2",

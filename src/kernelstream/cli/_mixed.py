@@ -10,50 +10,45 @@ from ._base import UsageError
 MARK_OPTIONS = ("decimal", "thousands")
 # options of readers of cells
 CELL_OPTIONS = ("columns", "strict", "mixed", "ignore", "eager", "kinds", "marks", *MARK_OPTIONS)
-_SHARED = ("target", "header", "delimiter", "features", "drop", "labels", "block", "on_error", "ignore", "eager")
-_OF_TEXT = ("header", "delimiter", "labels")  # options that a file of typed columns lacks
+TABLES = ("csv", "jsonl", "arrow")  # formats that may hold words, dates and gaps
+_OF_NUMBERS = ("missing", "dtype")  # options of readers of numbers only
 
 
-def open_cells(path: str, options: dict[str, Any]) -> Any:
-    """A stream of cells, if the rows of the file are not all numbers; else the source, to be opened by another reader.
+def open_file(path: str, options: dict[str, Any], otherwise: dict[str, Any] | None = None) -> Any:
+    """The stream of a file or a pipe, which is opened once: of cells, if its rows are not all numbers.
 
-    A pipe cannot be opened twice, so a source that had to be read comes back as a text at its start.
+    ``otherwise`` are other options, for files of a format that does not know the first.
     """
-    from ..columns.files import FORMATS, SAMPLE_BYTES, format_of
-    from ..streams._bytes import Text, is_pipe, name_of
-    from ..streams._open import format_by_name
+    from ..streams._open import FORMATS, NoSuchOption, fitting, recognized
 
-    forced = options.get("mixed") or options.get("strict") or options.get("format") == "jsonl"
-    forced = forced or any(key in options for key in ("columns", *MARK_OPTIONS))
-    given = options.get("format")
-    if options.get("mixed") is False or (not forced and "missing" in options):  # an option of readers of numbers
-        return path
-    source: Any = path
-    format = given or format_by_name(name_of(path))
-    if format is not None and format not in FORMATS:  # of numbers only
-        return path
-    if format is None or format in ("csv", "jsonl"):
-        source = Text(path)
-        first = source.peek() if options.get("eager") else source.peek_bytes(SAMPLE_BYTES)
-        if not first:
-            return source
-        format = format or format_of(path if path != "-" else "", first)
-    elif is_pipe(path):
-        return path
-    if format is None:  # the content shows numbers only
-        if forced:
-            raise UsageError(f"{name_of(path)} holds numbers only: --columns, --strict and --decimal are for tables")
-        return source
-    return _judged(path, source, format, options, bool(forced))
+    forced = options.get("mixed") or options.get("strict") or any(key in options for key in ("columns", *MARK_OPTIONS))
+    format, source = recognized(path, options.get("format"))
+    kind: Any = FORMATS[format]
+    if format in TABLES and options.get("mixed") is not False and (forced or "missing" not in options):
+        return _judged(kind, source, format, options, bool(forced))
+    if forced:
+        raise UsageError(f"{path} holds numbers only: --columns, --strict and --decimal are for tables")
+    if otherwise is not None:
+        try:
+            return kind(source, **fitting(kind, _plain(options)))
+        except NoSuchOption:
+            options = otherwise
+    return kind(source, **fitting(kind, _plain(options)))
 
 
-def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced: bool) -> Any:
-    from ..columns.files import FORMATS
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of readers of numbers."""
+    return {key: value for key, value in options.items() if key not in ("format", *CELL_OPTIONS)}
+
+
+def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced: bool) -> Any:
     from ..columns.guess import all_numbers, guess
+    from ..streams._base import check_dtype
+    from ..streams._open import fitting, known_options
 
-    unknown = {"csv": (), "jsonl": _OF_TEXT[:2], "arrow": _OF_TEXT}[format]
-    passed = {key: value for key, value in options.items() if key in _SHARED and value is not None}
-    stream = FORMATS[format](source, **{key: value for key, value in passed.items() if key not in unknown})
+    known = known_options(kind) - {*_OF_NUMBERS, "marks", "thousands"}
+    passed = {key: value for key, value in options.items() if key in known and value is not None}
+    stream = kind(source, **passed | {"mixed": True})
     stream.kinds = dict(options.get("kinds") or {})
     stream.examples = _marked(stream, options) if format == "csv" else {}
     if options.get("mixed"):  # the model knows
@@ -61,10 +56,8 @@ def _judged(path: str, source: Any, format: str, options: dict[str, Any], forced
     sample = stream.sample()
     names = list(stream.feature_names or dict.fromkeys(key for row in getattr(sample, "rows", ()) for key in row))
     if not forced and format != "jsonl" and not stream.examples and all_numbers(sample, names):
-        if format == "arrow":
-            return path
-        source.seek({"byte": 0, "line": 0})
-        return source
+        stream.mixed, stream.dtype = False, check_dtype(fitting(kind, _plain(options)).get("dtype", "float64"))
+        return stream
     useless = [key for key in ("dtype", "n_features", "zero_based") if key in options]
     if useless:
         raise UsageError(f"--{useless[0].replace('_', '-')} has no meaning for columns of words, dates and gaps")
@@ -86,15 +79,15 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
 
     Returns an example for every column where it matters, if that was found out here.
     """
-    from ..columns.marks import OTHER
+    from ..streams.marks import OTHER
 
     decimal, thousands = (options.get(key) for key in MARK_OPTIONS)
     if decimal or thousands:
         decimal = decimal or OTHER.get(str(thousands), ".")
-        stream._set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)
+        stream.set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)
     elif "marks" in options:
-        stream._set_marks(options["marks"], options.get("thousands"))
-    elif not stream.eager:  # looking at the first rows would wait for them
+        stream.set_marks(options["marks"], options.get("thousands"))
+    elif not options.get("eager"):  # looking at the first rows would wait for them
         return stream.look_for_marks()
     return {}
 
@@ -104,7 +97,7 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
     from ._reading import inner
 
     reader = inner(stream)
-    if not getattr(reader, "mixed", False):
+    if not reader.mixed:
         return est
     from ..columns import Columns, make_stream
     from ..estimators._contract.base import has_fixed_width
@@ -121,8 +114,8 @@ def show_kinds(stream: Any) -> None:
     from ._reading import inner
 
     reader = inner(stream)
-    odd = notes_of(stream.first[0], reader.feature_names)
-    if not getattr(reader, "mixed", False):
+    odd = notes_of(stream.peek()[0], reader.feature_names)
+    if not reader.mixed:
         for name, what in odd.items():
             print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
         return
@@ -137,7 +130,7 @@ def show_kinds(stream: Any) -> None:
     print(f"columns of {reader.name} ({', '.join(options)} override{'s' * (len(options) < 2)}):", file=sys.stderr)
     width = max(map(len, said), default=0)
     for name, kind in said.items():
-        more = [f"{text!r} is {reader.number(name, text)}" for text in [reader.examples.get(name)] if text is not None]
+        more = [f"{text!r} is {reader.plain(name, text)}" for text in [reader.examples.get(name)] if text is not None]
         more += [odd[name]] if name in odd else []
         print(f"  {name:{width}}  {'; '.join([kind, *more])}", file=sys.stderr)
 
@@ -145,7 +138,7 @@ def show_kinds(stream: Any) -> None:
 def notes_of(rows: Any, names: list[str] | None) -> dict[str, str]:
     """What the encoder notes about the columns of the first rows: those that never change, or only name the rows."""
     from ..columns import Columns
-    from ..columns.sources import Cells
+    from ..streams import Cells
 
     if not isinstance(rows, Cells):
         if names is None or hasattr(rows, "indptr"):

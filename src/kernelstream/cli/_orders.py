@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..streams._base import joined
 from ._base import Around
 from ._reading import inner
 
@@ -21,9 +22,8 @@ class Held:
     """
 
     def __init__(self, stream: Any):
-        blocks = list(stream)
-        self.stream, self.X = stream, joined([X for X, _ in blocks])
-        self.y = np.concatenate([y for _, y in blocks])
+        self.stream = stream
+        self.X, self.y = joined(list(stream))  # type: ignore[misc]
         orders = getattr(inner(stream), "orders", None)
         self.given = orders if orders is not None and orders.shape[1] == len(self.y) else np.empty((0, 0), np.int64)
 
@@ -49,15 +49,3 @@ class InOrder(Around):
         for start in range(0, self.n_rows, self.block):
             some = self.numbers[start : start + self.block]
             yield self.held.X.part(some) if hasattr(self.held.X, "part") else self.held.X[some], self.held.y[some]
-
-
-def joined(parts: list[Any]) -> Any:
-    """Blocks of rows as one: dense, sparse (as wide as the widest) or cells."""
-    if hasattr(parts[0], "part"):
-        from ..columns import sources
-
-        return sources.joined(parts)
-    from ..rows import concat, padded
-
-    width = max(part.shape[1] for part in parts)
-    return concat([padded(part, width) for part in parts])

@@ -7,8 +7,8 @@ import hashlib
 import os
 from typing import Any
 
-from ._base import Around, UsageError, positive
-from ._mixed import CELL_OPTIONS, open_cells
+from ._base import UsageError, positive
+from ._mixed import open_file
 from ._values import kinds, listed, mark
 
 DATASET = "dataset:"
@@ -83,21 +83,15 @@ def open_data(
     ``otherwise`` are other options, for files of a format that does not know the first.
     """
     from .. import streams
-    from ..streams._open import open_once
+    from ..streams._table import Table
 
     settled: dict[str, Any] = {}  # by the first of several files
 
     def opened(path: str) -> Any:
-        source = open_cells(path, options | settled)
-        if getattr(source, "mixed", False):
-            found = {"mixed": True, "kinds": source.kinds, "marks": getattr(source, "marks", {})}
-            settled.update({key: value for key, value in found.items() if not settled})
-            return source
-        choices = [options] if otherwise is None else [options, otherwise]
-        plain = [
-            {key: value for key, value in choice.items() if key not in ("format", *CELL_OPTIONS)} for choice in choices
-        ]
-        return open_once(source, options.get("format"), *plain)
+        stream = open_file(path, options | settled, otherwise)
+        if stream.mixed and not settled:
+            settled.update(mixed=True, kinds=stream.kinds, marks=getattr(stream, "marks", {}))
+        return stream
 
     if not args.data:
         raise UsageError("which data? name a file, '-' for standard input, or dataset:NAME ('kernelstream datasets')")
@@ -111,14 +105,15 @@ def open_data(
         if args.data[0] == "-" and os.isatty(0):
             raise UsageError("standard input is a terminal: pipe some data in")
         stream = opened(args.data[0]) if len(args.data) == 1 else streams.Chain(args.data, opened)
-    if needs_target and getattr(inner(stream), "target", "") is None:
+    stream.limit, reader = args.limit, inner(stream)
+    if needs_target and isinstance(reader, Table) and reader.target is None:
         stream.close()
-        raise UsageError(f"--target: which key of {stream.name} is to be learned?")
-    if needs_target and getattr(inner(stream), "columns", None) is not None and inner(stream).columns.target is None:
-        names = inner(stream).columns.names
-        stream.close()
-        raise UsageError(f"--target: which column of {stream.name} is to be learned? It has {_some(names)}")
-    return _Limited(stream, args.limit) if args.limit else stream
+        if reader.columns is None:
+            raise UsageError(f"--target: which key of {stream.name} is to be learned?")
+        raise UsageError(
+            f"--target: which column of {stream.name} is to be learned? It has {_some(reader.columns.names)}"
+        )
+    return stream
 
 
 def inner(stream: Any) -> Any:
@@ -128,9 +123,9 @@ def inner(stream: Any) -> Any:
 
 def expected_rows(stream: Any) -> float | None:
     """Rows of a stream in all: known, or estimated from the share of the source that has been read."""
-    if stream.n_rows is not None:
-        return stream.n_rows
-    return max(stream.rows, stream.rows / stream.fraction) if stream.fraction else None
+    estimate = max(stream.rows, stream.rows / stream.fraction) if stream.fraction else None
+    known = [n for n in (estimate if stream.n_rows is None else stream.n_rows, stream.limit) if n is not None]
+    return min(known, default=None)
 
 
 def _some(names: list[str]) -> str:
@@ -157,29 +152,6 @@ def _dataset(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     stream = streams.Arrays(X, y, options.get("block", 1024), on_error=options.get("on_error", "raise"))
     stream.name, stream.orders = args.data[0], orders
     return stream
-
-
-class _Limited(Around):
-    """The first rows of a stream."""
-
-    def __init__(self, stream: Any, limit: int):
-        super().__init__(stream)
-        self.limit = limit
-
-    def read(self) -> Any:
-        left = self.limit - self.stream.rows
-        if left <= 0:
-            return None
-        if left < self.stream.block:
-            block = self.stream._next(left)
-            if block is not None:
-                self.stream.rows += block[0].shape[0]
-            return block
-        return self.stream.read()
-
-    @property
-    def fraction(self) -> float:
-        return min(1.0, max(self.stream.rows / self.limit, self.stream.fraction or 0.0))
 
 
 def fingerprint(paths: list[str]) -> list[Any]:

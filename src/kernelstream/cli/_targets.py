@@ -7,33 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ._base import Around
-
 MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
 MAX_LABEL_SHARE = 0.5  # labels of which a larger share is different are none
-
-
-class Peeked(Around):
-    """A stream whose first block has been read ahead."""
-
-    def __init__(self, stream: Any):
-        super().__init__(stream)
-        self.start = stream.position if hasattr(stream, "position") else None
-        self.first = stream.read()
-        self.held = self.first
-
-    def read(self) -> Any:
-        block, self.held = self.held, None
-        return self.stream.read() if block is None else block
-
-    @property
-    def position(self) -> Any:
-        return self.stream.position if self.held is None else self.start
-
-    def seek(self, position: Any) -> None:
-        self.held = None
-        self.stream.seek(position)
 
 
 def find_task(y: np.ndarray) -> str:
@@ -54,6 +30,11 @@ def find_task(y: np.ndarray) -> str:
             f"choose another --target; --task multiclass learns them as labels all the same"
         )
     return "binary" if different <= 2 else "multiclass"
+
+
+def kind_of(task: str) -> str:
+    """ "regression" or "classification": what a task is to an evaluation."""
+    return "regression" if task == "regression" else "classification"
 
 
 def as_labels(y: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from ._base import Interrupted, Run, UsageError, answers_a_file, command, positi
 from ._mixed import with_columns
 from ._orders import Held
 from ._reading import add_reading, open_data, reading
-from ._targets import Peeked, find_task, targets_for
+from ._targets import find_task, kind_of, targets_for
 from ._values import listed, pair, parameter
 from .evaluate import blocks_for
 
@@ -111,10 +111,11 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can be read only once")
     if args.folds and (args.folds < 2 or not args.tune):
         raise UsageError("--folds chooses among the values of --tune, and needs at least 2")
-    peeked = Peeked(_open(args))
-    if peeked.first is None:
+    stream = _open(args)
+    first = stream.peek()
+    if first is None:
         raise ValueError(f"{' '.join(args.data)} has no rows")
-    task = find_task(peeked.first[1]) if args.task == "auto" else args.task
+    task = find_task(first[1]) if args.task == "auto" else args.task
     every = args.algorithms == ["all"]
     asked = zoo.names(task) if every else args.algorithms or [name for name in ALGORITHMS if name in zoo.names(task)]
     recipes = {name: zoo.get(name) for name in asked}
@@ -125,8 +126,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.test is not None:
         test = copy.copy(args)
         test.data = [args.test]
-    notes = {"reader": kept(reading(args), peeked.stream)} if args.data else {}
-    data = _Data(args, task, Held(peeked) if args.repeat or grid else None, test, notes)
+    notes = {"reader": kept(reading(args), stream)} if args.data else {}
+    data = _Data(args, task, Held(stream) if args.repeat or grid else None, test, notes)
     deadline = time.monotonic() + args.seconds if args.seconds else float("inf")
     lines: list[_Line] = []
     failed, left = [], []
@@ -267,17 +268,17 @@ def _error_on_test(data: _Data, est: Any) -> float:
 
 def _error(data: _Data, est: Any, stream: Any) -> float:
     """Share of wrong answers, or the mean squared error, of rows that are not learned."""
+    from ..evaluate import Tally
     from .predict import fitted
 
     answers_a_file(est)
-    read, wrong, n = targets_for(data.task), 0.0, 0
+    read, tally = targets_for(data.task), Tally(kind_of(data.task), detailed=False)
     for X, y in stream:
-        y, answer = read(y), est.predict(fitted(est, X))
-        wrong += float(np.sum((answer - y) ** 2 if data.task == "regression" else answer != y))
-        n += len(y)
-    if not n:
+        tally.add(read(y), est.predict(fitted(est, X)))
+    tally.flush()
+    if not tally.n:
         raise ValueError(f"{stream.name} has no rows")
-    return wrong / n
+    return tally.value()
 
 
 def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:

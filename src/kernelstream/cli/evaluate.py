@@ -14,7 +14,7 @@ from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, answers_a_file, command, csv_text, print_json, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
-from ._targets import Peeked, as_labels, find_task, targets_for
+from ._targets import as_labels, find_task, kind_of, targets_for
 
 MAX_LABELS_SHOWN = 12  # labels that make a table of answers that can still be read
 
@@ -50,7 +50,6 @@ def _held_out(args: argparse.Namespace) -> None:
 
     from .. import model_io
     from ..evaluate._metrics import CRPS_LEVELS, crps_or_error, of_true_class
-    from ..evaluate._tallies import LabelTally, NumberTally
     from .predict import fitted, open_model_data
 
     if args.curve:
@@ -59,69 +58,74 @@ def _held_out(args: argparse.Namespace) -> None:
         raise UsageError("--monitor is for prequential runs: without --model")
     est, notes = model_io.read(args.model)
     answers_a_file(est)
-    novelty = is_outlier_detector(est)
+    novelty, labels = is_outlier_detector(est), is_classifier(est)
     stream = open_model_data(args, notes, needs_target=not novelty, est=est)
-    labels = is_classifier(est)
-    tally: Any = _Novelties(est) if novelty else LabelTally() if labels else NumberTally()
-    read = targets_for("multiclass" if labels else "regression")
+    tally = _tally("novelty" if novelty else "classification" if labels else "regression", est)
+    read, by_label = targets_for("multiclass" if labels else "regression"), _ByLabel()
     for X, y in stream:
         if y is None and not novelty:
             raise UsageError(f"--target: {stream.name} has no column to compare with")
         X = fitted(est, X)
-        if novelty:
-            tally.add(X, y)
-            continue
-        y = read(y)
         said, given = est.predict(X), None
-        if labels and hasattr(est, "predict_proba"):
+        if novelty:
+            by_label.add(y, said)
+        else:
+            y = read(y)
+        if tally.needs_probability and labels:
             given = of_true_class(est.predict_proba(X), est.classes_, y)
-        elif not labels and hasattr(est, "predict_quantiles"):
+        elif tally.needs_probability:
             given = crps_or_error(y, said, est.predict_quantiles(X, CRPS_LEVELS))
         tally.add(y, said, given)
     if not stream.rows:
         raise ValueError(f"{stream.name} has no rows")
-    about = {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped, **tally.result()}
-    _show(args, about, tally if labels else None)
+    about = {"model": args.model, "data": args.data, "rows": stream.rows, "skipped": stream.skipped}
+    _show(args, about | tally.result() | by_label.result(), tally)
 
 
-class _Novelties:
-    """The share of rows called novel: of all, and of every label where there are some."""
+def _tally(task: str, est: Any, points: int = 0) -> Any:
+    """What is counted of a model's answers: all that it gives."""
+    from ..evaluate import Tally
 
-    def __init__(self, est: Any):
-        self.est = est
-        self.counts: dict[str, tuple[int, int]] = {}
-        self.by_label: bool | None = None
+    names = {"classification": ["mistake_rate", "accuracy"], "regression": ["mse", "rmse", "mae"]}.get(task, [])
+    if task == "classification" and hasattr(est, "predict_proba"):
+        names.append("log_loss")
+    elif task == "regression" and hasattr(est, "predict_quantiles"):
+        names.append("crps")
+    return Tally(task, names, points)
 
-    def add(self, X: Any, y: np.ndarray | None) -> None:
-        novel = self.est.predict(X) < 0
-        groups = {}
-        if y is not None and self.by_label is None:
-            self.by_label = find_task(y) != "regression"
-        if y is not None and self.by_label:
+
+class _ByLabel:
+    """The share of rows called novel, of every label where there are some."""
+
+    def __init__(self) -> None:
+        self.tallies: dict[str, Any] = {}
+        self.known: bool | None = None  # whether targets are labels
+
+    def add(self, y: np.ndarray | None, said: np.ndarray) -> None:
+        if y is not None and self.known is None:
+            self.known = find_task(y) != "regression"
+        if y is not None and self.known:
             y = as_labels(y)
-            groups = {f"novelty_rate of {label}": y == label for label in np.unique(y)}
-        for name, rows in {"novelty_rate": np.ones(len(novel), bool), **groups}.items():
-            seen, found = self.counts.get(name, (0, 0))
-            self.counts[name] = (seen + int(np.count_nonzero(rows)), found + int(np.count_nonzero(novel[rows])))
+            for label in np.unique(y):
+                tally = self.tallies.setdefault(f"novelty_rate of {label}", _tally("novelty", None))
+                tally.add(None, said[y == label])
 
     def result(self) -> dict[str, float]:
-        return {name: found / seen for name, (seen, found) in self.counts.items()}
+        return {name: tally.result()["novelty_rate"] for name, tally in self.tallies.items()}
 
 
 def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
-    from ..evaluate._metrics import BASIC
-    from ..evaluate._tallies import LabelTally, NumberTally
 
     if finds_novelties(args, {}):
         raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
-    stream = Peeked(open_data(args, reading(args)))
-    if stream.first is None:
+    stream = open_data(args, reading(args))
+    first = stream.peek()
+    if first is None:
         raise ValueError(f"{stream.name} has no rows")
-    task = find_task(stream.first[1]) if args.task == "auto" else args.task
+    task = find_task(first[1]) if args.task == "auto" else args.task
     est = with_columns(build(args, task), stream, reading(args))
-    tally: Any = NumberTally() if task == "regression" else LabelTally()
-    sure = hasattr(est, "predict_quantiles" if task == "regression" else "predict_proba")
+    tally = _tally(kind_of(task), est, points=200)
     monitor = None
     if args.monitor:
         from ..monitor import Monitor
@@ -130,7 +134,7 @@ def _prequential(args: argparse.Namespace) -> None:
     result = prequential(
         est,
         blocks_for(est, stream, task, args.task),
-        metrics=[BASIC[_kind(task)][0], _watching(tally, sure)],
+        metrics=tally,
         block_size=stream.block,
         name=args.algorithm,
         n_rows=stream.n_rows,
@@ -154,33 +158,16 @@ def _prequential(args: argparse.Namespace) -> None:
     }
     if monitor is not None:
         about["changes"] = [asdict(mark) for mark in result.marks]
-    _show(args, about, None if task == "regression" else tally)
-
-
-def _kind(task: str) -> str:
-    return "regression" if task == "regression" else "classification"
-
-
-def _watching(tally: Any, sure: bool) -> Any:
-    """A metric that hands the answers of a prequential run to a tally."""
-
-    from ..evaluate._metrics import Metric
-
-    def rows(y: np.ndarray, answer: np.ndarray, p: Any) -> float:
-        tally.add(y, answer, p)
-        return 0.0
-
-    return Metric("tally", rows, needs_probability=sure)
+    _show(args, about, tally)
 
 
 def blocks_for(est: Any, stream: Any, task: str, given: str) -> Any:
     """Blocks for an evaluation; where rows get wider, the model does too."""
+    from .predict import fitted
+
     read = targets_for(task, given)
     for X, y in stream:
-        width = getattr(est, "n_features_in_", None)
-        if width is not None and X.shape[1] > width:
-            est.widen(X.shape[1])
-        yield X, read(y)
+        yield fitted(est, X), read(y)
 
 
 def _write_curve(path: str, result: Any) -> None:
@@ -194,8 +181,8 @@ def _write_curve(path: str, result: Any) -> None:
         file.write(csv_text([("rows", name), *zip(curve.rows.tolist(), curve.value.tolist(), strict=True)]))
 
 
-def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any = None) -> None:
-    labels, counts = tally.table() if tally is not None else ([], np.zeros((0, 0), int))
+def _show(args: argparse.Namespace, result: dict[str, Any], tally: Any) -> None:
+    labels, counts = tally.table()
     if args.json:
         confusion = {"confusion": {"labels": labels, "counts": counts}} if labels else {}
         print_json(result | confusion)

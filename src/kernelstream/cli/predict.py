@@ -72,7 +72,7 @@ def _run(args: argparse.Namespace) -> None:
 
 def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> Any:
     """Blocks of rows, their ids, and how many rows before each block cannot be answered."""
-    from ..columns.numbers import numbers
+    from ..streams.cells import numbers
 
     reader = notes.get("reader", {})
     if stream.on_error != "raise":
@@ -87,7 +87,11 @@ def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> 
             return
         rows, ids = block[0], None
         if args.id is not None:
-            ids, rows = taken_out(rows, args.id, stream.name)
+            ids = rows.get(args.id)
+            if ids is None:
+                known = ", ".join(rows.first_names()[:20])
+                raise UsageError(f"--id: {stream.name} has no column {args.id!r}: it has {known}")
+            rows = rows.without(args.id)
             if not reader.get("mixed"):  # a model of numbers
                 columns = [numbers(rows.get(name))[0] for name in reader["features"]]
                 rows = np.column_stack(columns).astype(reader.get("dtype", "float64"))
@@ -95,18 +99,6 @@ def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> 
                     row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
                     raise ValueError(f"{stream.name}: row {stream.rows - len(rows) + row + 1} lacks a number")
         yield rows, ids, bad
-
-
-def taken_out(cells: Any, name: str, where: str) -> tuple[list[Any], Any]:
-    """The cells of a column, and the rows without it."""
-    from ..columns import Cells, Records
-
-    ids = cells.get(name)
-    if isinstance(cells, Records):
-        return ids, Records([{key: value for key, value in row.items() if key != name} for row in cells.rows])
-    if ids is None:
-        raise UsageError(f"--id: {where} has no column {name!r}: it has {', '.join(list(cells.columns)[:20])}")
-    return ids, Cells({key: values for key, values in cells.columns.items() if key != name}, cells.n, cells.hints)
 
 
 class Lines:

@@ -18,7 +18,7 @@ from ._base import Interrupted, Run, UsageError, command, positive, print_json, 
 from ._mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._stopping import Awake, Stopping, name_of
-from ._targets import Peeked, find_task, targets_for
+from ._targets import find_task, targets_for
 
 EXAMPLES = """examples:
   kernelstream train flights.csv --target delayed --model flights.ks
@@ -79,8 +79,8 @@ def _run(args: argparse.Namespace) -> None:
     before = rows_learned(started, notes)
     options = started_options(notes.get("reader", {}), reading(args))
     novelty = finds_novelties(args, notes)
-    stream = Peeked(open_data(args, options, needs_target=not novelty))
-    if stream.first is None:
+    stream = open_data(args, options, needs_target=not novelty)
+    if stream.peek() is None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
     task = "novelty" if novelty else task_of_run(args, stream, found, notes)
@@ -93,7 +93,7 @@ def _run(args: argparse.Namespace) -> None:
     notes = {
         "task": task,
         "algorithm": args.algorithm,
-        "reader": kept(options, stream.stream),
+        "reader": kept(options, stream),
         "data": fingerprint(args.data),
     }
     if found is not None:
@@ -190,13 +190,13 @@ def _check_target(path: str | None) -> None:
         raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
-def task_of_run(args: argparse.Namespace, stream: Peeked, found: Any, notes: dict[str, Any]) -> str:
+def task_of_run(args: argparse.Namespace, stream: Any, found: Any, notes: dict[str, Any]) -> str:
     known = notes.get("task") or (found[1]["notes"].get("task") if found is not None else None)
     if args.task != "auto":
         return args.task
     if known is not None:
         return known
-    y = stream.first[1]
+    y = stream.peek()[1]
     if y is None:
         raise UsageError(f"--target: {stream.name} has no column to learn")
     task = find_task(y)
@@ -210,20 +210,18 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     from ._reading import inner
 
     reader = inner(stream)
-    if getattr(reader, "mixed", False):
-        target = reader.target if reader.columns is None else reader.columns.names[reader.columns.target]
+    if reader.mixed:
         keep = {key: value for key, value in options.items() if key in ("format", "header", "delimiter", "strict")}
-        marks = {"marks": reader.marks, "thousands": reader.thousands} if hasattr(reader, "marks") else {}
-        keep |= {"mixed": True, "target": target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds}
-        return {**keep, **marks}
+        keep |= {key: getattr(reader, key) for key in ("marks", "thousands") if hasattr(reader, key)}
+        return keep | {
+            "mixed": True, "target": reader.target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds,
+        }  # fmt: skip
     columns = getattr(reader, "columns", None)
     if columns is None:
         return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
-    names = [columns.names[j] for j in columns.features]
     passing = ("drop", "on_error", "block", "n_features", *CELL_OPTIONS)
     keep = {key: value for key, value in options.items() if key not in passing}
-    target = None if columns.target is None else columns.names[columns.target]
-    return {**keep, "features": names, "target": target}
+    return {**keep, "features": columns.feature_names, "target": reader.target}
 
 
 def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool) -> None:

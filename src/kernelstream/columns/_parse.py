@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..streams.cells import LARGEST_NUMBER, Cells, is_missing, number, numbers
 from ._journal import Journal, NeedsCopy
 from ._store import InputColumn, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
-from .kinds import LARGEST_CODE, LARGEST_NUMBER, is_code, is_missing, number
-from .numbers import numbers
-from .sources import Cells
+from .kinds import LARGEST_CODE, is_code
 
 MAX_INTEGER_CODES = 64  # a column of integers with at most this many different values may hold codes
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..streams.cells import LARGEST_NUMBER, is_missing
 from ._store import CLASSES, Store
 from .categories import word
-from .kinds import LARGEST_NUMBER, is_missing
 
 
 class Targets:

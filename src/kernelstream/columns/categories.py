@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .kinds import NUMBERS, TIMES, is_missing
+from ..streams.cells import NUMBERS, is_missing
+from .kinds import TIMES
 
 MAX_NAME_CHARACTERS = 64  # characters of a category's name; of a longer one the start and a digest are kept
 PLACES = 3

@@ -20,6 +20,7 @@ from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
+from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
 from ._journal import Journal, NeedsCopy
 from ._known import Known
 from ._names import some
@@ -28,8 +29,7 @@ from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
 from ._twins import passes, row_reader
-from .kinds import KINDS, LARGEST_NUMBER, is_missing, kind_of
-from .sources import Cells, cells_of
+from .kinds import KINDS, kind_of
 
 
 @dataclass(eq=False, repr=False)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..streams.cells import Cells, is_missing, listed, number
 from .dates import seconds
-from .kinds import MAX_CATEGORY_CHARACTERS, is_code, is_missing, kind_of, number
-from .sources import Cells, listed
+from .kinds import MAX_CATEGORY_CHARACTERS, is_code, kind_of
 
 
 def guess(sample: Cells, names: list[str]) -> dict[str, str]:

@@ -7,41 +7,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from ..named import named
-from ..registry.parameters import WithParameters
 from ..rows import padded
-from ..state.nested import flatten, nest
-from ..state.schema import Inside, check
-from ..state.turns import OwnTurns, in_turn
+from ..state.nested import State, part
+from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
+from ..trust._wrapper import Wrapper, asked, if_model_has
 from .encoder import Columns
-
-State = dict[str, Any]
-
-
-def _model_has(name: str) -> Any:
-    def check(self: StreamPipeline) -> bool:
-        getattr(self.__dict__.get("model_", self.model), name)  # its own error says why not
-        return True
-
-    return available_if(check)
-
-
-def _answer(name: str, summary: str) -> Any:
-    """A method that encodes its rows and asks the model's method of the same name."""
-
-    def answer(self: StreamPipeline, rows: Any, *args: Any, **options: Any) -> Any:
-        return getattr(self._learned()[1], name)(self._encoded(rows), *args, **options)
-
-    answer.__name__, answer.__doc__ = name, summary
-    return _model_has(name)(in_turn(answer))
 
 
 @dataclass(eq=False, repr=False)
-class StreamPipeline(WithParameters):
+class StreamPipeline(Wrapper):
     """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
 
     A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.
@@ -73,10 +50,8 @@ class StreamPipeline(WithParameters):
     model: Any = None
     room: int = 0
 
-    _turns = OwnTurns()
-
     # ---------------------------------------------------------------- learning
-    @_model_has("learn")
+    @if_model_has("learn")
     @in_turn
     def learn(self, rows: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order and return the scores held before each update; see the model's ``learn``.
@@ -91,19 +66,19 @@ class StreamPipeline(WithParameters):
         """
         return self._learn("learn", rows, y, classes, sample_weight)
 
-    @_model_has("learn_interval")
+    @if_model_has("learn_interval")
     @in_turn
     def learn_interval(self, rows: Any, y: Any, sample_weight: Any = None, coverage: float = 0.9) -> Any:
         """Learn the rows; returns forecasts and intervals held before each; see the model's ``learn_interval``."""
         return self._learn("learn_interval", rows, y, None, sample_weight, coverage=coverage)
 
-    @_model_has("learn_quantiles")
+    @if_model_has("learn_quantiles")
     @in_turn
     def learn_quantiles(self, rows: Any, y: Any, sample_weight: Any = None, quantiles: Any = (0.1, 0.5, 0.9)) -> Any:
         """Learn the rows; returns forecasts and quantiles held before each; see the model's ``learn_quantiles``."""
         return self._learn("learn_quantiles", rows, y, None, sample_weight, quantiles=quantiles)
 
-    @_model_has("partial_fit")
+    @if_model_has("partial_fit")
     @in_turn
     def partial_fit(
         self, rows: Any, y: Any = None, *, classes: Any = None, sample_weight: Any = None
@@ -113,7 +88,7 @@ class StreamPipeline(WithParameters):
         return self
 
     @in_turn
-    def fit(self, rows: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> StreamPipeline:
+    def fit(self, rows: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> StreamPipeline:  # type: ignore[override]
         """Forget everything, then learn all rows, whose order does not matter; as a stream with ``shuffle=False``.
 
         ``options`` are those of the model's ``fit``.
@@ -149,9 +124,12 @@ class StreamPipeline(WithParameters):
             self.columns_, self.model_ = columns, model
             return answer
 
-    def _kept(self) -> Any:
+    def _kept(self, model: Any = None) -> Any:
         inside = (self.model_, self.columns_) if "model_" in self.__dict__ else ()
         return all_or_nothing(self, *inside)
+
+    def _begin_call(self) -> None:
+        """The encoder and the model take back what they have learned by themselves."""
 
     def _fresh(self) -> tuple[Columns, Any]:
         columns = Columns() if self.columns is None else self.columns
@@ -182,24 +160,13 @@ class StreamPipeline(WithParameters):
             ) from None
 
     # ---------------------------------------------------------------- answers
-    def _encoded(self, rows: Any) -> np.ndarray:
-        columns, model = self._learned()
-        return padded(columns._encode(rows), model.n_features_in_)
+    def _seen(self, X: Any) -> np.ndarray:
+        return padded(self.columns_._encode(X), self.model_.n_features_in_)
 
-    def _learned(self) -> tuple[Columns, Any]:
-        if "model_" not in self.__dict__:
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
-            )
-        return self.columns_, self.model_
-
-    predict = _answer("predict", "Predicted labels or numbers, (n,).")
-    predict_proba = _answer("predict_proba", "Class probabilities, (n, n_classes).")
-    predict_interval = _answer("predict_interval", "Bounds of the targets; see the model's ``predict_interval``.")
-    predict_quantiles = _answer("predict_quantiles", "Quantiles of the targets; see the model's ``predict_quantiles``.")
-    predict_set = _answer("predict_set", "Sets of labels; see the model's ``predict_set``.")
-    decision_function = _answer("decision_function", "Scores of the model.")
-    score = _answer("score", "Accuracy of a classifier, share of variance explained (R²) of a regressor.")
+    predict_proba = asked("predict_proba", "Class probabilities, (n, n_classes).")
+    predict_interval = asked("predict_interval", "Bounds of the targets; see the model's ``predict_interval``.")
+    predict_quantiles = asked("predict_quantiles", "Quantiles of the targets; see the model's ``predict_quantiles``.")
+    predict_set = asked("predict_set", "Sets of labels; see the model's ``predict_set``.")
 
     def _labels_and_proba(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """What ``predict`` and ``predict_proba`` answer; the rows are encoded once."""
@@ -211,7 +178,7 @@ class StreamPipeline(WithParameters):
 
     def _both(self, together: str, second: str, rows: Any, alone: bool) -> Any:
         with self._turns:
-            X, model = self._encoded(rows), self._learned()[1]
+            model, X = self._fitted(), self._seen(rows)
             both = getattr(model, together, None)
             return (model.predict(X), getattr(model, second)(X)) if both is None else both(X, alone=alone)
 
@@ -221,15 +188,9 @@ class StreamPipeline(WithParameters):
 
         The relevance of the model's own columns, added up over those that encode one column of the rows.
         """
-        columns, model = self._learned()
-        own = np.asarray(model.relevance_, float)
+        own, columns = np.asarray(self._fitted().relevance_, float), self.columns_
         sources = columns._sources_of_width()
         return named(np.bincount(sources, own[: len(sources)], columns.n_features_in_), columns)
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels known so far, sorted."""
-        return self._learned()[1].classes_
 
     @property
     def loss(self) -> Any:
@@ -238,50 +199,37 @@ class StreamPipeline(WithParameters):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that the model sees."""
-        return self._learned()[0].get_feature_names_out()
+        self._fitted()
+        return self.columns_.get_feature_names_out()
+
+    @property
+    def n_features_in_(self) -> int:
+        """Rows as they come have no fixed width: ``columns_`` and ``model_`` know theirs."""
+        raise AttributeError(f"{type(self).__name__} takes rows of any columns")
+
+    feature_names_in_ = n_features_in_  # type: ignore[assignment]
 
     # ---------------------------------------------------------------- as one estimator
-    @property
-    @in_turn
-    def state_(self) -> State:
-        """Everything that was learned: the states of both, ``columns/`` and ``model/``."""
-        if "model_" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
-        return flatten({"columns": self.columns_.state_, "model": self.model_.state_})
+    def _own(self) -> State:
+        return {"columns": self.columns_.state_}
 
-    @state_.setter
-    @in_turn
-    def state_(self, state: State) -> None:
-        columns, model = self._fresh()
-        parts = nest(state)
-        check(parts, {"columns": Inside({}), "model": Inside({})}, inside=False)
-        columns.state_, model.state_ = parts["columns"], parts["model"]
-        self.columns_, self.model_ = columns, model
+    def _set_own(self, entries: State) -> None:
+        self.columns_ = self._fresh()[0]
+        self.columns_.state_ = part(entries, "columns")
 
     def _check_state(self) -> None:
         """Raise ValueError when the states do not fit the parameters, themselves or each other."""
-        columns, model = self._learned()
-        model._check_state()
-        if columns.width_ > model.n_features_in_:
-            raise ValueError(f"{columns.width_} columns for a model of {model.n_features_in_}")
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "model_" in self.__dict__
+        if not hasattr(self.model_, "state_"):
+            raise ValueError("state_ holds no model")
+        self.model_._check_state()
+        if self.columns_.width_ > self.model_.n_features_in_:
+            raise ValueError(f"{self.columns_.width_} columns for a model of {self.model_.n_features_in_}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = getattr(self.model, "__sklearn_tags__", None)
-        if inner is not None:
-            own = inner()
-            tags.estimator_type = own.estimator_type
-            tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
-            tags.target_tags = own.target_tags
+        tags.input_tags.sparse = False
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
-
-    def __getstate__(self) -> Any:
-        with self._turns:
-            return {key: value for key, value in super().__getstate__().items() if key != "_turns"}
 
 
 def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:

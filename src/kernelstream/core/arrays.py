@@ -59,6 +59,25 @@ def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: 
     return np.array([A @ k for k in K]).reshape(len(X), len(A))
 
 
+def exponential_slopes(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, near: float) -> np.ndarray:
+    r"""Slopes at rows X (n, d), but for the sign, of kernel functions with coefficients A (C, m), (n, C, d).
+
+    .. math:: \sum_i a_i \frac{e^{-r_i}}{r_i} (x - s_i), \quad \sum_i a_i e^{-r_i} \operatorname{sign}(x - s_i), \quad
+              r_i = |x - s_i|
+
+    by the norm 2, where terms with a distance up to ``near`` are 0, or the norm 1.
+    """
+    K, out = exponential(X, S, A.shape[1], norm, 1.0), np.empty((len(X), *A.shape[:1], X.shape[1]))
+    for x, k, slopes in zip(X, K, out, strict=True):
+        away = x - S
+        if norm == 1:
+            slopes[:] = (A * k) @ np.sign(away)
+        else:
+            r = np.sqrt((away * away).sum(axis=1))
+            slopes[:] = (A * np.where(r > near, k / np.maximum(r, near), 0.0)) @ away
+    return out
+
+
 def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray | None:
     """An array that the next call with the same name may reuse, or None: the python engine has no use for it."""
     return None

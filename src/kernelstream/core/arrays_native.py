@@ -79,6 +79,13 @@ def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: 
     return out
 
 
+def exponential_slopes(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, near: float) -> np.ndarray:
+    """Slopes at rows X (n, d), but for the sign, of kernel functions with coefficients A (C, m), (n, C, d)."""
+    out = np.empty((len(X), len(A), X.shape[1]))
+    _core.exponential_slopes(X, S, A, out, norm, near)
+    return out
+
+
 def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
     """Weights of rows, 0 for those whose target is a glitch; see :mod:`.ranges`."""
     out = np.empty(len(y))

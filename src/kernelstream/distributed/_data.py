@@ -76,7 +76,7 @@ class Piece:
         while left > 0:
             before = stream.rows + stream.skipped
             try:
-                block = stream.read() if left >= stream.block else _short(stream, int(left))
+                block = stream.read(None if left == np.inf else int(left))
             except BadRowError as error:
                 raise BadPartitionError(self.name, error.line, error.reason, stream.unit) from None
             except (ValueError, OSError) as error:
@@ -95,14 +95,6 @@ class Piece:
     def target(self, y: Any) -> Any:
         """Targets as the learner takes them."""
         return y
-
-
-def _short(stream: Stream, n: int) -> Any:
-    """A block shorter than the stream's own."""
-    block = stream._next(n)
-    if block is not None:
-        stream.rows += block[0].shape[0]
-    return block
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._core import adwin_look, calibrate, doubts, follow, kernel_look, page_look, quantiles, track
+from .._core import adwin_look, calibrate, doubts, follow, kernel_look, quantiles, track
 from ..core.arrays_native import (
     BLOCK,
     all_below,
     all_finite,
     exp_scaled,
     exponential,
+    exponential_slopes,
     exponential_sums,
     fourier,
     matmul,

@@ -14,6 +14,7 @@ from ..core.arrays import (
     all_finite,
     exp_scaled,
     exponential,
+    exponential_slopes,
     exponential_sums,
     fourier,
     matmul,
@@ -42,7 +43,7 @@ from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass, spec
 from ..passes.metric.python import metric_pass
-from ..passes.monitor.python import adwin_look, kernel_look, page_look
+from ..passes.monitor.python import adwin_look, kernel_look
 from ..passes.quantiles.python import quantiles
 from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass

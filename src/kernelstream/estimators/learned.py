@@ -47,6 +47,10 @@ class RRFStep(WithParameters):
     batch_size : int, default=1
         Rows whose mean gradient makes one step. A batch may span calls; it ends early where a class appears and at the
         end of ``fit``.
+    lam : float or None, default=None
+        If a number, the steps of the paper's algorithm 1 as printed, one row at a time by the python engine:
+        ``w <- w - eta (l' z + lam w)`` and ``log sigma`` along its plain gradient, with a number for ``eta`` and no
+        guard. They diverge where the steps are too large; the paper's start is ``gamma=0.5``.
 
     Examples
     --------
@@ -59,12 +63,30 @@ class RRFStep(WithParameters):
     eta: float | str = "auto"
     eta_g: float = 0.1
     batch_size: int = 1
+    lam: float | None = None
 
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
         check_auto(self.eta)
         positive("eta_g", self.eta_g, zero=True)
         whole("batch_size", self.batch_size)
+        if self.lam is not None:
+            positive("lam", self.lam, zero=True)
+            if self.eta == "auto" or self.batch_size != 1:
+                raise ValueError("plain steps (lam) need a number for eta and batch_size=1")
+
+
+class PlainSteps(AdaGrad):
+    """The derivative of the loss as it is, for steps whose size does not change."""
+
+    name = "plain_steps"
+
+    def __init__(self, eta: float, lam: float):
+        super().__init__(eta)
+        self.lam = lam
+
+    def native(self) -> Any:
+        return None
 
 
 class LearnedFeatures(Learner):
@@ -86,7 +108,9 @@ class LearnedFeatures(Learner):
     @cached_property
     def update(self) -> AdaGrad:
         """How a row changes the weights."""
-        return AdaGrad(self.step.eta)
+        if self.step.lam is None:
+            return AdaGrad(self.step.eta)
+        return PlainSteps(float(self.step.eta), float(self.step.lam))
 
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""

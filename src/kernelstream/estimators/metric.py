@@ -14,6 +14,7 @@ from .. import losses
 from .._checks import positive
 from ..core import threads
 from ..losses import Loss
+from ..passes.metric.python import leaf_of
 from ..random import Stream, generator
 from ..rows import Rows, dense, merged
 from ..solvers.clock import Clock
@@ -22,6 +23,7 @@ from ..solvers.metric import Metric, learn_metric, table
 from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
+from . import _leaves
 from ._contract import link
 from ._contract.base import State, StreamEstimator, entry
 from ._contract.batch import dual_coef, intercept, lam
@@ -94,10 +96,11 @@ class LearnedMetric(Learner):
             "lam": lam,
         }
         Z, W = metric.rows(rows)
-        tree, order = _leaves(Z, leave, _depth(len(Z), exact))
+        tree, parts = _leaves.cut(Z, _depth(len(Z), exact), LEAF)
+        parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
+        tree["leaves"], order = np.cumsum([0, *map(len, parts)]).astype(np.int64), np.concatenate(parts)
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
-        for start, stop in itertools.pairwise(tree["leaves"]):
-            part = order[start:stop]
+        for part in filter(len, parts):
             own = (Z[part], W[part])
             more = addition(lam, len(part), None if weight is None else weight[part])
             matrix = self._matrix(own, metric.share, more)
@@ -128,7 +131,7 @@ class LearnedMetric(Learner):
         leaves = self.est._cached("leaves", lambda: self._kernels(state))
         if len(leaves) == 1:
             return self._sums(leaves[0], (Z, W)) + state["offset"]
-        leaf = _leaf_of(Z, state)
+        leaf = leaf_of(Z, state["directions"], state["thresholds"])
         out = np.empty((len(Z), state["n_outputs"]))
         for number in np.unique(leaf):
             own = leaf == number
@@ -168,9 +171,7 @@ class LearnedMetric(Learner):
 
     def schema(self, state: State, trained: bool) -> Schema:
         n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]
-        starts, cuts, k = (length(state, name) for name in ("leaves", "thresholds", "ranked"))
-        if starts != cuts + 2 or (cuts + 1) & cuts:
-            raise ValueError(f"{cuts} cuts do not make {starts - 1} leaves")
+        k = length(state, "ranked")
         full = isinstance(state.get("root"), np.ndarray) and state["root"].ndim == 2
         own: Schema = {
             "middle": Array((d,)),
@@ -186,10 +187,7 @@ class LearnedMetric(Learner):
             "rows": Array((n, d), "float32"),
             "alpha": Array((n, outputs)),
             "offset": Array((outputs,)),
-            "directions": Array((cuts, d), "float32"),
-            "thresholds": Array((cuts,), "float32"),
-            "leaves": Array((starts,), "int64", low=0, high=n, rising=True),
-        }
+        } | _leaves.schema(state, d, n)
         check({name: state[name] for name in own if name in state}, own)
         if state["leaves"][0] != 0 or state["leaves"][-1] != n:
             raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")
@@ -273,45 +271,9 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     return leave
 
 
-def _leaves(Z: np.ndarray, leave: np.ndarray, depth: int) -> tuple[State, np.ndarray]:
-    """Cuts of many rows Z (n, d) at medians, each across the direction in which its rows differ most in the metric.
-
-    Entries of the state, and the order of the rows: leaf by leaf, those that are left out last in each.
-    """
-    parts = [np.arange(len(Z))]
-    directions, thresholds = [], []
-    for _ in range(depth):
-        halves = []
-        for rows in parts:
-            about = Z[rows] - Z[rows].mean(axis=0)
-            direction = np.linalg.eigh((about.T @ about).astype(np.float64))[1][:, -1].astype(np.float32)
-            along = Z[rows] @ direction
-            middle = np.median(along)
-            directions.append(direction)
-            thresholds.append(middle)
-            halves += [rows[along <= middle], rows[along > middle]]
-        parts = halves
-    parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]
-    tree = {
-        "directions": np.array(directions, np.float32).reshape(-1, Z.shape[1]),
-        "thresholds": np.array(thresholds, np.float32),
-        "leaves": np.cumsum([0, *map(len, parts)]).astype(np.int64),
-    }
-    return tree, np.concatenate(parts)
-
-
 def _depth(n: int, exact: int) -> int:
     """Cuts between the whole and a leaf of n rows, of which one system may have so many."""
     return 0 if n <= exact else int(np.ceil(np.log2(n / LEAF)))
-
-
-def _leaf_of(Z: np.ndarray, tree: State) -> np.ndarray:
-    """The leaves of rows Z (n, d), (n,)."""
-    node, cuts = np.zeros(len(Z), np.intp), len(tree["thresholds"])
-    while (node < cuts).any():
-        along = np.einsum("ij,ij->i", Z, tree["directions"][node])
-        node = 2 * node + 1 + (along > tree["thresholds"][node])
-    return node - cuts
 
 
 @described()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -9,14 +10,15 @@ import numpy as np
 
 from .._checks import whole
 from ..core import threads
-from ..passes.metric.python import Functions, start_following
+from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
-from ..solvers.kernel_ridge import RowMatrix, addition
+from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
+from . import _leaves
 from ._contract.base import State, StreamEstimator
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
@@ -26,25 +28,41 @@ from .metric import deviations, standard_rows, units_of
 from .second_order.base import targets
 from .window import codes_after
 
-USUAL_ROWS, MOST_CELLS = 1024, 1 << 17  # rows of a window of automatic size, and rows × columns, at most;
+USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
-SEARCHED = 512  # rows that the metric is learned from, at most
+LEAVES = 8  # parts of it with a system of their own, at most
+SEARCHED = 512  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
 AT_ONCE = 4096  # rows that are scored in one call
+VALUES: Any = np.float32  # type of kernel values; their sums are in float64
+TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
 
 
 def window_rows(d: int, times: int = 1) -> int:
-    """Rows of a window of automatic size for d columns, or of one that may take so many times the work."""
+    """Rows of a window of automatic size for d columns, or of one with so many times as many."""
     return int(np.clip(times * MOST_CELLS // d, LEAST_ROWS, times * USUAL_ROWS))
+
+
+def leaf_rows(d: int, window: int) -> int:
+    """Rows of a leaf for d columns: one of a window of automatic size, or an eighth of a larger one."""
+    return max(int(np.clip(MOST_CELLS // LEAVES // d, LEAST_ROWS, USUAL_ROWS // LEAVES)), -(-window // LEAVES))
+
+
+def depth(d: int, window: int) -> int:
+    """Cuts between a window and a leaf for d columns."""
+    return int(np.ceil(np.log2(max(window / leaf_rows(d, window), 1))))
 
 
 class MetricWindow(Learner):
     """The last rows, and kernel functions that were solved on them when their number was a power of two."""
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
-    _replaced = frozenset({"middle", "unit", "root", "scales", "lengths", "centres", "alpha", "offset"})
+    _replaced = frozenset(
+        {"middle", "unit", "root", "scales", "lengths", "directions", "thresholds"}
+        | {"leaves", "centres", "alpha", "offset"}
+    )
 
     rows: Any
 
@@ -59,7 +77,9 @@ class MetricWindow(Learner):
         state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
         state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
         state |= _entries(plain_metric(d, 0.0))
-        state |= {"centres": np.zeros((room, d)), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
+        state |= {"centres": np.zeros((room, d), VALUES), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
+        tree, parts = _leaves.cut(np.zeros((0, d)), depth(d, room), room)
+        state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
         state["follow"] = start_following()
         self.est._cache.pop("functions", None)
 
@@ -82,11 +102,11 @@ class MetricWindow(Learner):
             "lam": Number(POSITIVE),
             "rho": Number(0.0, 1.0),
             "lengths": Array((2,), low=POSITIVE),
-            "centres": Array((room, d)),
+            "centres": Array((room, d), np.dtype(VALUES).name),
             "alpha": Array((room, C)),
             "offset": Array((C,)),
             "follow": Array((5,)),
-        }
+        } | _leaves.schema(state, d, room)
 
     def verify(self, state: State) -> None:
         if "follow" in state and not state["follow"][1] > 0:
@@ -127,6 +147,7 @@ class MetricWindow(Learner):
         """The metric and the coefficients from the rows that are kept."""
         t, room = state["t"], len(state["kept_value"])
         n = min(t, room)
+        most = leaf_rows(state["n_features"], room)
         order = (t - n + np.arange(n)) % room  # the oldest first
         X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
         if not self.regression and state["n_outputs"] == 1:
@@ -136,21 +157,34 @@ class MetricWindow(Learner):
         unit = deviations(Y, offset, weight) if self.regression else np.ones(Y.shape[1])
         Y = (Y - offset) / unit
         state |= units_of(X, weight)
-        rows = standard_rows(state, X, self.ops, np.float64)
+        rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
         if t >= SEARCHES:
-            some = np.arange(min(n, SEARCHED)) * n // min(n, SEARCHED)
-            found = self._found(state, t, rows[some], Y[some], weight[some])
+            few = min(n, max(SEARCHED, most // 2))
+            some = np.arange(few) * n // few
+            found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
             state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
         pair = metric.rows((rows, np.zeros_like(rows)))
-        matrix = RowMatrix(table(pair, metric.share, self.ops), 1 + addition(metric.lam, n, weight))
-        spare = ((0, room - n), (0, 0))
-        alpha = np.ascontiguousarray(np.pad(matrix.divide(Y) * unit, spare))
-        state |= {"centres": np.pad(rows, spare), "alpha": alpha, "offset": offset}
+        tree, parts = _leaves.cut(pair[0], depth(X.shape[1], room), 3 * most // 2)
+        parts = [part[-2 * most :] for part in parts]  # the latest, where a leaf has more because rows are alike
+        alpha = [np.zeros((len(part), Y.shape[1])) for part in parts]
+
+        def solve(leaf: int) -> None:
+            own = pair[0][parts[leaf]], pair[1][parts[leaf]]
+            more = addition(metric.lam, len(own[0]), weight[parts[leaf]])
+            matrix = RowMatrix(table(own, metric.share, self.ops), 1 + more)
+            alpha[leaf] = descend(matrix, Y[parts[leaf]], TOLERANCE).W * unit
+
+        threads.each(solve, [leaf for leaf, part in enumerate(parts) if len(part)])
+        leaves = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+        spare = ((0, room - leaves[-1]), (0, 0))
+        state |= tree | {"leaves": leaves, "offset": offset}
+        state |= {"centres": np.pad(rows[np.concatenate(parts)], spare), "alpha": np.pad(np.concatenate(alpha), spare)}
         self.est._cache.pop("functions", None)
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
-        trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight), Clock())
+        judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
+        trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
         if t <= IMPROVED:
             return from_few(trials, BROAD)
         d, (near, apart) = rows.shape[1], state["lengths"].tolist()
@@ -169,18 +203,21 @@ class MetricWindow(Learner):
         return self.est._cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        n = 1 << state["t"].bit_length() >> 1  # rows when it was solved
-        metric, rows, alpha = _metric(state), state["centres"][:n], state["alpha"][:n]
-        near, apart = (self.ops.tiles(S) for S in metric.rows((rows, np.zeros_like(rows))))
-        A, B = (np.ascontiguousarray(w * alpha.T) for w in (metric.share, 1 - metric.share))
-        middle, unit, offset = state["middle"], state["unit"], state["offset"]
-        return Functions(middle, unit, metric.root, metric.scales, near, apart, A, B, offset, not self.regression)
+        metric, centres = _metric(state), state["centres"]
+        near, apart = metric.rows((centres, np.zeros_like(centres)))
+        leaves = []
+        for part in itertools.starmap(slice, itertools.pairwise(state["leaves"])):
+            A, B = (np.ascontiguousarray(w * state["alpha"][part].T) for w in (metric.share, 1 - metric.share))
+            leaves.append(Leaf(self.ops.tiles(near[part]), self.ops.tiles(apart[part]), A, B))
+        cuts = state["directions"], state["thresholds"], leaves
+        columns = state["middle"], state["unit"], metric.root, metric.scales
+        return Functions(*columns, *cuts, state["offset"], not self.regression)
 
     def row_learner(self, state: State) -> Any:
         return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
 
     # ---------------------------------------------------------------- changes
-    def class_added(self, state: State, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:
             state["kept_value"] = codes_after(state, state["kept_value"], place)
 
@@ -193,7 +230,7 @@ class MetricWindow(Learner):
     def widen(self, state: State, d: int) -> None:
         """Columns that were 0 do not count before the next solution."""
         more = d - state["n_features"]
-        for name in ("kept_rows", "centres"):
+        for name in ("kept_rows", "centres", "directions"):
             state[name] = np.pad(state[name], ((0, 0), (0, more)))
         state |= {name: np.pad(state[name], (0, more)) for name in ("middle", "scales", "root")}
         if d > BROAD and state["root"].ndim == 2:
@@ -227,13 +264,16 @@ class MetricWindowClassifier(StreamClassifier):
 
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
     gradients of f itself [1]_. It is solved again whenever the number of rows is a power of two, the metric from
-    scratch at first and then improved. In between f stands still, and counts as much as it has been worth in the last
-    hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+    scratch at first and then improved. A large window is cut into up to eight leaves across the directions in which its
+    rows differ most in the metric, and each leaf has a system of its own. In between f stands still, and counts as much
+    as it has been worth in the last hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1
+    and 1 on f.
 
     Parameters
     ----------
     rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 1,024, fewer for rows of more than 128 columns.
+        Rows of the window; "auto" is 8,192, fewer for rows of more than 128 columns. A leaf has 1,024 rows, or an
+        eighth of a larger window.
     standardize : bool or "auto", default="auto"
         Scale every column by its running mean and deviation, learned row by row with the model. Columns of the window
         are divided by their deviations in any case, so that "auto" does not.
@@ -253,8 +293,8 @@ class MetricWindowClassifier(StreamClassifier):
 
     Notes
     -----
-    Time per row is proportional to the rows of the window. The rows at which it is solved again take longer, some
-    hundredths of a second for 1,024.
+    Time per row is proportional to the rows of a leaf. The rows at which all is solved again take longer, some tenths
+    of a second for 8,192. Kernel values are in float32, sums in float64.
 
     References
     ----------

@@ -66,7 +66,7 @@ class Window(Learner):
     def row_learner(self, state: State) -> Any:
         return self.est._ops.row_learner("window", self.est, state, self._kind(state), self.neighbours)
 
-    def class_added(self, state: State, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:
             state["window_value"] = codes_after(state, state["window_value"], place)
 

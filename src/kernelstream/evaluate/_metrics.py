@@ -24,8 +24,8 @@ class Metric:
     rows : callable (y, predicted, p) -> (n,) or a number
         What each row contributes; ``p`` is the probability that was given to the true class, or :func:`crps` of the
         quantiles of a number (None if not asked for). A number counts for every row of the block.
-    task : {"classification", "regression"} or None
-        None: both.
+    task : {"classification", "regression", "novelty"} or None
+        None: all.
     finish : callable float -> float
         Applied to the mean.
     """
@@ -91,11 +91,12 @@ METRICS: dict[str, Metric] = {
         Metric("rmse", lambda y, predicted, p: (predicted - y) ** 2, "regression", math.sqrt),
         Metric("mae", lambda y, predicted, p: np.abs(predicted - y), "regression"),
         Metric("crps", lambda y, predicted, p: p, "regression", needs_probability=True),
+        Metric("novelty_rate", lambda y, predicted, p: predicted < 0, "novelty"),
     )
 }
 
 # always measured; the first is the curve when nothing else is asked for
-BASIC = {"classification": ("mistake_rate",), "regression": ("mse", "mae")}
+BASIC = {"classification": ("mistake_rate",), "regression": ("mse", "mae"), "novelty": ("novelty_rate",)}
 
 
 def choose(wanted: Any, task: str) -> list[Metric]:

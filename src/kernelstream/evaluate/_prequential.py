@@ -11,14 +11,14 @@ import scipy.sparse as sp
 
 from .._progress import RowsBar
 from ..rows import canonical
-from ._metrics import Metric, choose
 from ._result import Recorder, Result, model_bytes
 from ._runners import Answer, BatchRunner, Runner, StreamRunner, task_of
+from ._tally import HELD_ROWS, Tally
 from ._watch import MonitorFeed
 
 Block = tuple[Any, np.ndarray]
 
-BLOCK_ROWS = 256
+BLOCK_ROWS = HELD_ROWS
 
 
 def prequential(
@@ -51,7 +51,7 @@ def prequential(
         Labels or targets; None when X is an iterable of blocks.
     block_size : int, default=256
         Rows per call of the estimator. With ``delay`` the default is 1.
-    metrics : str, callable, Metric or a sequence of them, optional
+    metrics : str, callable, Metric or a sequence of them, or a Tally, optional
         Names: "mistake_rate", "accuracy", "log_loss", "mse", "rmse", "mae", "crps". A callable ``(y, predicted)``
         returns one value per row or one for the block, so scikit-learn's functions work (as a mean over blocks). The
         first is the one shown while running. The mistake rate, or mse and mae, are measured in any case.
@@ -97,37 +97,41 @@ def prequential(
     blocks, total = _open(X, y, int(size))
     first = next(blocks, None)
     task = task_of(est, np.empty(0) if first is None else first[1])
-    chosen = choose(metrics, task)
+    tally = metrics if isinstance(metrics, Tally) else Tally(task, metrics, curve_points, detailed=False)
     if classes is None and y is not None and task == "classification":
         classes = np.unique(np.asarray(y))
-    runner = _runner(est, task, classes, any(metric.needs_probability for metric in chosen))
+    runner = _runner(est, task, classes, tally.needs_probability)
     runner.clock = runner.clock if clock is None else clock
-    tally = _Tally(chosen, task, curve_points)
-    label = name or type(est).__name__
+    label, time = name or type(est).__name__, Recorder(curve_points)
     total = n_rows if total is None else total
     watch = None if monitor is None else MonitorFeed(monitor, est, task, int(delay))
-    with RowsBar(False if callable(progress) else progress, label, chosen[0].name) as bar:
+
+    def tick() -> None:
+        new = tally.n - time.n
+        time.add((runner.seconds - time.sum) / max(new, 1), new)
+        bar.rows(tally.n, tally.value(), total)
+
+    with RowsBar(False if callable(progress) else progress, label, tally.metrics[0].name) as bar:
         for X_block, y_block, answer in _late(runner, _chain(first, blocks), int(delay)):
             if watch is not None:
                 watch.add(X_block, y_block, answer)
-            if not tally.add(y_block, answer, runner.seconds):
-                continue
-            if callable(progress):
-                progress(tally.n, total, tally.now)
-            bar.rows(tally.n, tally.now, total)
+            if tally.add(y_block, *answer):
+                tick()
+                if callable(progress):
+                    progress(tally.n, total, tally.value())
         tally.flush()
-        bar.rows(tally.n, tally.now, total)
+        tick()
     return Result(
         name=label,
         task=task,
         n_rows=tally.n,
         seconds=runner.seconds,
         model_bytes=model_bytes(est),
-        metrics={metric.name: tally.value(metric) for metric in chosen},
-        curves={metric.name: tally.recorders[metric.name].curve(metric.finish) for metric in chosen},
+        metrics={metric.name: tally.value(metric.name) for metric in tally.metrics},
+        curves={metric.name: tally.recorders[metric.name].curve(metric.finish) for metric in tally.metrics},
         mistakes=round(tally.recorders["mistake_rate"].sum) if task == "classification" else None,
         marks=() if watch is None else tuple(watch.marks),
-        time=tally.time.curve(float),
+        time=time.curve(float),
     )
 
 
@@ -160,54 +164,6 @@ def _late(runner: Runner, blocks: Iterable[Block], delay: int) -> Iterator[tuple
             surplus -= m
     for X_due, y_due in waiting:
         runner.learn(X_due, y_due)
-
-
-class _Tally:
-    """Adds up metrics and curves. Small blocks are collected first: arithmetic on single rows would dominate."""
-
-    def __init__(self, metrics: list[Metric], task: str, points: int) -> None:
-        self.metrics, self.task = metrics, task
-        self.recorders = {metric.name: Recorder(points) for metric in metrics}
-        self.time, self.seconds = Recorder(points), 0.0
-        self.held: list[tuple[np.ndarray, Answer]] = []
-        self.n_held = 0
-
-    @property
-    def n(self) -> int:
-        return self.recorders[self.metrics[0].name].n
-
-    @property
-    def now(self) -> float:
-        return self.value(self.metrics[0])
-
-    def value(self, metric: Metric) -> float:
-        recorder = self.recorders[metric.name]
-        return metric.finish(recorder.sum / recorder.n) if recorder.n else float("nan")
-
-    def add(self, y: np.ndarray, answer: Answer, seconds: float) -> bool:
-        """Count the answers of a block, given at ``seconds``; True when the sums have changed."""
-        self.held.append((y, answer))
-        self.n_held += len(y)
-        self.seconds = seconds
-        if self.n_held < BLOCK_ROWS:
-            return False
-        self.flush()
-        return True
-
-    def flush(self) -> None:
-        if not self.n_held:
-            return
-        y = np.concatenate([y for y, _ in self.held])
-        predicted = np.concatenate([predicted for _, (predicted, _) in self.held])
-        p = None
-        if any(metric.needs_probability for metric in self.metrics):
-            p = np.concatenate([p for _, (_, p) in self.held if p is not None])
-        if self.task == "regression":
-            y, predicted = y.astype(np.float64), predicted.astype(np.float64)
-        for metric in self.metrics:
-            self.recorders[metric.name].add(metric.rows(y, predicted, p), len(y))
-        self.time.add((self.seconds - self.time.sum) / len(y), len(y))
-        self.held, self.n_held = [], 0
 
 
 def _chain(first: Block | None, rest: Iterator[Block]) -> Iterator[Block]:

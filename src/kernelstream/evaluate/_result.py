@@ -141,6 +141,10 @@ class Recorder:
         return Curve(np.array(rows, dtype=np.int64), np.array(totals), finish)
 
 
+def _metric(name: str, summary: str) -> Any:
+    return property(lambda result: result.metrics.get(name), doc=summary)
+
+
 @dataclass(frozen=True)
 class Result:
     """Outcome of a prequential run.
@@ -177,10 +181,10 @@ class Result:
     marks: tuple[Any, ...] = ()
     time: Curve | None = field(default=None, repr=False)
 
-    @property
-    def mistake_rate(self) -> float | None:
-        """Mistakes / rows; None in regression."""
-        return self.metrics.get("mistake_rate")
+    mistake_rate = _metric("mistake_rate", "Mistakes / rows; None in regression.")
+    log_loss = _metric("log_loss", "Mean of -log P(true class), if it was asked for.")
+    mse = _metric("mse", "Mean squared error; None in classification.")
+    mae = _metric("mae", "Mean absolute error; None in classification.")
 
     @property
     def accuracy(self) -> float | None:
@@ -188,24 +192,9 @@ class Result:
         return None if self.mistake_rate is None else 1.0 - self.mistake_rate
 
     @property
-    def log_loss(self) -> float | None:
-        """Mean of -log P(true class), if it was asked for."""
-        return self.metrics.get("log_loss")
-
-    @property
-    def mse(self) -> float | None:
-        """Mean squared error; None in classification."""
-        return self.metrics.get("mse")
-
-    @property
     def rmse(self) -> float | None:
         """Square root of the mean squared error; None in classification."""
         return None if self.mse is None else self.mse**0.5
-
-    @property
-    def mae(self) -> float | None:
-        """Mean absolute error; None in classification."""
-        return self.metrics.get("mae")
 
     @property
     def rows_per_second(self) -> float:

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..columns.dates import seconds
-from ..columns.kinds import is_missing, number
 from ..estimators._contract.base import StreamEstimator
 from ..registry.names import did_you_mean
+from ..streams.cells import is_missing, number
 
 
 class RowError(ValueError):

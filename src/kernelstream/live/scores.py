@@ -16,7 +16,7 @@ import numpy as np
 
 from ..evaluate._metrics import errors, log_losses, of_true_class
 from ..evaluate._runners import labels_of, probabilities_of
-from ..monitor import PageHinkley
+from ..monitor import Adwin
 
 RECENT_ROWS = 1000  # rows that count as recent
 MAX_CURVE_POINTS = 400  # of a curve, at most; every second one goes when there are more
@@ -48,7 +48,7 @@ class Scores:
         self.curve: list[list[Any]] = []  # row; error, log-loss of the last and of all; members' weights
         self.pairs: deque[tuple[Any, Any]] = deque(maxlen=SHOWN_FORECASTS)
         self.bins = np.zeros((CALIBRATION_BINS, 3))  # rows, sum of probabilities, how often it came true
-        self.change = PageHinkley()
+        self.change = Adwin()
         self._marks: list[int] = []
         self.lock = threading.Lock()  # one thread counts, others read
         self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # answers and targets not counted yet

@@ -12,7 +12,6 @@ All detectors work on blocks of 32 rows counted from the first one: how the rows
 from ._monitor import Mark, Monitor
 from .adwin import Adwin
 from .inputs import KernelTwoSample
-from .page_hinkley import PageHinkley
 from .reactions import forget, restart
 
-__all__ = ["Adwin", "KernelTwoSample", "Mark", "Monitor", "PageHinkley", "forget", "restart"]
+__all__ = ["Adwin", "KernelTwoSample", "Mark", "Monitor", "forget", "restart"]

@@ -63,19 +63,10 @@ class Detector:
                 self.state["kept"] = np.array(block)
                 break
             self.state["kept"] = block[:0]
-            change = self._change(block)
-            if change is not None:
-                found.append(change)
+            ago = self._test(block)
+            if ago is not None:
+                found.append((self.n_rows, max(self.n_rows - ago, 0)))
         return found
-
-    def take(self, block: np.ndarray) -> tuple[int, int] | None:
-        """A whole block that is known to be right, where no rows wait for others: the change, if there is one."""
-        self.state["rows"][0] += BLOCK
-        return self._change(block)
-
-    def _change(self, block: np.ndarray) -> tuple[int, int] | None:
-        ago = self._test(block)
-        return None if ago is None else (self.n_rows, max(self.n_rows - ago, 0))
 
     def _checked(self, values: Any) -> np.ndarray:
         """Losses as numbers."""

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..passes.monitor.python import BLOCK
 from ._blocks import Detector
 from .adwin import Adwin
 from .inputs import KernelTwoSample
-from .page_hinkley import PageHinkley
-
-LOSS = ("adwin", "page_hinkley")  # the detectors of losses
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,8 @@ class Mark:
         Row at which it seems to have begun.
     what : {"loss", "inputs"}
         Where it showed.
-    detector : {"adwin", "page_hinkley", "kernel"}
-        Which one saw it first.
+    detector : {"adwin", "kernel"}
+        Which one saw it.
     """
 
     row: int
@@ -42,8 +38,8 @@ class Mark:
 class Monitor:
     """Watches the loss of a learner and its inputs, and marks the rows where something has changed.
 
-    Losses are watched by :class:`~kernelstream.monitor.Adwin` and :class:`~kernelstream.monitor.PageHinkley`, inputs by
-    :class:`~kernelstream.monitor.KernelTwoSample`. A change of the loss that both see is one mark.
+    Losses are watched by :class:`~kernelstream.monitor.Adwin`, inputs by
+    :class:`~kernelstream.monitor.KernelTwoSample`.
 
     Parameters
     ----------
@@ -75,7 +71,7 @@ class Monitor:
         self.react = react
         self.detectors: dict[str, Detector] = {}
         if loss:
-            self.detectors |= {"adwin": Adwin(engine=engine), "page_hinkley": PageHinkley(engine=engine)}
+            self.detectors["adwin"] = Adwin(engine=engine)
         if inputs:
             self.detectors["kernel"] = KernelTwoSample(random_state=random_state, engine=engine)
         self.marks: list[Mark] = []
@@ -111,48 +107,15 @@ class Monitor:
         -------
         list of Mark
         """
-        found = []
-        if loss is not None:
-            found += self._losses(np.asarray(loss, np.float64))
-        if X is not None and "kernel" in self.detectors:
-            found += [Mark(row, since, "inputs", "kernel") for row, since in self.detectors["kernel"].learn(X)]
+        given = {"adwin": loss, "kernel": X}
+        found = [
+            Mark(row, since, _what(name), name)
+            for name, detector in self.detectors.items()
+            if given[name] is not None
+            for row, since in detector.learn(given[name])
+        ]
         self.marks += found
         return found
-
-    def _losses(self, loss: np.ndarray) -> list[Mark]:
-        """Both detectors, block by block: when one sees a change, the other forgets too."""
-        found = []
-        pair = [self.detectors[name] for name in LOSS if name in self.detectors]
-        start = 0
-        while pair and start < len(loss):
-            stop = start + BLOCK - pair[0].n_rows % BLOCK
-            seen = [detector.learn(loss[start:stop]) for detector in pair]  # at most one change in a block
-            found += self._agreed([changes[0] if changes else None for changes in seen])
-            start = stop
-        return found
-
-    def take(self, loss: np.ndarray, X: np.ndarray) -> list[Mark]:
-        """32 losses and rows that are known to be right, where none wait for others: :meth:`learn`, and quicker.
-
-        Parameters
-        ----------
-        loss : (32,) array
-        X : (32, d) array
-        """
-        found = self._agreed([self.detectors[name].take(loss) for name in LOSS])
-        change = self.detectors["kernel"].take(X)
-        found += [] if change is None else [Mark(*change, "inputs", "kernel")]
-        self.marks += found
-        return found
-
-    def _agreed(self, changes: list[tuple[int, int] | None]) -> list[Mark]:
-        """What the detectors of losses have found at the end of a block, as one mark: all of them forget."""
-        for name, change in zip(LOSS, changes, strict=True):
-            if change is not None:
-                for other in LOSS:
-                    self.detectors[other].reset()  # type: ignore[attr-defined]
-                return [Mark(*change, "loss", name)]
-        return []
 
 
 def _what(detector: str) -> str:

@@ -20,6 +20,7 @@ from ._problem import Solution
 from .kernel_blocks import ELEMENTS, Centers
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
+SQUARE = 256  # rows of a square on the diagonal, at most: its halves are put together for a product
 
 
 class RowMatrix:
@@ -37,7 +38,7 @@ class RowMatrix:
 
     def __init__(self, K: np.ndarray, diagonal: np.ndarray):
         self.K, self.diagonal = K, diagonal
-        self.cuts = threads.cuts(len(K), max(1, ELEMENTS // len(K)))
+        self.cuts = threads.cuts(len(K), min(SQUARE, max(1, ELEMENTS // len(K))))
         less = 0.0
         while not factorise(self.K, self.diagonal + less):  # with as little more as arithmetic allows
             less = 10 * max(less, float(np.finfo(self.K.dtype).eps * self.diagonal.max()))

@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 
 from ..core import threads
-from ..kernels._rows import squared_distances
 from ..random import Stream, generator
 from .clock import Clock
 from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse_diagonal
@@ -87,8 +86,9 @@ def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
             )
             near *= K.dtype.type(share)
             apart *= K.dtype.type(1 - share)
-            np.add(near, apart, out=K[parts[i], parts[j]])
-            K[parts[j], parts[i]] = K[parts[i], parts[j]].T
+            near += apart
+            K[parts[i], parts[j]] = near
+            K[parts[j], parts[i]] = near.T
 
     threads.each(fill, range(len(parts))[::-1])  # the longest first
     return K
@@ -122,10 +122,10 @@ class Systems:
 
     side_by_side = True  # whether a thread can solve one system and another thread another
 
-    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray):
+    def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, judged: int = JUDGED):
         self.ops, self.X, self.Y, self.a = ops, X, Y, a
         n, d = X[0].shape
-        self.judged, self.some, self.near = min(JUDGED, n), min(SLOPES, n), LEAST_DISTANCE
+        self.judged, self.some, self.near = min(judged, n), min(SLOPES, n), LEAST_DISTANCE
         self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
 
     def diagonal(self, lam: float) -> np.ndarray:
@@ -155,26 +155,22 @@ class Systems:
         of the first kind, with R = M^{1/2} / L; of the second, signs of :math:`u_j - u_{ij}` stand for the direction.
         """
         (Z, W), R = metric.rows(self.X), metric.root
-        n, d = Z.shape
-        at, a = Z[: self.some], self.a[: self.some]
-        r = np.sqrt(squared_distances(at, Z, precision=0))
-        P = np.where(r > self.near, np.exp(-r) / np.maximum(r, self.near), 0.0).astype(Z.dtype)
-        G = np.zeros((d, d))
-        if d < alpha.shape[1]:  # by columns; of fewer outputs, by outputs
-            held = P @ alpha
-            by_column = [at[:, j, None] * held - P @ (alpha * Z[:, j, None]) for j in range(d)]
-            all_slopes: Any = np.stack(by_column, axis=2).swapaxes(0, 1)  # (C, some, d)
-        else:
-            all_slopes = (at * Q.sum(axis=1)[:, None] - Q @ Z for Q in (P * column for column in alpha.T))
-        for slopes in all_slopes:
-            slopes = slopes.astype(np.float64)
-            slopes = slopes * R if R.ndim == 1 else slopes @ R
-            G += (slopes * a[:, None]).T @ slopes
-        few = self.few
-        K = self.ops.exponential(W[:few], self.ops.tiles(W), n, 1, 1.0)
-        along = [((K * np.sign(W[:few, j, None] - W[:, j])) @ alpha).astype(np.float64) for j in range(d)]
-        g = metric.scales**2 * np.array([self.a[:few] @ np.square(slopes).sum(axis=1) for slopes in along])
-        return G / a.sum(), g / self.a[:few].sum()
+        slopes, along = self._slopes(Z[: self.some], Z, alpha, 2), self._slopes(W[: self.few], W, alpha, 1)
+        slopes = slopes * R if R.ndim == 1 else slopes @ R
+        first, second = (self.a[: len(part)] / self.a[: len(part)].sum() for part in (slopes, along))
+        G = (slopes * first[:, None, None]).reshape(-1, len(metric.scales)).T @ slopes.reshape(-1, len(metric.scales))
+        return G, metric.scales**2 * (second @ np.square(along).sum(axis=1))
+
+    def _slopes(self, at: np.ndarray, centres: np.ndarray, alpha: np.ndarray, norm: int) -> np.ndarray:
+        """Those of the functions of one kind at some rows, (n, C, d), on all threads."""
+        out = np.empty((len(at), alpha.shape[1], at.shape[1]))
+        tiles, A = self.ops.tiles(centres), np.ascontiguousarray(alpha.T, centres.dtype)
+
+        def work(part: slice) -> None:
+            out[part] = self.ops.exponential_slopes(at[part], tiles, A, norm, self.near)
+
+        threads.each(work, threads.cuts(len(at), TILE))
+        return out
 
 
 class Trials:

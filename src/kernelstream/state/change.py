@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,27 +20,32 @@ class Change:
         What it is multiplied by; 0 for a new output.
     before : int
         C_old.
+    coming : int
+        How many outputs there will be after the call, where that is known: room for them can be made at once.
     """
 
     source: np.ndarray
     factor: np.ndarray
     before: int
+    coming: int = 0
 
     @classmethod
-    def of(cls, T: np.ndarray) -> Change:
-        """From the matrix."""
-        source = np.abs(T).argmax(axis=1)
-        return cls(source, T[np.arange(len(T)), source].astype(float), T.shape[1])
+    def added(cls, place: int, before: int, coming: int) -> Change:
+        """A new output at a place among those there are."""
+        source, factor = np.arange(before + 1), np.ones(before + 1)
+        source[place:] -= 1
+        source[place], factor[place] = 0, 0.0
+        return cls(source, factor, max(before, 1), coming)
 
     def __len__(self) -> int:
         return len(self.source)
 
-    @property
+    @cached_property
     def fresh(self) -> np.ndarray:
         """Which outputs are new, (C_new,) bool."""
         return self.factor == 0
 
-    @property
+    @cached_property
     def sign(self) -> np.ndarray:
         """Of the factors, (C_new,)."""
         return np.sign(self.factor)

@@ -13,9 +13,11 @@
 from ._base import BadRowError, Stream
 from ._open import FORMATS, open
 from .arrays import Arrays
+from .cells import Cells, Records
 from .chain import Chain
 from .csv import CSV
-from .iterators import Blocks, rows
+from .iterators import Blocks
+from .jsonl import JSONLines
 from .libsvm import LibSVM
 from .tables import Arrow, Frame
 
@@ -26,10 +28,12 @@ __all__ = [
     "Arrow",
     "BadRowError",
     "Blocks",
+    "Cells",
     "Chain",
     "Frame",
+    "JSONLines",
     "LibSVM",
+    "Records",
     "Stream",
     "open",
-    "rows",
 ]

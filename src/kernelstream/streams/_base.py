@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import whole
+from ..rows import concat, padded
 
 logger = logging.getLogger("kernelstream.streams")
 
@@ -60,6 +61,8 @@ class Stream:
     """
 
     unit = "line"
+    mixed = False  # whether it gives cells as they are, not numbers
+    limit: int | None = None  # rows to end after
     eager = False  # whether rows of a pipe are given as they come, instead of waiting for a whole block
     n_rows: int | None = None
     n_features: int | None = None
@@ -71,6 +74,7 @@ class Stream:
             raise ValueError(f"on_error must be one of {', '.join(POLICIES)}, got {on_error!r}")
         self.name, self.block, self.on_error = name, int(block), on_error
         self.rows = self.skipped = 0
+        self._peeked: tuple[Block, Position] | None = None  # a block that was read ahead, and the position before it
 
     # ---------------------------------------------------------------- for readers
     def _next(self, n: int) -> Block | None:
@@ -93,12 +97,24 @@ class Stream:
             logger.warning("%s, %s %d: %s", self.name, self.unit, line, reason)
 
     # ---------------------------------------------------------------- for users
-    def read(self) -> Block | None:
-        """The next block (X, y), or None at the end."""
-        block = self._next(self.block)
-        if block is not None:
-            self.rows += block[0].shape[0]
-        return block
+    def read(self, most: int | None = None) -> Block | None:
+        """The next block (X, y), of at most ``most`` rows where that is given, or None at the end."""
+        if self._peeked is not None:
+            block, self._peeked = self._peeked[0], None
+            return block
+        n = self.block if most is None else min(most, self.block)
+        n = n if self.limit is None else min(n, self.limit - self.rows)
+        found = self._next(n) if n > 0 else None
+        if found is not None:
+            self.rows += found[0].shape[0]
+        return found
+
+    def peek(self) -> Block | None:
+        """The block that the next call of :meth:`read` gives."""
+        if self._peeked is None:
+            before, block = self.position, self.read()
+            self._peeked = None if block is None else (block, before)
+        return None if self._peeked is None else self._peeked[0]
 
     def __iter__(self) -> Iterator[Block]:
         while (block := self.read()) is not None:
@@ -107,11 +123,14 @@ class Stream:
     @property
     def position(self) -> Position:
         """Where the next block starts: a small dict of numbers and strings that :meth:`seek` takes, now or later."""
+        if self._peeked is not None:
+            return self._peeked[1]
         return {"rows": self.rows, "skipped": self.skipped, **self._where()}
 
     def seek(self, position: Position) -> None:
         """Go to a position of this stream, or of another one over the same source."""
         self._seek(position)
+        self._peeked = None
         self.rows, self.skipped = position["rows"], position["skipped"]
 
     def verify(self, position: Position) -> None:
@@ -133,6 +152,19 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}, {self.rows} rows read>"
+
+
+def joined(parts: list[Block]) -> Block | None:
+    """The rows of several blocks as one, sparse ones as wide as the widest; None where there are none."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    first = parts[0][0]
+    if hasattr(first, "join"):  # cells
+        X = first.join([X for X, _ in parts])
+    else:
+        width = max(X.shape[1] for X, _ in parts)
+        X = concat([padded(X, width) for X, _ in parts])
+    return X, None if parts[0][1] is None else np.concatenate([y for _, y in parts])
 
 
 def check_dtype(dtype: Any) -> np.dtype:

@@ -12,10 +12,14 @@ from ._bytes import Text, is_pipe, name_of
 from .arrays import Arrays
 from .csv import CSV
 from .iterators import Blocks
+from .jsonl import JSONLines
 from .libsvm import LibSVM
-from .tables import Arrow, Frame
+from .tables import Arrow, Frame, TypedTable
 
-FORMATS: dict[str, type[Stream]] = {"libsvm": LibSVM, "csv": CSV, "arrow": Arrow, "arrays": Arrays}
+FORMATS: dict[str, type[Stream]] = {
+    "libsvm": LibSVM, "csv": CSV, "jsonl": JSONLines, "arrow": Arrow, "arrays": Arrays,
+}  # fmt: skip
+TEXTS = ("libsvm", "csv", "jsonl")
 
 _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".arff": "csv", ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
@@ -35,10 +39,11 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
     ----------
     source : path, "-", binary file, data frame, (X, y), or iterable of pairs (X, y)
         "-" is standard input.
-    format : {"libsvm", "csv", "arrow", "arrays"}, optional
+    format : {"libsvm", "csv", "jsonl", "arrow", "arrays"}, optional
         Of a file; by default it is inferred from the name, then from the first bytes.
     **options
-        Of the reader: see :class:`LibSVM`, :class:`CSV`, :class:`Arrow`, :class:`Arrays`, :class:`Frame`.
+        Of the reader: see :class:`LibSVM`, :class:`CSV`, :class:`JSONLines`, :class:`Arrow`, :class:`Arrays`,
+        :class:`Frame`. With ``mixed=True`` tables are read as they are: blocks (cells, y) of words, dates and gaps.
 
     Examples
     --------
@@ -46,40 +51,35 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
     >>> from kernelstream import streams
     >>> streams.open(io.BytesIO(b"1 1:0.5\\n"))
     <LibSVM 'BytesIO', 0 rows read>
+    >>> cells, y = streams.open(io.BytesIO(b'{"a": 1, "b": "x", "y": 2.5}\\n'), target="y", mixed=True).read()
+    >>> cells.get("b"), y.tolist()
+    (['x'], [2.5])
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
     if isinstance(source, Stream):
         return source
-    if not isinstance(source, (str, os.PathLike)) and not hasattr(source, "read"):
+    if not isinstance(source, (str, os.PathLike, Text)) and not hasattr(source, "read"):
         return _in_memory(source, options)
-    return open_once(source, format, options)
-
-
-def open_once(source: Any, format: str | None, *choices: dict[str, Any]) -> Stream:
-    """The stream of a path or a file object, which is opened once, whatever it is.
-
-    ``choices`` are sets of options: the first that the reader of this format knows is taken.
-    """
-    format = format or format_by_name(name_of(source))
-    if format is None or format in ("libsvm", "csv"):
-        text = source if isinstance(source, Text) else Text(source)
-        format = format or format_by_content(text.peek(), text.bytes.name)
-        source = text
-        if format not in ("libsvm", "csv"):
-            text.bytes.close()
-            source = text.source
-    if format not in FORMATS:
-        raise ValueError(f"{name_of(source)} holds JSON lines: kernelstream.columns.open_rows reads them")
+    format, source = recognized(source, format)
     kind = FORMATS[format]
-    if kind not in (LibSVM, CSV) and (is_pipe(source) or not isinstance(source, (str, os.PathLike))):
-        raise ValueError(f"{name_of(source)}: {kind.__name__} streams are read from files, not from pipes")
-    for options in choices[:-1]:
-        try:
-            return kind(source, **_fitting(kind, options))
-        except NoSuchOption:
-            continue
-    return kind(source, **_fitting(kind, choices[-1]))
+    if kind is JSONLines:
+        options = {"mixed": False, **options}
+    return kind(source, **fitting(kind, options))
+
+
+def recognized(source: Any, format: str | None = None) -> tuple[str, Any]:
+    """The format of a path or a file object, and the source, of a text as a :class:`Text`: a pipe is opened once."""
+    format = format or format_by_name(name_of(source))
+    if format is None or format in TEXTS:
+        source = source if isinstance(source, Text) else Text(source)
+        format = format or format_by_content(source.peek(), source.bytes.name)
+        if format not in TEXTS:
+            source.bytes.close()
+            source = source.source
+    if format not in TEXTS and (is_pipe(source) or not isinstance(source, (str, os.PathLike))):
+        raise ValueError(f"{name_of(source)}: {FORMATS[format].__name__} streams are read from files, not from pipes")
+    return format, source
 
 
 class NoSuchOption(ValueError):
@@ -88,16 +88,16 @@ class NoSuchOption(ValueError):
 
 def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
     if isinstance(source, tuple) and len(source) == 2:
-        return Arrays(*source, **_fitting(Arrays, options))
+        return Arrays(*source, **fitting(Arrays, options))
     if hasattr(source, "columns") or hasattr(source, "column_names"):
-        return Frame(source, **options)
+        return Frame(source, **fitting(Frame, options))
     if hasattr(source, "shape"):
-        return Arrays(source, **_fitting(Arrays, options))
-    return Blocks(source, **_fitting(Blocks, options))
+        return Arrays(source, **fitting(Arrays, options))
+    return Blocks(source, **fitting(Blocks, options))
 
 
 def format_by_name(name: str) -> str | None:
-    """The format of a file by the end of its name, or None; "jsonl" is for :mod:`kernelstream.columns`."""
+    """The format of a file by the end of its name, or None."""
     stem, suffix = os.path.splitext(name.lower())
     return _BY_NAME.get(os.path.splitext(stem)[1] if suffix in _PACKED else suffix)
 
@@ -117,12 +117,15 @@ def format_by_content(first: bytes, name: str) -> str:
     return "libsvm" if lines and _LIBSVM.match(lines[0]) else "csv"
 
 
-def _fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
+def known_options(kind: type[Stream]) -> set[str]:
+    """Names of the options of a reader."""
+    kinds = (kind, TypedTable) if issubclass(kind, TypedTable) else (kind,)
+    return {name for cls in kinds for name in inspect.signature(cls.__init__).parameters}
+
+
+def fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
     """Options of the reader; one that it does not know is an error, unless it was not set."""
-    known = inspect.signature(kind.__init__).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in known.values()):
-        known = {**known, **inspect.signature(CSV.__init__).parameters}  # type: ignore[assignment]
-        known = {key: value for key, value in known.items() if key not in ("header", "delimiter", "labels")}  # type: ignore[assignment]
+    known = known_options(kind)
     if kind is Arrays and "target" in options:
         options = {("y" if key == "target" else key): value for key, value in options.items()}
     for key, value in options.items():

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ._base import Position, Stream
 from ._bytes import Text
+from ._table import Table
 
 
 class TextStream(Stream):
-    """Rows of a text, whose targets may be labels or numbers."""
+    """Rows of a text."""
 
-    text: Text
-    labels: bool | None
+    def __init__(self, source: Any, block: int, on_error: str):
+        self.text = source if isinstance(source, Text) else Text(source)
+        super().__init__(self.text.bytes.name, block, on_error)
 
     def _where(self) -> Position:
-        return {**self.text.where(), "labels": self.labels}
+        return self.text.where()
 
     def _seek(self, position: Position) -> None:
         self.text.seek(position)
-        self.labels = position["labels"]
 
     def verify(self, position: Position) -> None:
         self.text.verify(position)
@@ -28,3 +31,17 @@ class TextStream(Stream):
 
     def close(self) -> None:
         self.text.bytes.close()
+
+
+class TextTable(TextStream, Table):
+    """A table in a text, whose targets may be labels or numbers."""
+
+    def _waits(self) -> bool:
+        return not self.text.has_line
+
+    def _where(self) -> Position:
+        return {**self.text.where(), "labels": self.labels}
+
+    def _seek(self, position: Position) -> None:
+        self.text.seek(position)
+        self.labels = position["labels"]

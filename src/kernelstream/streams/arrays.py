@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
-from ._base import BLOCK_ROWS, Block, Position, Stream
+from ._base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Arrays(Stream):
@@ -72,7 +72,7 @@ class Arrays(Stream):
     def _next(self, n: int) -> Block | None:
         parts: list[Block] = []
         while n:
-            start = self.rows + self.skipped + sum(len_of(part[0]) for part in parts)
+            start = self.rows + self.skipped + sum(X.shape[0] for X, _ in parts)
             stop = min(start + n, self.n_rows or 0)
             if start >= stop:
                 break
@@ -85,13 +85,10 @@ class Arrays(Stream):
                     )
                     self._bad(start + int(i) + 1, f"{what} is NaN or infinite")
                 X, y = X[~bad], None if y is None else y[~bad]
-            n -= len_of(X)
-            if len_of(X):
+            n -= X.shape[0]
+            if X.shape[0]:
                 parts.append((X, y))
-        if not parts:
-            return None
-        X = parts[0][0] if len(parts) == 1 else _stack([part[0] for part in parts])
-        return X, None if parts[0][1] is None else np.concatenate([part[1] for part in parts])
+        return joined(parts)
 
     def _cut(self, start: int, stop: int) -> Block:
         X = self.X[start:stop]
@@ -107,14 +104,6 @@ class Arrays(Stream):
     def _seek(self, position: Position) -> None:
         if position["rows"] + position["skipped"] > (self.n_rows or 0):
             raise ValueError(f"{self.name} has {self.n_rows} rows, fewer than the position to go on from")
-
-
-def len_of(X: Any) -> int:
-    return int(X.shape[0])
-
-
-def _stack(parts: list[Any]) -> Any:
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _unreadable(X: Any, y: Any) -> np.ndarray:

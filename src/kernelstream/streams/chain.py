@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._base import Block, Position, Stream
+from ._table import Table
 
 
 class Chain(Stream):
@@ -37,15 +38,15 @@ class Chain(Stream):
         self.at, self.now = at, self.open(self.sources[at])
         if self.now.feature_names != before.feature_names:
             raise ValueError(f"{self.now.name} has other columns than {before.name}")
-        if hasattr(before, "labels") and getattr(before, "labels", None) is not None:
-            self.now.labels = before.labels  # type: ignore[attr-defined]
+        if isinstance(self.now, Table) and isinstance(before, Table) and before.labels is not None:
+            self.now.labels = before.labels
         if before.feature_names is None and self.now.n_features is not None:
             self.now.n_features = max(self.now.n_features, before.n_features or 0)
         self._like_now()
 
     def _next(self, n: int) -> Block | None:
         while True:
-            block = self.now.read()
+            block = self.now.read(n)
             self.skipped = self.skipped_before + self.now.skipped
             self.n_features = self.now.n_features
             if block is not None or self.at + 1 == len(self.sources):

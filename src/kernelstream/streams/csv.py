@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ._base import BLOCK_ROWS, Block, check_dtype
-from ._bytes import Text
-from ._columns import MISSING, TableColumns
 from ._parsers import _NUMBER, _core
-from ._text import TextStream
+from ._table import Raw
+from ._text import TextTable
+from .cells import LARGEST_NUMBER, MISSING, Cells, is_missing
+from .marks import Marks, find_marks
 
 DELIMITERS = ",\t;|"
+SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
 _SPACES = " \t\r\v\f"
+_PLAIN = frozenset("0123456789+-.eE ")
 
 
-class CSV(TextStream):
-    """Rows of a delimited text, all numbers but the target.
+class CSV(TextTable):
+    """Rows of a delimited text: all numbers but the target, or with ``mixed`` cells as they are.
 
-    Memory is bounded by the block; nothing is read twice. Words, dates and gaps are read by
-    :class:`kernelstream.columns.CellsCSV`.
+    Memory is bounded by the block; nothing is read twice.
 
     Parameters
     ----------
@@ -33,16 +36,25 @@ class CSV(TextStream):
         Column of y, by name or number (-1 is the last one); None for rows without a target.
     block : int, default=1024
         Rows per block.
+    mixed : bool, default=False
+        Give words, dates and gaps as they are: blocks of :class:`Cells`, for :class:`kernelstream.columns.Columns`.
     header : bool, optional
         Whether the first line holds names. By default it does if none of its fields is a number.
     delimiter : str, optional
         By default the most frequent of comma, tab, semicolon and bar in the first line.
     features, drop : list, optional
         Columns to use, or to leave out.
+    ignore : list of str
+        Columns to leave out where they are there.
     labels : bool, optional
         Whether targets are labels (strings) rather than numbers. By default they are if the first one is not a number.
     missing : float, optional
         Number that takes the place of an empty field, NA, NaN, null or ?; without it such a row is bad.
+    marks : dict of column: "." or ",", optional
+        Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; in mixed
+        rows they are given as Python writes them. See :meth:`look_for_marks`.
+    thousands : str, optional
+        The mark between thousands; only one that parts digits into groups of three counts.
     dtype : float64 or float32
     on_error : {"raise", "skip", "log"}
         What to do about a row that cannot be read.
@@ -56,18 +68,24 @@ class CSV(TextStream):
     ([[1.0, 3.0], [2.0, 4.0]], [10.0, 20.5])
     """
 
+    fills_targets = True  # as the compiled parser does
+
     def __init__(
         self,
         source: Any,
         target: str | int | None = None,
         block: int = BLOCK_ROWS,
         *,
+        mixed: bool = False,
         header: bool | None = None,
         delimiter: str | None = None,
         features: Sequence[Any] | None = None,
         drop: Sequence[Any] = (),
+        ignore: Sequence[str] = (),
         labels: bool | None = None,
         missing: float | None = None,
+        marks: dict[str, str] | None = None,
+        thousands: str | None = None,
         dtype: Any = np.float64,
         on_error: str = "raise",
     ):
@@ -76,15 +94,13 @@ class CSV(TextStream):
             raise ValueError(f"missing must be a finite number, got {missing!r}")
         if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
             raise ValueError(f"delimiter must be one ASCII character, got {delimiter!r}")
-        self.text = source if isinstance(source, Text) else Text(source)
-        super().__init__(self.text.bytes.name, block, on_error)
-        self.missing, self.largest = missing, float(np.finfo(self.dtype).max)
-        self._open(target, header, delimiter, features, drop)
-        self.labels = labels
-        self.n_features, self.feature_names = len(self.columns.features), self.columns.feature_names
+        super().__init__(source, block, on_error)
+        self.mixed, self.missing, self.labels = mixed, missing, labels
+        self._choose(self._names(header, delimiter), target, features, drop, ignore)
+        self.set_marks(marks or {}, thousands)
         self.quoted = _core is None  # the compiled parser leaves quotes to Python's
 
-    def _open(self, target: Any, header: bool | None, delimiter: str | None, features: Any, drop: Any) -> None:
+    def _names(self, header: bool | None, delimiter: str | None) -> list[str]:
         """Read the header, or make one from the first row."""
         if self.text.bytes.arff:
             header, delimiter = True, ","
@@ -107,44 +123,137 @@ class CSV(TextStream):
         if not self.header:
             self.text.seek(begin)
             names = [str(j) for j in range(len(names))]
-        self.columns = TableColumns(names, target, features, drop, self.name)
+        return names
+
+    # ---------------------------------------------------------------- numbers as people write them
+    def set_marks(self, marks: dict[str, str], thousands: str | None = None) -> None:
+        """Say how the numbers of some columns are written."""
+        self.marks, self.thousands = marks, thousands
+        made = {decimal: Marks(decimal, thousands) for decimal in set(marks.values())}
+        self._readers = {name: made[marks[name]] for name in self.columns.names if name in marks}
+
+    def look_for_marks(self) -> dict[str, str]:
+        """Find the marks of the columns by the first rows; returns a number of each that Python would not read so.
+
+        Where there is none, the cells stay as they are.
+        """
+        columns = self._by_name(self._first_rows())
+        used = [*(self.feature_names or ()), *([] if self.target is None else [self.target])]
+        marks, examples = find_marks({name: columns[name] for name in used}, self.delimiter)
+        self.set_marks(marks if examples else {})
+        return examples
+
+    def plain(self, name: str, text: str) -> str:
+        """A field of a column, a number as Python writes it."""
+        return self._readers[name](text) if name in self._readers else text
+
+    def sample(self) -> Cells:
+        """The first rows, which stay unread: as many whole lines as fit in 64 kB."""
+        rows = self._first_rows()
+        return self._cells(rows).without(self.target)
+
+    def _first_rows(self) -> list[list[str]]:
+        content = self.text.peek_bytes(SAMPLE_BYTES)
+        text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
+        lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
+        rows = []
+        with contextlib.suppress(csv.Error):
+            for fields in csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True):
+                rows += [fields] if len(fields) == len(self.columns.names) else []
+        return rows
+
+    def _by_name(self, rows: list[list[str]]) -> dict[str, Any]:
+        names = self.columns.names
+        return dict(zip(names, list(zip(*rows, strict=True)) or [()] * len(names), strict=True))
+
+    def _cells(self, rows: list[list[str]]) -> Cells:
+        """The columns that are used, numbers as Python writes them."""
+        columns, used = self._by_name(rows), {self.target, *(self.feature_names or ())}
+        return Cells({name: list(map(self._readers[name], texts)) if name in self._readers else list(texts)
+                      for name, texts in columns.items() if name in used}, len(rows))  # fmt: skip
 
     # ---------------------------------------------------------------- blocks
-    def _next(self, n: int) -> Block | None:
-        if self.labels is None and self.columns.target is not None:
+    def _part(self, n: int) -> Block | None:
+        if self.labels is None and self.target is not None:
             self.labels = not self._first_target_is_number()
-        parts, wanted = [], n
-        while wanted and self.text.fill():
-            table, texts = self._slow(wanted) if self.quoted else self._fast(wanted)
-            if len(table):
-                parts.append((table, texts))
-                wanted -= len(table)
-            if self.eager and parts and not self.text.has_line:
-                break
-        if not parts:
+        if self.mixed or self.quoted:
+            return super()._part(n)
+        return self._fast(n) if self.text.fill() else None
+
+    def _raw(self, n: int) -> Raw | None:
+        if not self.text.fill():
             return None
-        table = np.concatenate([table for table, _ in parts])
-        place = {j: i for i, j in enumerate(self._numeric())}
-        X = np.ascontiguousarray(table[:, [place[j] for j in self.columns.features]], self.dtype)
-        if self.columns.target is None:
-            return X, None
-        if self.labels:
-            return X, np.array([text for _, texts in parts for text in texts], dtype=str)
-        return X, table[:, place[self.columns.target]].copy()
+        rows, wrong = [] if self.eager or not self.mixed else self._plain_rows(n), {}
+        lines = list(range(self.text.line - len(rows) + 1, self.text.line + 1))
+        for line, fields in self._lines() if not rows else ():
+            if isinstance(fields, str):
+                wrong[line] = fields
+            elif len(fields) != len(self.columns.names):
+                wrong[line] = self._reason(0, len(fields), [])
+            else:
+                rows.append(fields)
+                lines.append(line)
+            if len(rows) == n or (self.eager and not self.text.has_line):
+                break
+        return self._cells(rows), lines, wrong
+
+    def _plain_rows(self, n: int) -> list[list[str]]:
+        """Up to n rows of the buffer, if none of them needs special treatment; no rows otherwise.
+
+        Quotes, carriage returns and rows of another length are left to the loop over lines.
+        """
+        text = self.text
+        *lines, _ = text.buffer[text.start : text.buffer.rfind(b"\n") + 1].split(b"\n", n)
+        piece = b"\n".join(lines)
+        if b'"' in piece or b"\r" in piece:
+            return []
+        decoded = piece.decode("utf-8", "replace").split("\n")
+        rows = list(csv.reader(decoded, delimiter=self.delimiter, skipinitialspace=True))
+        if set(map(len, rows)) != {len(self.columns.names)}:
+            return []
+        text.use(len(piece) + 1, len(lines))
+        return rows
+
+    def _number(self, value: str) -> float | None:
+        text = value.strip(_SPACES)
+        if is_number(text):
+            x = float(text)
+            return None if self.mixed and abs(x) > LARGEST_NUMBER else x
+        return math.nan if text in MISSING or is_missing(text) else None
+
+    def _numbers(self, values: Sequence[str]) -> Sequence[float | None]:
+        if _PLAIN.issuperset("".join(values)):  # then what Python reads as a number is one
+            with contextlib.suppress(ValueError):
+                found = list(map(float, values))
+                if not self.mixed or max(map(abs, found), default=0.0) <= LARGEST_NUMBER:
+                    return found
+        return super()._numbers(values)
+
+    def _label(self, value: str) -> str:
+        return value.strip()
+
+    def _no_number(self, name: str, value: Any) -> str:
+        return self._reason(2, self.columns.names.index(name), {self.columns.names.index(name): value})
 
     def _numeric(self) -> list[int]:
         """Columns of numbers that are used, from left to right."""
         return sorted({*self.columns.features, *([] if self.labels else self.columns.used)})
 
-    def _fast(self, wanted: int) -> tuple[np.ndarray, list[str]]:
-        """Numbers (m, columns) and labels of up to ``wanted`` rows of the buffer, by the compiled parser."""
+    def _fast(self, wanted: int) -> Block:
+        """Up to ``wanted`` rows of the buffer, by the compiled parser."""
         text, numeric, target = self.text, self._numeric(), self.columns.target
         kinds = dict.fromkeys(range(len(self.columns.names)), "s") | dict.fromkeys(numeric, "n")
         if self.labels and target is not None:
             kinds[target] = "t"
         data, start = text.buffer, text.start
         rows, numbers, fields, lines, consumed, self.quoted, bad = _core.csv_parse(
-            data, start, wanted, self.delimiter.encode(), "".join(kinds.values()).encode(), self.missing, self.largest
+            data,
+            start,
+            wanted,
+            self.delimiter.encode(),
+            "".join(kinds.values()).encode(),
+            self.missing,
+            float(np.finfo(self.dtype).max),
         )
         if self.on_error == "skip":
             self.skipped += len(bad)
@@ -161,31 +270,16 @@ class CSV(TextStream):
         text.use(consumed, lines)
         if missing:
             good = np.setdiff1d(np.arange(rows), missing)
-            return table[good], [texts[row] for row in good]
-        return table, texts
+            table, texts = table[good], [texts[row] for row in good]
+        place = {j: i for i, j in enumerate(numeric)}
+        X = np.ascontiguousarray(table[:, [place[j] for j in self.columns.features]], self.dtype)
+        if target is None:
+            return X, None
+        return X, np.array(texts, dtype=str) if self.labels else table[:, place[target]].copy()
 
-    def _slow(self, wanted: int) -> tuple[np.ndarray, list[str]]:
-        """As :meth:`_fast`, by Python's parser, which knows about quotes."""
-        numeric, target = self._numeric(), self.columns.target if self.labels else None
-        numbers: list[list[float]] = []
-        texts: list[str] = []
-        for line, fields in self._lines():
-            fields = [field.strip(_SPACES) for field in fields]
-            row = self._row(fields, numeric)
-            if isinstance(row, str):
-                self._bad(line, row)
-            elif target is not None and fields[target] in MISSING:
-                self._bad(line, self._reason(5, target, []))
-            else:
-                numbers.append(row)
-                texts += [] if target is None else [fields[target]]
-                if len(numbers) == wanted or (self.eager and not self.text.has_line):
-                    break
-        return np.array(numbers, np.float64).reshape(len(numbers), len(numeric)), texts
-
-    def _lines(self, **options: Any) -> Iterator[tuple[int, list[str]]]:
-        """The fields of each line by Python's parser, and its number; lines that it cannot read are bad rows."""
-        reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, **options)
+    def _lines(self) -> Iterator[tuple[int, list[str] | str]]:
+        """The number of each line, and its fields by Python's parser, or why it cannot be read."""
+        reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, skipinitialspace=True)
         while True:
             line = self.text.line + 1
             try:
@@ -193,7 +287,7 @@ class CSV(TextStream):
             except StopIteration:
                 return
             except csv.Error as error:
-                self._bad(line, str(error))
+                yield line, str(error)
                 continue
             if len(fields) > 1 or (fields and fields[0].strip(_SPACES)):
                 yield line, fields
@@ -201,29 +295,11 @@ class CSV(TextStream):
     def _decoded_line(self) -> str:
         return _clean(self.text.readline().decode("utf-8", "replace"))
 
-    def _row(self, fields: list[str], numeric: list[int]) -> list[float] | str:
-        """The numbers of the used columns, or what is wrong with the row."""
-        if len(fields) != len(self.columns.names):
-            return self._reason(0, len(fields), fields)
-        row = []
-        for j in numeric:
-            if is_number(fields[j]):
-                row.append(float(fields[j]))
-                if not abs(row[-1]) <= self.largest:
-                    return self._reason(3, j, fields)
-            elif fields[j] not in MISSING:
-                return self._reason(2, j, fields)
-            elif self.missing is None:
-                return self._reason(4, j, fields)
-            else:
-                row.append(float(self.missing))
-        return row
-
-    def _reason(self, code: int, field: int, fields: list[str]) -> str:
+    def _reason(self, code: int, field: int, fields: Any) -> str:
         """A sentence about a bad row; the codes are those of csv.hpp."""
         if code < 2:
             return f"{field} fields, but there are {len(self.columns.names)} columns"
-        what = f"column {self.columns.names[field]!r}" + (" (the target)" if field == self.columns.target else "")
+        what = self._what(self.columns.names[field])
         if code == 5:  # not of csv.hpp: a missing label
             return f"{what} is missing"
         if code == 4:
@@ -231,12 +307,8 @@ class CSV(TextStream):
         found = fields[field].strip(_SPACES)
         if code == 3:
             return f"{what}: {found[:40]!r} is not finite"
-        hint = "" if field == self.columns.target else " (kernelstream.columns.CellsCSV reads words and dates)"
+        hint = "" if field == self.columns.target else " (mixed=True reads words and dates)"
         return f"{what}: {found[:40]!r} is not a number{hint}"
-
-    def _plain(self, j: int, text: str) -> str:
-        """A field of column j, a number as Python writes it."""
-        return text
 
     def _first_target_is_number(self) -> bool:
         """Whether the target of the next row is a number; one that is missing counts as such."""
@@ -247,7 +319,7 @@ class CSV(TextStream):
                 if len(fields) == len(self.columns.names):
                     field = fields[self.columns.target or 0].strip(_SPACES)
                     if field not in MISSING:
-                        return is_number(self._plain(self.columns.target or 0, field))
+                        return is_number(self.plain(self.target or "", field))
         return True
 
 

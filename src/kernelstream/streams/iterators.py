@@ -1,16 +1,15 @@
-"""Iterables of Python: blocks (X, y), or single rows (x, y), as dicts or sequences."""
+"""Iterables of Python that give blocks (X, y)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
-from ._base import BLOCK_ROWS, Block, Position, Stream
+from ._base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Blocks(Stream):
@@ -57,10 +56,10 @@ class Blocks(Stream):
             if block[0].shape[0]:
                 self.held.append(block)
                 self.n_held += block[0].shape[0]
-        if not self.held:
+        whole = joined(self.held)
+        if whole is None:
             return None
-        taken = min(n, self.n_held)
-        X, y = _joined(self.held)
+        taken, (X, y) = min(n, self.n_held), whole
         self.held = [(X[taken:], None if y is None else y[taken:])] if taken < self.n_held else []
         self.n_held -= taken
         return X[:taken], None if y is None else y[:taken]
@@ -82,43 +81,6 @@ class Blocks(Stream):
             todo -= block[0].shape[0]
 
 
-def rows(pairs: Iterable[Any], block: int = BLOCK_ROWS, dtype: Any = np.float64) -> Blocks:
-    """A stream of single rows: pairs (x, y) with x a sequence of numbers, or a dict from column to number.
-
-    The columns of dicts are those of the first row, in its order; a later row may lack some (0), but not add any.
-
-    Examples
-    --------
-    >>> from kernelstream import streams
-    >>> X, y = streams.rows([({"a": 1, "b": 2}, "yes"), ({"b": 3}, "no")]).read()
-    >>> X.tolist(), y.tolist()
-    ([[1.0, 2.0], [0.0, 3.0]], ['yes', 'no'])
-    """
-    return Blocks(_Rows(pairs, block, dtype), block)
-
-
-class _Rows:
-    def __init__(self, pairs: Iterable[Any], block: int, dtype: Any):
-        self.pairs, self.block, self.dtype = pairs, block, dtype
-        self.name = type(pairs).__name__
-        self.columns: list[Any] | None = None
-
-    def __iter__(self) -> Any:
-        source = iter(self.pairs)
-        while some := list(islice(source, self.block)):
-            yield np.array([self._row(x) for x, _ in some], self.dtype), np.array([y for _, y in some])
-
-    def _row(self, x: Any) -> Any:
-        if not isinstance(x, dict):
-            return x
-        if self.columns is None:
-            self.columns = list(x)
-        if len(x) > len(self.columns) or any(key not in self.columns for key in x):
-            new = [key for key in x if key not in self.columns]
-            raise ValueError(f"{self.name}: a row has columns that the first had not: {new[:5]}")
-        return [x.get(key, 0.0) for key in self.columns]
-
-
 def _pair(pair: Any) -> Block:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ValueError(f"an iterable must give pairs (X, y), not {type(pair).__name__}")
@@ -127,12 +89,3 @@ def _pair(pair: Any) -> Block:
     if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
         raise ValueError(f"a block has X of shape {X.shape} and y of shape {None if y is None else y.shape}")
     return X, y
-
-
-def _joined(held: list[Block]) -> Block:
-    if len(held) == 1:
-        return held[0]
-    Xs = [X for X, _ in held]
-    sparse = sp.issparse(Xs[0])
-    X = sp.vstack(Xs, format="csr") if sparse else np.concatenate(Xs)
-    return X, None if held[0][1] is None else np.concatenate([y for _, y in held])

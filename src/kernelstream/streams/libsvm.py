@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._base import BLOCK_ROWS, Block, Position, check_dtype
-from ._bytes import Text
+from ._base import BLOCK_ROWS, Block, Position, check_dtype, joined
 from ._parsers import BEYOND, REASONS, parse_libsvm
 from ._text import TextStream
 
@@ -61,23 +60,22 @@ class LibSVM(TextStream):
         if n_features is not None and (isinstance(n_features, bool) or not 1 <= int(n_features) < 2**31 - 1):
             raise ValueError(f"n_features must be an integer >= 1, got {n_features!r}")
         self.dtype = check_dtype(dtype)
-        self.text = source if isinstance(source, Text) else Text(source)
-        super().__init__(self.text.bytes.name, block, on_error)
-        self.zero_based, self.limit = bool(zero_based), int(n_features or 0)
+        super().__init__(source, block, on_error)
+        self.zero_based, self.max_width = bool(zero_based), int(n_features or 0)
         self.n_features = int(n_features or 0)
 
     def _next(self, n: int) -> Block | None:
         parts = []
         text, wanted, single = self.text, n, self.dtype == np.float32
         while wanted and text.fill():
-            limit = self.limit or MAX_COLUMNS
-            parsed = parse_libsvm(text.buffer, text.start, wanted, self.zero_based, limit, single)
+            most = self.max_width or MAX_COLUMNS
+            parsed = parse_libsvm(text.buffer, text.start, wanted, self.zero_based, most, single)
             labels, _, _, _, width, lines, consumed, bad = parsed
             if self.on_error == "skip":
                 self.skipped += len(bad)
             else:
                 for line, _, column, reason in bad:
-                    why = REASONS[reason] if self.limit or reason != BEYOND else TOO_WIDE
+                    why = REASONS[reason] if self.max_width or reason != BEYOND else TOO_WIDE
                     self._bad(text.line + line + 1, f"{why} (column {column + 1})")
             text.use(consumed, lines)
             self.n_features = max(self.n_features or 0, width)
@@ -86,27 +84,18 @@ class LibSVM(TextStream):
                 wanted -= len(labels)
             if self.eager and parts and not text.has_line:
                 break
-        return _joined(parts, self.n_features or 1) if parts else None
+        return joined([_block(part, self.n_features or 1) for part in parts])
 
     def _where(self) -> Position:
         return {**self.text.where(), "width": self.n_features}
 
     def _seek(self, position: Position) -> None:
         self.text.seek(position)
-        self.n_features = max(self.limit, position["width"])
+        self.n_features = max(self.max_width, position["width"])
 
 
-def _joined(parts: list[Any], width: int) -> Block:
-    """The rows of all parts as one CSR block."""
-    if len(parts) == 1:
-        labels, indptr, indices, values = parts[0][:4]
-    else:
-        labels, indices, values = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
-        ends, offset = [np.zeros(1, np.int32)], 0
-        for part in parts:
-            ends.append(part[1][1:] + np.int32(offset))
-            offset += len(part[2])
-        indptr = np.concatenate(ends)
+def _block(parsed: Any, width: int) -> Block:
+    labels, indptr, indices, values = parsed[:4]
     X = sp.csr_array((values, indices, indptr), shape=(len(labels), width))
     X.has_canonical_format = True  # the parser insists on ascending indices
     return X, labels

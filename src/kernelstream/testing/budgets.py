@@ -14,6 +14,7 @@ from ..estimators import BudgetClassifier, BudgetRegressor
 from ..kernels import Gaussian, Kernel
 from ..losses import Loss
 from ..updates import Update
+from ._compare import close
 
 __all__ = ["check_budget"]
 
@@ -111,7 +112,7 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
             found.append(est.learn(X[i : i + 1], y[i : i + 1]))
         except ValueError as error:
             raise AssertionError(f"row {i} is not learned: {error}") from error
-        _close(found[-1], expected, tolerance, f"the score of row {i} is not that of the function held before it")
+        close(found[-1], expected, tolerance, f"the score of row {i} is not that of the function held before it", 1.0)
         _check_state(est, tolerance)
         if i == len(X) // 2:
             again = clone(est)
@@ -121,10 +122,10 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
     for key, value in est.state_.items():
         assert np.array_equal(value, again.state_[key]), f"something is remembered outside of the state: {key} differs"
     blocks._learner.expansion(blocks._state).block = _BLOCK
-    _close(blocks.learn(X[1:], y[1:]), np.concatenate(found), tolerance, "rows in blocks have other scores")
+    close(blocks.learn(X[1:], y[1:]), np.concatenate(found), tolerance, "rows in blocks have other scores", 1.0)
     n = est.n_support_
     assert blocks.n_support_ == n, f"rows in blocks leave {blocks.n_support_} support vectors, single rows {n}"
-    _close(blocks.state_["support"][:n], est.state_["support"][:n], tolerance, "rows in blocks leave other vectors")
+    close(blocks.state_["support"][:n], est.state_["support"][:n], tolerance, "rows in blocks leave other vectors", 1.0)
 
 
 def _check_state(est: Any, tolerance: float) -> None:
@@ -137,18 +138,11 @@ def _check_state(est: Any, tolerance: float) -> None:
             assert np.isfinite(value).all(), f"{name} is not finite"
     if not n:
         return
-    _close(state["diag"][:n], kernel.diag(vectors), tolerance, "diag is not k(s, s) of the vectors")
+    close(state["diag"][:n], kernel.diag(vectors), tolerance, "diag is not k(s, s) of the vectors", 1.0)
     if "budget_gram" in state:
         gram = kernel.pairwise(vectors, vectors)
-        _close(state["budget_gram"][:n, :n], gram, tolerance, "the Gram matrix is not that of the vectors")
+        close(state["budget_gram"][:n, :n], gram, tolerance, "the Gram matrix is not that of the vectors", 1.0)
 
 
 def _scores(est: Any, X: np.ndarray) -> np.ndarray:
     return np.asarray(est.predict(X) if isinstance(est, BudgetRegressor) else est.decision_function(X))
-
-
-def _close(actual: np.ndarray, expected: np.ndarray, tolerance: float, problem: str) -> None:
-    """Compare relative to the largest expected entry, or to 1."""
-    assert np.shape(actual) == np.shape(expected), f"{problem}: shape {np.shape(actual)}, not {np.shape(expected)}"
-    error = np.abs(np.asarray(actual, float) - np.asarray(expected, float)).max(initial=0)
-    assert error <= tolerance * max(1.0, np.abs(expected).max(initial=0)), f"{problem}: by {error:.3g}"

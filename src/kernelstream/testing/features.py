@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from kernelstream import kernels
+
+from ._compare import close, rejects
 
 __all__ = ["check_feature_map"]
 
@@ -90,13 +91,6 @@ def _rms(errors: np.ndarray) -> float:
     return float(np.sqrt(np.mean(errors**2)))
 
 
-def _close(actual: np.ndarray, expected: np.ndarray, tolerance: float, problem: str) -> None:
-    """Compare relative to the largest expected entry."""
-    assert actual.shape == expected.shape, f"{problem}: shape {actual.shape}, not {expected.shape}"
-    error = np.abs(actual - expected).max(initial=0)
-    assert error <= tolerance * np.abs(expected).max(initial=1e-300), f"{problem}: by {error:.3g}"
-
-
 def _check_unbiased(small: np.ndarray, large: np.ndarray, K: np.ndarray) -> None:
     exact = _ROUNDING * np.abs(K).max()
     for errors in (small, large):
@@ -139,7 +133,7 @@ def _check_transformer(feature_map: Any, X: np.ndarray) -> None:
         f"{Z.shape[1]} features, n_out = {n_out}, {len(set(names))} feature names"
     )
     if one.mapping_.unit:
-        _close((Z**2).sum(axis=1), np.ones(len(X)), _ROUNDING, "unit is set, but norms differ from 1")
+        close((Z**2).sum(axis=1), np.ones(len(X)), _ROUNDING, "unit is set, but norms differ from 1")
 
 
 def _check_containers(feature_map: Any, X: np.ndarray) -> None:
@@ -155,7 +149,7 @@ def _check_containers(feature_map: Any, X: np.ndarray) -> None:
             kept = A.toarray() if sparse.issparse(A) else A
             assert np.array_equal(kept, rows), f"{name} were changed"
             if dtype == np.float64:
-                _close(Z, expected, 100 * _ROUNDING, f"{name} give other features")
+                close(Z, expected, 100 * _ROUNDING, f"{name} give other features")
             else:
                 # Large phases lose digits in float32, and eigenvectors may turn; what must stay is the inner product.
                 error = np.median(np.abs(Z @ Z.T - gram))
@@ -179,10 +173,10 @@ def _check_parts(feature_map: Any, X: np.ndarray) -> None:
     again = pickle.loads(pickle.dumps(mapping))
     for size in (1, 5):
         blocks = np.concatenate([again(X[i : i + size]) for i in range(0, len(X), size)])
-        _close(blocks, Z, 100 * _ROUNDING, f"blocks of {size} rows give other features")
+        close(blocks, Z, 100 * _ROUNDING, f"blocks of {size} rows give other features")
     if fitted.extends:
         wide = np.hstack([X, np.zeros((len(X), 3))])
-        _close(fitted.build(entries, d + 3, X.dtype)(wide), Z, 100 * _ROUNDING, "zero columns change the features")
+        close(fitted.build(entries, d + 3, X.dtype)(wide), Z, 100 * _ROUNDING, "zero columns change the features")
 
 
 def _check_rejects(feature_map: Any, X: np.ndarray) -> None:
@@ -190,16 +184,6 @@ def _check_rejects(feature_map: Any, X: np.ndarray) -> None:
     broken = X.copy()
     broken[0, 0] = np.nan
     for bad, word in ((broken, "NaN"), (np.hstack([X, X]), "features"), (X[:0], "0 sample"), (X[0], "2D")):
-        _rejects(partial(fitted.transform, bad), word)
+        rejects(partial(fitted.transform, bad), word)
     for size in (0, -1, 1.5) if "n_components" in fitted.get_params() else ():
-        _rejects(partial(clone(feature_map).set_params(n_components=size).fit, X), "n_components")
-
-
-def _rejects(call: Callable[[], Any], word: str) -> None:
-    try:
-        call()
-    except ValueError as error:
-        message = str(error)
-    else:
-        raise AssertionError(f"invalid input is accepted ({word})")
-    assert word in message, f"the error does not mention {word!r}: {message}"
+        rejects(partial(clone(feature_map).set_params(n_components=size).fit, X), "n_components")

@@ -23,9 +23,24 @@ from .intervals import IntervalTracker
 from .quantiles import QuantileTracker
 
 
-def _has(name: str) -> Any:
-    """Whether the model inside has a method."""
-    return available_if(lambda self: hasattr(self.__dict__.get("model_", self.model), name))
+def if_model_has(name: str) -> Any:
+    """Decorator of a method that is there only where the model inside has one of this name."""
+
+    def check(self: Any) -> bool:
+        getattr(self.__dict__.get("model_", self.model), name)  # its own error says why not
+        return True
+
+    return available_if(check)
+
+
+def asked(name: str, summary: str) -> Any:
+    """A method that asks the model inside for its own of the same name."""
+
+    def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        return getattr(self._fitted(), name)(self._seen(X), *args, **options)
+
+    answer.__name__, answer.__doc__ = name, summary
+    return if_model_has(name)(in_turn(answer))
 
 
 def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
@@ -109,7 +124,7 @@ class Wrapper(WithParameters):
             (self, part) for part in states
         ]
 
-    def _begin_call(self) -> Undo:
+    def _begin_call(self) -> Undo | None:
         undo = Undo(self._owners)
         undo.begin()
         return undo
@@ -157,23 +172,20 @@ class Wrapper(WithParameters):
             self.learn(part, target[order], **extra)
         return self
 
-    @_has("decision_function")
-    @in_turn
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores of the model inside."""
-        return self._fitted().decision_function(X)
+    def _seen(self, X: Any) -> Any:
+        """Rows as the model inside takes them."""
+        return X
 
-    @in_turn
-    def predict(self, X: Any) -> np.ndarray:
-        """What the model inside predicts, (n,)."""
-        return self._fitted().predict(X)
+    decision_function = asked("decision_function", "Scores of the model inside.")
+    predict = asked("predict", "What the model inside predicts, (n,).")
 
-    @_has("score")
+    @if_model_has("score")
+    @in_turn
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, or the share of variance explained: that of the model inside."""
-        return self._fitted().score(X, y, sample_weight)
+        """Accuracy of a classifier, share of variance explained (R²) of a regressor."""
+        return self._fitted().score(self._seen(X), y, sample_weight)
 
-    @_has("widen")
+    @if_model_has("widen")
     @in_turn
     def widen(self, n_features: int) -> Any:
         """Take rows with more columns from now on; see the model inside."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.ranges import scaled, slopes
 from ..features.fourier import FourierMapping
+from .recent import differences
 
 STEP = 0.02  # of differences, in deviations of a column
 
@@ -80,19 +81,13 @@ def scores(model: Any, X: np.ndarray) -> np.ndarray:
     return answers.reshape(len(X), -1)
 
 
-def by_differences(model: Any, X: np.ndarray, columns: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Gradients along some columns by central differences, (n, outputs, columns), per unit of each column."""
-    n, k = len(X), len(columns)
-    moved = np.repeat(X[None], 2 * k, axis=0)
-    for i, c in enumerate(columns):
-        moved[2 * i, :, c] += STEP * units[c]
-        moved[2 * i + 1, :, c] -= STEP * units[c]
-    found = scores(model, moved.reshape(2 * k * n, -1)).reshape(k, 2, n, -1)
-    return np.moveaxis((found[:, 0] - found[:, 1]) / (2 * STEP), 0, 2)
+def by_differences(model: Any, X: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Gradients by central differences, (n, outputs, d), per unit of each column."""
+    return differences(lambda rows: scores(model, rows), X, units, STEP)
 
 
 def gradients(model: Any, X: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Gradients of the scores, (n, outputs, d), per unit of each column."""
     if is_exact(model):
         return exact(model, X) * (1.0 if "x_m2" in innermost(model).state_ else units)
-    return by_differences(model, X, np.arange(X.shape[1]), units)
+    return by_differences(model, X, units)

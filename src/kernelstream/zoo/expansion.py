@@ -210,9 +210,12 @@ def bogd(
     eta: float | None = None,
     lam: float = 1e-6,
     gamma_max: float | None = None,
+    oldest: bool = False,
     epsilon: float | None = None,
 ) -> Any:
     """Bounded gradient descent: a random vector leaves, the others grow to make up for it, up to eta × gamma_max.
+
+    With ``oldest`` it is as in the programs of Lu's thesis (2017): the oldest leaves, and no other changes.
 
     ``gamma_max`` is 10, in regression 1: there coefficients are eta times an error, so that 10 bounds nothing, and what
     is learned can grow without end. ``eta`` is 0.4; in regression without it 0.2, in units of the target's deviation.
@@ -224,7 +227,7 @@ def bogd(
         loss = Hinge(closed=True) if task == "binary" else CrammerSinger(closed=True)
     if gamma_max is None:
         gamma_max = 1.0 if task == "regression" else 10.0
-    strategy = budgets.BOGD(limit=size * gamma_max)
+    strategy = budgets.BOGD(size * gamma_max, oldest)
     return build(task, kernel, gamma, budget, strategy, loss, steps.update(size), standard)
 
 

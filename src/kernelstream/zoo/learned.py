@@ -9,7 +9,7 @@ from ..features.spectra import LowRank, Mixture
 from ._registry import TASKS, enter
 from .feature import given_loss
 
-STEP = {"eta": "auto", "eta_g": 0.1, "batch_size": 1}
+STEP = {"eta": "auto", "eta_g": 0.1, "batch_size": 1, "lam": None}
 
 
 def _rrf(task: str, epsilon: float | None, rank: int | None, n_centres: int | None, loss: Any, **options: Any) -> Any:
@@ -33,7 +33,7 @@ enter(
     TASKS,
     "Random Fourier features whose widths are learned per input, together with the weights.\n\n"
     "``rank`` learns a linear map of the input instead of a width per input, ``n_centres`` a spectral mixture. No step "
-    "needs tuning.",
+    "needs tuning; with ``lam`` they are those that the paper prints.",
     {"gamma": "median", "n_components": 100, **STEP, "epsilon": None, "rank": None, "n_centres": None, "loss": None},
     _rrf,
 )  # fmt: skip

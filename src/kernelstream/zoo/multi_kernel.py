@@ -24,7 +24,14 @@ PAIRS: tuple[tuple[str, str, str, bool, dict[str, Any], str], ...] = (
     ("omkl_{}pa", THESIS, "pa1", False, {"C": None}, "PA-I learners"),
     ("omkl_rbp_{}", THESIS, "rbp", True, {}, "Randomised budget perceptrons"),
     ("omkl_forgetron_{}", THESIS, "forgetron", True, {}, "Forgetrons"),
-    ("omkl_bogd_{}", THESIS, "bogd", True, {"eta": None, "lam": 1e-6}, "Learners by bounded gradient descent"),
+    (
+        "omkl_bogd_{}",
+        THESIS,
+        "bogd",
+        True,
+        {"eta": None, "lam": 1e-6, "oldest": False},
+        "Learners by bounded gradient descent",
+    ),
     ("omkl_bpas_{}", THESIS, "bpas", True, {"C": None}, "Budget PA learners"),
 )
 

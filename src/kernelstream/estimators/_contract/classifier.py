@@ -189,7 +189,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _loss_now(self, state: State) -> Loss:
         n = len(state["classes"])
-        return self._cached(f"loss{n}", lambda: self._loss_for(n))
+        return self._cached("loss2" if n <= 2 else "loss3", lambda: self._loss_for(n))
 
     def _outputs_of(self, n_classes: int) -> int:
         """Number of outputs of a model with ``n_classes`` classes."""
@@ -265,45 +265,44 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """The side a lone class is put on until the second one appears."""
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
 
-    def _add_class(self, state: State, label: Any, trained: bool) -> None:
-        """Enter a label, unless it is known."""
+    def _add_class(self, state: State, label: Any, trained: bool, coming: int = 0) -> None:
+        """Enter a label, unless it is known; there will be ``coming`` of them."""
         old = state["classes"]
         place = int(np.searchsorted(old, label))
         if place < len(old) and old[place] == label:
             return
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
         if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays that brought the labels
-            new = np.array(new.tolist())
-        self._enter(state, new, place, trained)
+            new = new.astype(f"U{max(1, np.char.str_len(new).max())}", copy=False)
+        self._enter(state, new, place, trained, Change.added(place, len(old), coming))
 
-    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool) -> None:
-        """Change the outputs to those of classes with a new one; the scores of the others must stay the same."""
+    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool, change: Change) -> None:
+        """Change the outputs to those of classes with a new one; the scores of the others must stay the same.
+
+        ``change`` is that of models with an output for every class; two classes may share one.
+        """
         kept = np.arange(len(new) - 1)
         kept[place:] += 1
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
-        change = self._transition(state, new, kept)
-        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(change)
+        if len(kept) <= 2 and self._cached("loss2", lambda: self._loss_for(2)).kind == "binary":
+            own = self._from_shared(state, kept, change)
+        else:
+            own = change
+        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(own)
         link.grow(state, kept, len(new))
-        if trained and not (len(change) == change.before == 1 and change.factor[0] == 1):
-            self._learner.mix_outputs(state, change)
-        self._learner.class_added(state, place, trained)
+        if trained and not (len(own) == own.before == 1 and own.factor[0] == 1):
+            self._learner.mix_outputs(state, own)
+        self._learner.class_added(state, place, trained, change)
 
-    def _transition(self, state: State, new: np.ndarray, kept: np.ndarray) -> Change:
-        """From the outputs of the old classes to those of the new ones."""
-        n_old = len(kept)
-        binary = self._cached("loss2", lambda: self._loss_for(2)).kind == "binary"
-        if binary and len(new) <= 2:
-            if n_old < 1 or len(new) < 2:
-                return Change.of(np.ones((1, 1)))
-            is_positive = kept[0] == 1
-            return Change.of(np.array([[1.0 if is_positive == (self._sign_of_lone(state) > 0) else -1.0]]))
-        source, factor = np.zeros(len(new), np.intp), np.zeros(len(new))
-        if binary and n_old <= 2:
+    def _from_shared(self, state: State, kept: np.ndarray, change: Change) -> Change:
+        """The change of a model in which two classes, or a lone one, share an output."""
+        if len(kept) == 2:
+            factor = np.zeros(3)
             factor[kept] = [-0.5, 0.5]
-            return Change(source, factor, 1)
-        source[kept], factor[kept] = np.arange(n_old), 1.0
-        return Change(source, factor, max(n_old, 1))
+            return Change(np.zeros(3, np.intp), factor, 1, change.coming)
+        flips = len(kept) == 1 and (kept[0] == 1) != (self._sign_of_lone(state) > 0)
+        return Change(np.zeros(1, np.intp), np.array([-1.0 if flips else 1.0]), 1)
 
     # ---------------------------------------------------------------- learning
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -312,7 +311,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         if len(state["classes"]) and y.dtype.kind in "iufb" and state["classes"].dtype.kind in "iufb":
             counted = counted[~_known(state["classes"], y)[counted]]  # known labels need not be sorted
         labels, first = np.unique(y[counted], return_index=True)
-        unknown = ~np.isin(labels, state["classes"])
+        known, unknown = len(state["classes"]), ~np.isin(labels, state["classes"])
         arrivals = sorted(zip(counted[first[unknown]], labels[unknown], strict=True), key=lambda pair: pair[0])
         cuts = [int(row) for row, _ in arrivals] + [len(y)]
         parts: list[Part] = []
@@ -327,7 +326,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             before, outputs = state["classes"], state["n_outputs"]
             lone = len(before) == 1 and outputs == 1
             flips = lone and (label > before[0]) == (self._sign_of_lone(state) > 0)
-            self._add_class(state, label, trained=self._trained(state))
+            coming = 0 if state["warm_rows"] else known + len(arrivals)  # while it lasts, all is built again and again
+            self._add_class(state, label, self._trained(state), coming)
             if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
                 parts = [(-scores, *rest) for scores, *rest in parts]
             run(int(row), stop, label if len(before) else None)

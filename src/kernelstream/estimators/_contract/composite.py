@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...rows import Rows
+from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import Members, Schema
 from ...state.turns import in_turn
@@ -79,11 +80,11 @@ class Composite(Learner):
                 _without_labels(member, state)
                 member["classes_fixed"] = state["classes_fixed"]
 
-    def class_added(self, state: State, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
         for member in self.members:
             _without_labels(member._state, state)
-            member._enter(member._state, state["classes"], place, trained)
+            member._enter(member._state, state["classes"], place, trained, change)
 
     def weights(self, state: State) -> np.ndarray:
         """Of the members in the forecast now, (N,)."""

@@ -200,7 +200,7 @@ class Learner:
         """Replace the outputs by new ones, as ``change`` says."""
         raise NotImplementedError
 
-    def class_added(self, state: State, place: int, trained: bool) -> None:
+    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         """A label has appeared, at some place among the sorted ones, and the outputs have changed."""
 
     def widen(self, state: State, d: int) -> None:

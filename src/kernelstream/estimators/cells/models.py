@@ -271,8 +271,9 @@ class Cells(Learner):
         """
         bias, tables, C, before = state["bias"], state["tables"], len(change), change.before
         places = np.arange(C, dtype=np.int32)
-        if before == 1 or room(C) > tables.shape[2]:
-            state["tables"] = np.zeros((*tables.shape[:2], room(C)), np.float32)
+        columns = room(max(C, change.coming))
+        if before == 1 or columns > tables.shape[2]:
+            state["tables"] = np.zeros((*tables.shape[:2], columns), np.float32)
         if before == 1:  # of two labels, or of a lone one
             factors = np.stack([change.factor, ~change.fresh])
             state["bias"], state["tables"][:, :, :C] = factors * bias, factors.astype(np.float32) * tables

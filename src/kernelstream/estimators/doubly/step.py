@@ -29,8 +29,9 @@ class DoublyStep(WithParameters):
         in regression).
     theta0 : float, default=100.0
         Iterations after which the step has halved.
-    average : bool, default=True
-        Predict with the average of the iterates, the t-th entering with weight 4/(t + 3).
+    average : bool or "uniform", default=True
+        Predict with the average of the iterates, the t-th entering with weight 4/(t + 3); with weight 1/t if
+        "uniform", the plain mean of the paper.
     precondition : float or "auto", default=0.0
         If positive, a gradient is divided by the feature covariance of its batch plus ``precondition`` times the
         covariance's largest eigenvalue: directions of small variance are learned up to 1/precondition times faster.
@@ -47,7 +48,7 @@ class DoublyStep(WithParameters):
 
     eta: float | str = "auto"
     theta0: float = 100.0
-    average: bool = True
+    average: bool | str = True
     precondition: float | str = 0.0
 
     def check(self) -> None:
@@ -56,7 +57,8 @@ class DoublyStep(WithParameters):
         positive("theta0", self.theta0)
         if self.precondition != "auto":
             positive("precondition", self.precondition, zero=True)
-        flag("average", self.average)
+        if self.average != "uniform":
+            flag("average", self.average)
 
     def damping(self, large: int | None = None) -> float:
         """The number that ``precondition`` stands for, in batches of a stream or in ``large`` ones."""

@@ -20,6 +20,7 @@ from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
+from ...trust.recent import differences, places, some_of, taken
 from .._contract.composite import fitted
 from .._contract.door import checked_rows
 from .._contract.mixed import encoded
@@ -29,17 +30,7 @@ from .shell import StackShell
 if TYPE_CHECKING:
     from .base import Stack
 
-KEPT = 64  # rows that are kept, and
-LEAST, ROOM = 16, 8192  # at least, where there are more numbers than this in them
-EVERY = 16  # one row of so many is kept: those of about the last thousand
 STEP = 0.25  # of the differences, in deviations
-ASKED = 8192  # differences of one look, at most, unless that leaves fewer rows than
-FEWEST = 8
-
-
-def places(width: int) -> int:
-    """How many rows are kept."""
-    return int(np.clip(ROOM // width, LEAST, KEPT))
 
 
 def start(stack: Stack, state: State) -> State:
@@ -66,16 +57,10 @@ def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndar
     kept = reasons["X"]
     m = len(kept)
     counted = np.arange(len(X)) if weight is None else np.flatnonzero(weight > 0)
-    numbers = t + np.arange(len(counted))
-    some = np.flatnonzero((numbers < m) | (numbers % EVERY == 0))
-    if not len(some):
-        return
-    numbers = numbers[some]
-    # a place that is taken twice has the later row: numpy writes in order
-    at = np.where(numbers < m, numbers, numbers // EVERY % m)
-    kept[at] = X[counted[some]]
+    some, at = taken(t, len(counted), m)
+    kept[at] = X[counted[some]]  # a place that is taken twice has the later row: numpy writes in order
     if "y" in reasons:
-        reasons["y"][at] = y[counted[some]].reshape(len(at), -1)
+        reasons["y"][at] = y.reshape(len(y), -1)[counted[some]]
 
 
 @in_turn
@@ -86,20 +71,8 @@ def relevance(est: StackShell) -> Named:
     """
     state = fitted(est)
     kept = state["reasons"]["X"]
-    rows = np.array(kept[: min(state["t"], len(kept))], np.float64)
-    d = kept.shape[1]
-    rows = rows[:: max(1, len(rows) // max(FEWEST, ASKED // (2 * d)))]
-    found = np.zeros(d)
-    at_once = max(1, (1 << 22) // (2 * rows.size))
-    for start in range(0, d, at_once):
-        columns = np.arange(start, min(d, start + at_once))
-        moved = np.repeat(rows[None], 2 * len(columns), axis=0)
-        for i, c in enumerate(columns):
-            moved[2 * i, :, c] += STEP
-            moved[2 * i + 1, :, c] -= STEP
-        said = _answers_to(est, moved.reshape(-1, d)).reshape(len(columns), 2, len(rows), -1)
-        gradient = (said[:, 0] - said[:, 1]) / (2 * STEP)
-        found[columns] = (gradient**2).sum(axis=2).mean(axis=1)
+    rows = some_of(np.array(kept[: min(state["t"], len(kept))], np.float64))
+    found = (differences(functools.partial(_answers_to, est), rows, 1.0, STEP) ** 2).sum(axis=1).mean(axis=0)
     groups, n = _sources(est)
     found = np.bincount(groups, found, n)
     return named(found / found.sum() if found.any() else found, est)

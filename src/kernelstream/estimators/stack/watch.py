@@ -29,7 +29,7 @@ ROWS_A_LOOK = 128  # rows between two looks
 ROWS_A_MEAN = 4
 MARKS = 100  # changes that are remembered
 UNKNOWN = -1.0  # error of a row that nobody has seen
-NAMES = ("adwin", "page_hinkley", "kernel")  # the detectors, in the order that marks count them
+NAMES = ("adwin", "kernel")  # the detectors, in the order that marks count them
 
 
 def start(stack: Stack, state: State) -> State:
@@ -72,9 +72,7 @@ def look(stack: Stack, state: State, t: int) -> None:
         return
     monitor = _attached(stack, state)
     means = np.add.reduce(errors.reshape(-1, ROWS_A_MEAN), axis=1) / ROWS_A_MEAN
-    known = monitor.detectors["kernel"].state.get("W")
-    same = known is not None and len(known) == X.shape[1]  # not the first rows, and no new columns
-    found = monitor.take(means, X) if same else monitor.learn(means, X)
+    found = monitor.learn(means, X)
     monitor.marks = []
     watched |= {name: detector.state for name, detector in monitor.detectors.items()}
     if found:
@@ -103,7 +101,7 @@ def schema(stack: Stack, state: State) -> Schema:
         "X": Array((ROWS_A_LOOK // ROWS_A_MEAN, d), state["dtype"]),
         "marks": Array((n, 3), "int64", low=0),
     }
-    if n and marks.shape == (n, 3) and marks[:, 2].max() > 2:
+    if n and marks.shape == (n, 3) and marks[:, 2].max() >= len(NAMES):
         raise ValueError("state_['watch/marks'] names an unknown detector")
     if not any(name in watched for name in NAMES):
         return own
@@ -121,12 +119,6 @@ def schema(stack: Stack, state: State) -> Schema:
         "used": Array((1,), "int64", low=0, high=BUCKETS - 1),
         "first": Array((2,), low=0.0),
     }
-    page_hinkley: Schema = {
-        "rows": count,
-        "kept": Array((0,)),
-        "moments": Array((3,), low=0.0),
-        "sum": Array((2,), low=0.0),
-    }
     inputs: Schema = {
         "rows": count,
         "kept": Array((0, width)),
@@ -135,7 +127,7 @@ def schema(stack: Stack, state: State) -> Schema:
         "last": Array(fresh["last"].shape),
         "W": Array((width, fresh["reference"].size and 16), optional=True),
     }
-    return own | {"adwin": Inside(adwin), "page_hinkley": Inside(page_hinkley), "kernel": Inside(inputs)}
+    return own | {"adwin": Inside(adwin), "kernel": Inside(inputs)}
 
 
 @in_turn

@@ -27,6 +27,7 @@ State = dict[str, Any]
 
 LEAST_SHRINK = 1e-6  # the common factor of the weights is multiplied into them below this
 AVERAGE = 4.0  # the t-th iterate enters the average with weight 4 / (t + 3): recent ones count most
+UNIFORM = 1.0  # with weight 1 / t: all count the same
 
 
 class Diverged(ValueError):
@@ -46,7 +47,7 @@ class Descent:
     eta: float
     theta0: float
     lam: float
-    average: bool = True
+    average: bool | str = True
     precondition: float = 0.0
     max_blocks: int | None = None
 
@@ -83,6 +84,11 @@ class Descent:
     def rate(self, t: int) -> float:
         """The step size gamma_t."""
         return self.eta * self.theta0 / (self.theta0 + t)
+
+    def share(self, t: int) -> float:
+        """Weight with which iterate t enters the average."""
+        a = UNIFORM if self.average == "uniform" else AVERAGE
+        return a / (t + a - 1.0)
 
     @property
     def damping(self) -> float:
@@ -126,7 +132,7 @@ class Descent:
         return i, delta
 
     def _average(self, state: State) -> None:
-        alpha, mean, w = state["alpha"], state["mean"], AVERAGE / (state["t"] + AVERAGE - 1.0)
+        alpha, mean, w = state["alpha"], state["mean"], self.share(state["t"])
         new = np.zeros_like(alpha)
         new[: len(mean)] = mean
         new *= alpha.dtype.type(1.0 - w)

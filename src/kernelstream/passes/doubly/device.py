@@ -9,7 +9,7 @@ import numpy as np
 
 from ...rows import Rows
 from .blocks import FeatureBlocks
-from .descent import AVERAGE, LEAST_SHRINK, Descent, Diverged, State, batches, gradients
+from .descent import LEAST_SHRINK, Descent, Diverged, State, batches, gradients
 
 
 class DeviceFeatureBlocks(FeatureBlocks):
@@ -43,7 +43,7 @@ class DeviceDescent(Descent):
         n = X.shape[0]
         batch = min(batch, n)
         last = state["t"] + steps
-        weights = ops.doubly_weights(state, last if self.max_blocks is None else self.max_blocks, self.average)
+        weights = ops.doubly_weights(state, last if self.max_blocks is None else self.max_blocks, bool(self.average))
         with ops.products():
             rows = device.rows(X)
             U = ops.tensor(np.zeros((n, state["n_outputs"]) if "n_outputs" in state else (n, weights.alpha.shape[2])))
@@ -78,5 +78,5 @@ class DeviceDescent(Descent):
             raise Diverged(f"the scores grow without bound: steps of eta={self.eta:.3g} are too large")
         weights.add(i, delta)
         state |= {"t": t, "shrink": shrink}
-        weights.average(AVERAGE / (t + AVERAGE - 1.0), shrink)
+        weights.average(self.share(t), shrink)
         return delta, i

@@ -23,7 +23,7 @@ from scipy.special import expit
 
 from ...losses import Loss
 from ...rows import Rows
-from .descent import AVERAGE, Descent, State
+from .descent import Descent, State
 
 
 @dataclass
@@ -53,7 +53,7 @@ class NoveltyDescent(Descent):
         t = state["t"]
         state["tau"] += self.rate(t) * float(np.mean(weight * (self.lam - below[:, 0])))
         if self.average:
-            state["tau_mean"] += AVERAGE / (t + AVERAGE - 1.0) * (state["tau"] - state["tau_mean"])
+            state["tau_mean"] += self.share(t) * (state["tau"] - state["tau_mean"])
         return done
 
 

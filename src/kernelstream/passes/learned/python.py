@@ -39,7 +39,8 @@ def rrf_pass(
     * ``dl/d(a, b) = g z``,
     * ``dl/d(w_j'x) = q_j = sum_c g_c (b_cj cos - a_cj sin)`` and ``dl/dtheta`` by the spectrum's ``pull_back`` of q,
 
-    both at the state before the row, and both are taken by AdaGrad; theta stays within GUARD of its start.
+    both at the state before the row, and both are taken by AdaGrad; theta stays within GUARD of its start. An update
+    with ``lam`` takes plain steps along both instead, and ``lam w`` is added to the first.
 
     Parameters
     ----------
@@ -87,6 +88,11 @@ def rrf_pass(
         q = g @ (w[:, D:] * cos - w[:, :D] * sin)
         by_w = np.outer(g, z)
         by_theta = spectrum.pull_back(state["theta"], E, x, q)
+        lam = getattr(update, "lam", None)
+        if lam is not None:  # as printed
+            w -= w.dtype.type(rate) * (by_w + w.dtype.type(lam) * w)
+            state["theta"] -= state["theta"].dtype.type(eta_g) * by_theta
+            continue
         if batch_size == 1:
             _step(state, by_w, by_theta, rate, eta_g, 1)
             continue

@@ -4,10 +4,10 @@ r"""Kernel functions at some rows in a learned metric, shrunk by how well they h
           f(x) = o + \sum_i a_i e^{-\|R(x - x_i)\|} + \sum_i b_i e^{-\sum_j s_j |x_j - x_{ij}|}, \quad
           b = \frac{\sum_t \gamma^{-t} (f_t - \mu_t)(y_t - \mu_t)}{\sum_t \gamma^{-t} (f_t - \mu_t)^2} \in [0, 1]
 
-Rows are those of deviation 1, far values drawn in. The function was solved on rows before; b, with a memory of
-some hundred rows, is what a regression of the targets on its forecasts says of them, and near 0 where the stream
-has left it behind. :math:`\mu` is the mean of the target lately; labels are -1 and 1, one against the rest, and
-:math:`\mu` is 0. The compiled twin is cpp/passes/metric.hpp.
+Rows are those of deviation 1, far values drawn in. The function was solved on rows before, each leaf of a tree of cuts
+on its own; b, with a memory of some hundred rows, is what a regression of the targets on its forecasts says of them,
+and near 0 where the stream has left it behind. :math:`\mu` is the mean of the target lately; labels are -1 and 1, one
+against the rest, and :math:`\mu` is 0. The compiled twin is cpp/passes/metric.hpp.
 """
 
 from __future__ import annotations
@@ -25,19 +25,36 @@ FARTHEST = 1e30  # deviations from the mean that a value may have
 TRUST = 10.0  # both sums of b at the start
 
 
+class Leaf(NamedTuple):
+    """Rows that a function with C outputs is made of; kernel values are in their type."""
+
+    near: np.ndarray  # m rows R x as `tiles` of the engine has them
+    apart: np.ndarray  # rows s x, likewise
+    A: np.ndarray  # (C, m)
+    B: np.ndarray  # (C, m)
+
+
 class Functions(NamedTuple):
-    """Kernel functions at m rows, with C outputs."""
+    """Kernel functions with C outputs, one for each leaf."""
 
     middle: np.ndarray  # (d,): of the columns, and
     unit: np.ndarray  # (d,): their deviations
     root: np.ndarray  # R (d, d), or (d,)
     scales: np.ndarray  # s (d,)
-    near: np.ndarray  # rows R x as `tiles` of the engine has them
-    apart: np.ndarray  # rows s x, likewise
-    A: np.ndarray  # (C, m)
-    B: np.ndarray  # (C, m)
+    directions: np.ndarray  # (cuts, d) and
+    thresholds: np.ndarray  # (cuts,): see `leaf_of`
+    leaves: list[Leaf]
     offset: np.ndarray  # o (C,)
     labels: bool
+
+
+def leaf_of(Z: np.ndarray, directions: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """The leaves (n,) of rows Z (n, d): down a full tree of cuts, by levels, to the right where ``v'z`` is larger."""
+    node, cuts = np.zeros(len(Z), np.intp), len(thresholds)
+    while (node < cuts).any():
+        along = np.einsum("ij,ij->i", Z, directions[node], dtype=np.float64)
+        node = 2 * node + 1 + (along > thresholds[node])
+    return node - cuts
 
 
 def start_following() -> np.ndarray:
@@ -78,12 +95,10 @@ def _values(x: np.ndarray, functions: Functions) -> np.ndarray:
     row = squashed(far)
     R = functions.root
     z = row * R if R.ndim == 1 else (row[:, None] * R).sum(axis=0)  # in the order of the columns
-    near = exponential_sums(z[None], functions.near, functions.A, 2, 1.0)[0]
-    return (
-        near
-        + exponential_sums((row * functions.scales)[None], functions.apart, functions.B, 1, 1.0)[0]
-        + (functions.offset)
-    )
+    leaf = functions.leaves[leaf_of(z[None], functions.directions, functions.thresholds)[0]]
+    kinds = (z, leaf.near, leaf.A, 2), (row * functions.scales, leaf.apart, leaf.B, 1)
+    near, apart = (exponential_sums(x[None].astype(S.dtype), S, A, norm, 1.0)[0] for x, S, A, norm in kinds)
+    return near + apart + functions.offset
 
 
 def _follow(away: np.ndarray, y: float, importance: float, follow: np.ndarray, labels: bool) -> None:

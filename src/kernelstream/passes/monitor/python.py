@@ -1,8 +1,7 @@
 r"""Has something changed? What detectors do with a block of 32 rows; cpp/passes/monitor.hpp is the compiled twin.
 
-The formulas stand with the detectors that use them: :class:`~kernelstream.monitor.Adwin`,
-:class:`~kernelstream.monitor.PageHinkley`, :class:`~kernelstream.monitor.KernelTwoSample`. All arrays are changed in
-place.
+The formulas stand with the detectors that use them: :class:`~kernelstream.monitor.Adwin` and
+:class:`~kernelstream.monitor.KernelTwoSample`. All arrays are changed in place.
 """
 
 from __future__ import annotations
@@ -16,10 +15,6 @@ FIRST = 4 * BLOCK  # losses that give their usual size before anything is compar
 
 PER_SIZE = 5  # buckets of one size before two are joined
 BUCKETS = 256  # more than 2^50 rows need
-
-MEMORY = 2000.0  # rows over which the mean and the deviation of losses are averaged
-CLIP = 5.0  # most deviations above the mean that a loss counts for
-ROUNDING = 1e-9  # deviations below this part of the mean may be errors of rounding: losses that are always the same
 
 LEAST_BLOCKS = 16  # blocks that a window is compared with, at least
 RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
@@ -86,40 +81,6 @@ def _cut(buckets: np.ndarray, used: int, delta: float) -> tuple[int, int]:
     if excess[at] <= 0:
         return 0, 0
     return (at + 1) * (1 if rise[at] > 0 else -1), int(n1[at])
-
-
-def page_look(moments: np.ndarray, held: np.ndarray, block: np.ndarray, delta: float, threshold: float) -> int:
-    """A sum of what losses lie above their mean; how long ago it began to grow where it is beyond the threshold, or 0.
-
-    Parameters
-    ----------
-    moments : (3,) array
-        Number, mean and variance of the losses.
-    held : (2,) array
-        The sum, and the rows since it was 0. Both are reset where it is too large.
-    block : (32,) array
-        Losses.
-    delta, threshold : float
-    """
-    count, mean, variance = moments
-    if count >= FIRST:
-        deviation = max(np.sqrt(variance), ROUNDING * mean, 1e-300)
-        z = np.minimum((block - mean) / deviation, CLIP) - delta
-        walk = held[0] + z.cumsum()
-        low = np.minimum(np.minimum.accumulate(walk), 0.0)
-        g = walk - low
-        zero = np.flatnonzero(g == 0.0)
-        since = held[1] + BLOCK if not len(zero) else BLOCK - 1 - zero[-1]
-        held[:] = g[-1], since
-        if g.max() > threshold:
-            moments[:] = held[:] = 0.0
-            return int(max(since, 1))
-    # after the test, so that a change does not move the mean it is compared with
-    count = min(count + BLOCK, MEMORY)
-    share = BLOCK / count
-    change = block.mean() - mean
-    moments[:] = count, mean + share * change, (1 - share) * (variance + share * change**2) + share * block.var()
-    return 0
 
 
 def kernel_look(W: np.ndarray, reference: np.ndarray, last: np.ndarray, block: np.ndarray) -> tuple[float, float]:

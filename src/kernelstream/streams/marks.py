@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from .kinds import is_missing
+from .cells import is_missing
 
 SIGNS = "$€£¥₹%"
 BLANKS = " \u00a0\u2009\u202f"  # also those that do not break a line

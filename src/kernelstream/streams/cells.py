@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import datetime
+import decimal
+import fractions
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +15,15 @@ import scipy.sparse as sp
 
 from .._extra import needs
 from ..rows import check_names, is_pandas, unmasked
+from ._parsers import _core
 
 Values = Any  # of a column: a list, or an array of numbers, truth values or dates
+
+MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
+LARGEST_NUMBER = 1e100  # larger numbers are not measurements, and their squares would overflow
+NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
+SPANS = (datetime.timedelta, np.timedelta64)
+_PLAIN = {float, int, bool, type(None)}
 
 
 class Cells:
@@ -38,7 +50,8 @@ class Cells:
 
     def __getitem__(self, rows: slice) -> Cells:
         """Some of the rows, by a slice."""
-        return self.part(np.arange(self.n)[rows])
+        n = len(range(self.n)[rows])
+        return Cells({name: values[rows] for name, values in self.columns.items()}, n, self.hints)
 
     def get(self, name: str) -> Values | None:
         """The cells of a column, or None where there is none."""
@@ -60,12 +73,16 @@ class Cells:
         """Some of the rows, by an array of their numbers."""
         return Cells({name: _taken(values, rows) for name, values in self.columns.items()}, len(rows), self.hints)
 
+    def without(self, name: str | None) -> Cells:
+        """The rows without a column."""
+        return Cells({key: values for key, values in self.columns.items() if key != name}, self.n, self.hints)
 
-def joined(parts: Sequence[Cells]) -> Cells:
-    """The rows of several parts; a column that one of them lacks is missing there."""
-    names = dict.fromkeys(name for cells in parts for name in cells.first_names())
-    columns = {name: [cell for cells in parts for cell in listed(cells.get(name), cells.n)] for name in names}
-    return Cells(columns, sum(cells.n for cells in parts), parts[0].hints)
+    @staticmethod
+    def join(parts: Sequence[Cells]) -> Cells:
+        """The rows of several parts; a column that one of them lacks is missing there."""
+        names = dict.fromkeys(name for cells in parts for name in cells.first_names())
+        columns = {name: [cell for cells in parts for cell in listed(cells.get(name), cells.n)] for name in names}
+        return Cells(columns, sum(cells.n for cells in parts), parts[0].hints)
 
 
 def listed(values: Values | None, n: int = 0) -> Any:
@@ -107,8 +124,24 @@ class Records(Cells):
                 names |= dict.fromkeys(key for key in row if key not in known)
         return ((name, self.get(name)) for name in names)
 
+    def _like(self, rows: list[Any]) -> Records:
+        """Other rows, which need no checks."""
+        made = copy.copy(self)
+        made.rows, made.n = rows, len(rows)
+        return made
+
+    def __getitem__(self, rows: slice) -> Records:
+        return self._like(self.rows[rows])
+
     def part(self, rows: Any) -> Records:
-        return Records([self.rows[i] for i in rows])
+        return self._like([self.rows[i] for i in rows])
+
+    @staticmethod
+    def join(parts: Sequence[Any]) -> Records:
+        return parts[0]._like([row for part in parts for row in part.rows])
+
+    def without(self, name: str | None) -> Records:
+        return self._like([{key: row[key] for key in row if key != name} for row in self.rows])
 
 
 def cells_of(rows: Any) -> Cells:
@@ -164,7 +197,9 @@ def _of_frame(frame: Any) -> Cells:
         series = table[name]
         if series.dtype in (narwhals.Categorical, narwhals.Enum):
             hints[str(name)] = "category"
-        plain = series.dtype.is_numeric() and not series.is_null().any()
+        if series.dtype.is_integer() and series.is_null().any():
+            series = series.cast(narwhals.Float64)
+        plain = series.dtype.is_float() or (series.dtype.is_numeric() and not series.is_null().any())
         columns[str(name)] = _plain(series.to_numpy()) if plain else series.to_list()
     return Cells(columns, len(table), hints)
 
@@ -193,3 +228,88 @@ def _plain(column: np.ndarray) -> Values:
 
 def _taken(values: Values, rows: Any) -> Values:
     return values[rows] if isinstance(values, np.ndarray) else [values[i] for i in rows]
+
+
+# -------------------------------------------------------------------- one cell
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: None, NaN, NaT, pandas' NA, an empty string or what stands for it (NA, ?, ...).
+
+    >>> [is_missing(value) for value in (None, float("nan"), "", " ", "NA", 0, "0", False)]
+    [True, True, True, True, True, False, False, False]
+    """
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return value in MISSING or value.strip() in MISSING
+    if type(value).__name__ == "NAType":
+        return True
+    try:
+        return bool(value != value)
+    except Exception:  # an array, or another object that cannot be compared with itself
+        return False
+
+
+def number(value: Any) -> float | None:
+    """A cell as a number; None if it is not a number, or too large, and NaN if it is missing.
+
+    >>> number("1e3"), number("abc"), number(None), number(10**400)
+    (1000.0, None, nan, None)
+    """
+    if isinstance(value, SPANS):
+        value = np.timedelta64(value) / np.timedelta64(1, "s")
+    elif isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if not isinstance(value, (*NUMBERS, str, np.bool_)):
+        return math.nan if is_missing(value) else None
+    try:
+        x = float(value)
+    except (ValueError, OverflowError, ArithmeticError):
+        return math.nan if is_missing(value) else None
+    return x if -LARGEST_NUMBER <= x <= LARGEST_NUMBER or x != x else None
+
+
+# -------------------------------------------------------------------- one column
+def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
+    """Cells as float64 (n,), NaN where one is missing or wrong; and the rows of those that are wrong.
+
+    >>> numbers([1, "2.5", None, "abc"])
+    (array([1. , 2.5, nan, nan]), [3])
+    """
+    x = _quick(values)
+    if x is not None and not (np.abs(x) > LARGEST_NUMBER).any():
+        return x, []
+    x = np.empty(len(values))
+    wrong = []
+    for i, value in enumerate(values):
+        found = number(value)
+        if found is None:
+            wrong.append(i)
+        x[i] = np.nan if found is None else found
+    return x, wrong
+
+
+def _quick(values: Any) -> np.ndarray | None:
+    """Cells as numbers where all of them are plain; None where they must be read one by one."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64) if values.dtype.kind in "fiub" else None
+    types = set(map(type, values))
+    try:
+        if types <= _PLAIN:
+            return np.array(values, np.float64)
+        if types == {str}:
+            return _of_texts(values)
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def _of_texts(values: list[str]) -> np.ndarray:
+    """Texts as numbers, gaps as NaN; ValueError if one is neither."""
+    if _core is not None:
+        x = np.empty(len(values))
+        if _core.numbers_of_texts(values, x):
+            return x
+    try:
+        return np.array(list(map(float, values)))
+    except ValueError:
+        return np.array([math.nan if text in MISSING else float(text) for text in values])

@@ -1,0 +1,99 @@
+"""Lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ._base import BLOCK_ROWS
+from ._table import Raw
+from ._text import TextTable
+from .cells import Records, number
+from .csv import SAMPLE_BYTES
+
+
+class JSONLines(TextTable):
+    """Rows of a text with one JSON object on each line, as they are.
+
+    Parameters
+    ----------
+    source : path, "-" or binary file
+    target : str or None
+        Key of y; None for rows without a target.
+    block : int, default=1024
+    features, drop, ignore : list of str, optional
+        Keys to use, or to leave out.
+    labels : bool, optional
+        Whether targets are labels; by default they are if the first one is not a number.
+    on_error : {"raise", "skip", "log"}
+        What to do about a line that is not a JSON object, or has no target.
+    """
+
+    mixed = True
+
+    def __init__(
+        self,
+        source: Any,
+        target: str | None = None,
+        block: int = BLOCK_ROWS,
+        *,
+        mixed: bool = True,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        labels: bool | None = None,
+        on_error: str = "raise",
+    ):
+        super().__init__(source, block, on_error)
+        if not mixed:
+            raise ValueError(f"{self.name} holds JSON lines: mixed=True reads them")
+        self.target, self.labels = target, labels
+        self.features = None if features is None else set(features)
+        self.left_out = {*drop, *ignore} - {target}
+
+    def _raw(self, n: int) -> Raw | None:
+        rows: list[dict[str, Any]] = []
+        lines: list[int] = []
+        wrong: dict[int, str] = {}
+        while len(rows) < n and not ((rows or wrong) and self.eager and not self.text.has_line):
+            content = self.text.readline()
+            if not content:
+                break
+            if content.strip():
+                row = _object(content)
+                if isinstance(row, str):
+                    wrong[self.text.line] = row
+                else:
+                    rows.append(self._kept(row))
+                    lines.append(self.text.line)
+        return (Records(rows), lines, wrong) if rows or wrong else None
+
+    def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The keys that are used; a target that is no cell is a gap."""
+        chosen = row.keys() if self.features is None else row.keys() & {*self.features, self.target}
+        found = {name: value for name, value in row.items() if name in chosen and name not in self.left_out}
+        if self.target is not None and isinstance(found.get(self.target), (dict, list)):
+            found[self.target] = None
+        return found
+
+    def _number(self, value: Any) -> float | None:
+        return None if isinstance(value, (bool, str)) else number(math.nan if value is None else value)
+
+    def sample(self) -> Records:
+        """The first rows, which stay unread."""
+        content = self.text.peek_bytes(SAMPLE_BYTES)
+        found = map(_object, content[: content.rfind(b"\n") + 1].splitlines() or [content])
+        return Records([self._kept(row) for row in found if isinstance(row, dict)]).without(self.target)
+
+
+def _object(content: bytes) -> dict[str, Any] | str:
+    """The JSON object on a line, or what is wrong with it."""
+    try:
+        row = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        return f"this is not JSON ({error})"
+    if not isinstance(row, dict):
+        return f"a JSON object is expected, this is {content[:40].decode('utf-8', 'replace')!r}"
+    return row
