@@ -35,6 +35,22 @@ def test_few_parameters(name):
     assert len(names) <= (MOST_USUAL if name in USUAL else MOST), f"{name} has {len(names)}: {', '.join(names)}"
 
 
+@pytest.mark.parametrize("name", sorted({name.partition(",")[0] for name in LEARNERS}))
+def test_few_bases(name):
+    """A shell for the task, what all estimators are, and the parameters; those that all share come last."""
+    cls = class_of(name)
+    own = [base for base in cls.__mro__[1:] if base.__module__.startswith("kernelstream.")]
+    assert len(own) <= 3, own
+    shared = [each for each in counted(cls) if each in ("standardize", "class_weight", "engine", "random_state")]
+    assert counted(cls)[-len(shared) :] == shared
+    assert shared == sorted(shared, key=["standardize", "class_weight", "engine", "random_state"].index)
+
+
+def test_all_rows_at_once_or_row_by_row():
+    for cls, at_once in ((ks.FalkonClassifier, True), (ks.BinningRegressor, True), (ks.FeatureClassifier, False)):
+        assert [hasattr(cls(), name) for name in ("fit", "learn", "partial_fit")] == [True, not at_once, not at_once]
+
+
 # ---------------------------------------------------------------- values that are none
 WRONG = ("nonsense", -1, float("nan"), 0, 2.5)
 # Names of parameters that may be 0, and of those that need not be whole numbers.

@@ -187,7 +187,8 @@ class LearnedMetric(Learner):
             "rows": Array((n, d), "float32"),
             "alpha": Array((n, outputs)),
             "offset": Array((outputs,)),
-        } | _leaves.schema(state, d, n)
+        }
+        own |= _leaves.schema(state, d, n)
         check({name: state[name] for name in own if name in state}, own)
         if state["leaves"][0] != 0 or state["leaves"][-1] != n:
             raise ValueError("state_['leaves'] must begin with 0 and end with the number of centres")

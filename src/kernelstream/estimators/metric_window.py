@@ -90,7 +90,7 @@ class MetricWindow(Learner):
         if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
         codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
-        return {
+        own: Schema = {
             "kept_rows": Array((room, d)),
             "kept_value": Array((room,), **codes),
             "kept_weight": Array((room,), low=0.0),
@@ -106,7 +106,8 @@ class MetricWindow(Learner):
             "alpha": Array((room, C)),
             "offset": Array((C,)),
             "follow": Array((5,)),
-        } | _leaves.schema(state, d, room)
+        }
+        return own | _leaves.schema(state, d, room)
 
     def verify(self, state: State) -> None:
         if "follow" in state and not state["follow"][1] > 0:
