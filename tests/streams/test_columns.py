@@ -357,7 +357,8 @@ def test_refused_calls_leave_no_trace():
         with pytest.raises(ValueError):
             enc.learn_transform(rows, [1.0])
         assert_same_state(enc.state_, state, 0.0, "state")
-    for parameter, value in {"one_hot": -1, "shrink": 0, "target": "y", "max_categories": 3, "engine": "fast"}.items():
+    wrong = {"one_hot": -1, "shrink": 0, "target": "y", "max_categories": 3, "engine": "fast", "scale": -1, "strict": 2}
+    for parameter, value in [*wrong.items(), ("one_hot", "x")]:
         with pytest.raises(ValueError, match=parameter):
             Columns(**{parameter: value}).fit(ROWS, Y)
 

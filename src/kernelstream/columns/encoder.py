@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
@@ -15,6 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
+from .._checks import flag, positive, whole
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
@@ -196,12 +196,12 @@ class Columns(Known, TransformerMixin, WithParameters):
         """For model files; the setter of ``state_`` has checked everything already."""
 
     def _check_parameters(self) -> None:
-        for name, low in (("one_hot", 0), ("max_columns", 1), ("max_categories", 2 * (self.one_hot + 1))):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < low:
-                raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
-        if isinstance(self.shrink, bool) or not isinstance(self.shrink, (int, float)) or not 0 < self.shrink < math.inf:
-            raise ValueError(f"shrink must be a number > 0, got {self.shrink!r}")
+        least = 2 * (whole("one_hot", self.one_hot, 0) + 1)
+        whole("max_columns", self.max_columns)
+        whole("max_categories", self.max_categories, least)
+        positive("shrink", self.shrink)
+        flag("scale", self.scale)
+        flag("strict", self.strict)
         if self.target not in ("auto", "number", "label"):
             raise ValueError(f"target must be 'auto', 'number' or 'label', got {self.target!r}")
         if self.engine not in ("auto", "native", "python"):
