@@ -26,10 +26,11 @@ KS_INLINE void adagrad_number(T g, T rate, T fade, T z, T& G, T& w) {
 template <class T>
 KS_INLINE void adagrad_step(std::size_t n, T g, T eta, T fade, const T* KS_RESTRICT z, T* KS_RESTRICT G, T* KS_RESTRICT w) {
     const T rate = eta * g;
-    const std::size_t whole = n - n % group<T>;
-    for (std::size_t i = 0; i < whole; i += group<T>) {
+    constexpr std::size_t at_once = trig_group<T>;  // a chain of operations as long as that of a sine
+    const std::size_t whole = n - n % at_once;
+    for (std::size_t i = 0; i < whole; i += at_once) {
         KS_UNROLL
-        for (std::size_t k = i; k < i + group<T>; ++k) adagrad_number(g, rate, fade, z[k], G[k], w[k]);
+        for (std::size_t k = i; k < i + at_once; ++k) adagrad_number(g, rate, fade, z[k], G[k], w[k]);
     }
     for (std::size_t k = whole; k < n; ++k) adagrad_number(g, rate, fade, z[k], G[k], w[k]);
 }

@@ -43,8 +43,8 @@ template <> struct Bits<double> { using UInt = std::uint64_t; };
 
 // ---- Vectors -------------------------------------------------------------------------------------------------------
 
-// n numbers side by side, in registers. Left to itself, GCC 12 takes sums of 32 doubles one by one. On x86 what is wider than a register
-// is cut; on ARM it goes through memory.
+// n numbers side by side, in registers; left to itself, GCC 12 takes sums of 32 doubles one by one. The widest registers that a processor
+// of this kind has:
 #if defined(__aarch64__)
 constexpr std::size_t register_bytes = 16;
 #else
