@@ -1,6 +1,7 @@
 // Four numbers side by side: small recursions that differ only in a few constants run as one.
 //
-// They are two pairs, which every processor has registers for; the two chains of operations hardly wait for each other.
+// They are two pairs, which every processor has registers for; the two chains of operations hardly wait for each other. Pairs are copied
+// one by one: a copy of both goes through memory.
 #pragma once
 
 #include <cmath>
@@ -24,11 +25,15 @@ KS_INLINE Four four(double x) { return {Two{x, x}, Two{x, x}}; }
 
 KS_INLINE Four load_four(const double* from) {
     Four x;
-    std::memcpy(&x, from, sizeof x);
+    std::memcpy(&x.low, from, sizeof x.low);
+    std::memcpy(&x.high, from + 2, sizeof x.high);
     return x;
 }
 
-KS_INLINE void store_four(double* to, const Four& x) { std::memcpy(to, &x, sizeof x); }
+KS_INLINE void store_four(double* to, const Four& x) {
+    std::memcpy(to, &x.low, sizeof x.low);
+    std::memcpy(to + 2, &x.high, sizeof x.high);
+}
 
 // 1 / sqrt(x)
 KS_INLINE Four inverse_root(const Four& x) {
