@@ -56,6 +56,8 @@ def test_shipped_sets_need_no_folder(name, shape, task, monkeypatch):
 
 
 def test_files(home):
+    np.savez(home / "molecules.npz", charges=np.ones((3, 2)), y=np.ones(3))  # has no rows, and is not listed
+    assert {"mine", "thin"} <= set(datasets.names()) and "molecules" not in datasets.names()
     assert set(datasets.names()) >= {"mine", "thin", "digits"}
     data = datasets.load("mine")
     assert data.task == "binary"

@@ -53,8 +53,17 @@ def names() -> list[str]:
     True
     """
     home = folder()
-    files = [] if home is None else [path.stem for path in home.glob("*.npz")]
+    files = [] if home is None else [path.stem for path in home.glob("*.npz") if _has_rows(path)]
     return sorted({*files, *_SHIPPED, *(path.stem for path in _HERE.glob("*.npz"))})
+
+
+def _has_rows(path: Path) -> bool:
+    """Whether a file has rows with targets: a folder may hold other arrays, such as those of molecules."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return "y.npy" in file.namelist() and not {"X.npy", "X_shape.npy"}.isdisjoint(file.namelist())
+    except (zipfile.BadZipFile, OSError):
+        return True  # `load` says what is wrong with it
 
 
 def load(
