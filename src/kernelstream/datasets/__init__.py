@@ -58,10 +58,10 @@ def names() -> list[str]:
 
 
 def _has_rows(path: Path) -> bool:
-    """Whether a file has rows with targets: a folder may hold other arrays, such as those of molecules."""
+    """Whether a file has rows: a folder may hold other arrays, such as those of molecules."""
     try:
         with zipfile.ZipFile(path) as file:
-            return "y.npy" in file.namelist() and not {"X.npy", "X_shape.npy"}.isdisjoint(file.namelist())
+            return not {"X.npy", "X_shape.npy"}.isdisjoint(file.namelist())
     except (zipfile.BadZipFile, OSError):
         return True  # `load` says what is wrong with it
 
