@@ -56,7 +56,8 @@ class FixedFeatures(Solved, Linear):
             warnings.warn(
                 f"{passes}: give a solver with a larger max_iter or tol", ConvergenceWarning, stacklevel=caller()
             )
-        state |= {"w": np.ascontiguousarray(found.W.T, Z.dtype), "history": np.array(found.history), "n_iter": found.n_iter}
+        w = np.ascontiguousarray(found.W.T, Z.dtype)
+        state |= {"w": w, "history": np.array(found.history), "n_iter": found.n_iter}
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], len(state["w"])))
