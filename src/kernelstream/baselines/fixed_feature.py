@@ -52,7 +52,8 @@ class FixedFeatures(Solved, Linear):
         if not found.converged:
             passes = f"{self.solver.name} has not converged in {found.n_iter} passes"
             warn_unsolved(f"{passes}: give a solver with a larger max_iter or tol")
-        state |= {"w": np.ascontiguousarray(found.W.T), "history": np.array(found.history), "n_iter": found.n_iter}
+        w = np.ascontiguousarray(found.W.T, Z.dtype)
+        state |= {"w": w, "history": np.array(found.history), "n_iter": found.n_iter}
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], len(state["w"])))
