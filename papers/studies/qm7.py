@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--width", type=float, default=32.0, help="of the kernel, in median distances")
     parser.add_argument("--doubly-width", type=float, default=2.0)
     parser.add_argument("--lam", type=float, default=1e-6)
-    parser.add_argument("--precondition", type=float, default=0.001)
+    parser.add_argument("--precondition", type=float, default=0.0001)
     args = parser.parse_args()
     data = np.load(Path(os.environ["KERNELSTREAM_DATA"]) / "qm7.npz")
     rng = np.random.default_rng(0)
