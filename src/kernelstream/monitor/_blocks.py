@@ -62,7 +62,8 @@ class Detector:
             if len(block) < BLOCK:
                 self.state["kept"] = np.array(block)
                 break
-            self.state["kept"] = block[:0]
+            if kept.shape != block[:0].shape:  # an array of before stays: another one has to be looked for
+                self.state["kept"] = block[:0]
             ago = self._test(block)
             if ago is not None:
                 found.append((self.n_rows, max(self.n_rows - ago, 0)))
