@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     alone = argv is None  # the process has nothing else to do
     if alone:
         gc.set_threshold(OBJECTS)
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads that wait for work sleep instead of turning
     try:
         return _main(argv)
     except (Interrupted, KeyboardInterrupt) as stop:
