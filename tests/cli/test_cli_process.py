@@ -173,6 +173,29 @@ def test_a_signal_while_rows_are_waited_for(home, tmp_path):
         assert f"stopped after {2 * N:,} rows by SIGTERM" in child.stderr.read().decode()
 
 
+WAITS = """
+import os, signal, threading, time
+from kernelstream.cli._stopping import Awake, Stopping
+
+ends = os.pipe()
+class Rows:
+    def read(self):
+        return os.read(ends[0], 1)
+
+with Stopping(True) as asked:
+    other = threading.Thread(target=time.sleep, args=(30,), daemon=True)
+    other.start()
+    threading.Timer(0.2, signal.pthread_kill, (other.ident, signal.SIGTERM)).start()
+    print(Awake(Rows(), asked).read(), asked.number)
+"""
+
+
+def test_a_signal_that_the_wait_for_rows_does_not_see():
+    """It came a moment before the wait, or to another thread."""
+    done = subprocess.run([sys.executable, "-c", WAITS], capture_output=True, text=True, timeout=30)
+    assert done.stdout == f"None {int(signal.SIGTERM)}\n"
+
+
 def test_help_is_quick_and_short():
     started = time.perf_counter()
     done = process("--help")

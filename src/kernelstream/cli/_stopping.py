@@ -14,6 +14,7 @@ from ._base import Around
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_TO_BLOCK_END = 0.75  # seconds for which a signal waits for the end of a block
+WAKES = signal.SIGURG  # ends a wait for rows, and means nothing else
 
 
 class _Woken(BaseException):
@@ -57,6 +58,7 @@ class Stopping:
         self._watcher.start()
         self._fd = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         self._handlers = {number: signal.signal(number, self._note) for number in SIGNALS}
+        self._handlers[WAKES] = signal.signal(WAKES, lambda number, frame: None)
         return self
 
     def __exit__(self, *exc: Any) -> None:
@@ -83,6 +85,8 @@ class Stopping:
         again = self._signal(SECONDS_TO_BLOCK_END)
         if again is None and self.learning:
             self._end(number, self.rescue())
+        if again is None and self.waiting:  # it came a moment before the wait began, which does not know of it
+            signal.pthread_kill(threading.main_thread().ident or 0, WAKES)
         again = again or self._signal(None)
         if again is not None:
             self._end(again, "stopped at once")
