@@ -399,7 +399,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return False
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
-        """Learn one row that is known to be finite, without the checks of :meth:`learn`.
+        """Learn one row that is known to be finite, without the checks of ``learn``.
 
         Parameters
         ----------
