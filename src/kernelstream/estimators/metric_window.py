@@ -19,12 +19,12 @@ from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
 from . import _leaves
-from ._contract.base import State, StreamEstimator
+from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
-from .metric import deviations, standard_rows, units_of
+from .metric import deviations, metric, standard_rows, units_of
 from .second_order.base import targets
 from .window import codes_after
 
@@ -247,13 +247,6 @@ def _entries(metric: Metric) -> State:
 
 def _metric(state: State) -> Metric:
     return Metric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
-
-
-def metric(est: StreamEstimator) -> np.ndarray:
-    """The metric M of columns with deviation 1, (d, d); the largest number on its diagonal is 1."""
-    root = est.state_["root"]
-    M = np.diag(root**2) if root.ndim == 1 else root @ root
-    return M / M.diagonal().max()
 
 
 @described()
