@@ -76,7 +76,7 @@ $(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
 	@rm -f $(VENV)/.run-* && touch $@
 
 # The build tools come first, because the build then runs in this environment (its folder can be reused).
-$(DEPS): pyproject.toml | $(BIN)/python
+$(DEPS): pyproject.toml papers/pyproject.toml | $(BIN)/python
 	@echo "installing kernelstream and the development tools"
 	@$(LOCK) $(PIP) install --no-compile 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
 	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]' -e ./papers

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import kernelstream
 import kernelstream_papers as papers
-from kernelstream import baselines, budgets, features, kernels, losses, updates, zoo
+from kernelstream import budgets, features, kernels, losses, updates, zoo
+from kernelstream_papers import rivals
 from kernelstream_papers.report import markdown_table
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +35,7 @@ def box() -> str:
     """Every public name, by kind."""
     rows = {
         "Estimators": [name for name in kernelstream._NAMES if name[0].isupper()],
-        "Baselines, `kernelstream.baselines`": baselines.__all__,
+        "Rivals, `kernelstream_papers.rivals`": [name for name in rivals.__all__ if name[0].isupper()],
         "Algorithms, `zoo.make(name)`": zoo.names(),
         "Kernels": kernels.names(),
         "Feature maps": features.names(),

@@ -9,8 +9,7 @@ Warmuth and Vovk enters a row before it predicts it, which shrinks bold forecast
 
 import matplotlib.pyplot as plt
 
-from kernelstream import OnlineRidge, kernels
-from kernelstream.baselines import KernelAWV
+from kernelstream import KernelAWV, OnlineRidge, kernels
 from kernelstream.evaluate import greedy_adversary, regret, regret_bound
 from kernelstream.features import TaylorFeatures
 

@@ -23,8 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernelstream import datasets, kernels, plots, zoo
-from kernelstream.baselines import KernelAWV
+from kernelstream import KernelAWV, datasets, kernels, plots, zoo
 from kernelstream.evaluate import regret, regret_bound
 
 RESULTS = Path(__file__).parent / "results"

@@ -12,11 +12,11 @@ __version__ = "0.1.0"
 _NAMES = dict.fromkeys(sorted(sum(_ESTIMATORS.values(), ())), "estimators")
 _NAMES |= {"load": "model_io", "make_stream": "columns", "merge": "merging", "save": "model_io"}
 _MODULES = (
-    "baselines",
     "budgets",
     "checkpoint",
     "columns",
     "datasets",
+    "develop",
     "distributed",
     "drift",
     "engine",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+PAPERS = "run 'pip install ./papers' in a clone of the repository"  # how to get what only the papers' tables need
+
 
 @contextlib.contextmanager
 def needs(extra: str) -> Iterator[None]:

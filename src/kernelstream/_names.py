@@ -18,6 +18,7 @@ ESTIMATORS = {
     ".metric_window": ("MetricWindowClassifier", "MetricWindowRegressor"),
     ".nystroem": ("NystroemClassifier", "NystroemRegressor"),
     ".second_order.arow": ("AROWClassifier", "NewtonClassifier"),
+    ".second_order.kernel_awv": ("KernelAWV", "KernelAWVClassifier"),
     ".second_order.ridge": ("OnlineRidge", "OnlineRidgeClassifier"),
     ".stack.models": ("KernelClassifier", "KernelRegressor"),
     ".window": ("WindowClassifier", "WindowRegressor"),

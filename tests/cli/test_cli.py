@@ -175,6 +175,20 @@ def test_reproduce_knows_its_data_sets(capsys):
     assert "--page runs nothing" in capsys.readouterr().err
 
 
+def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
+    from kernelstream.zoo import _registry
+
+    assert set(zoo.RIVALS) <= set(zoo.names())  # the papers are installed
+    ours = {name: found for name, found in _registry._RECIPES.items() if name not in zoo.RIVALS}
+    assert not [name for name, found in ours.items() if found.compose.__module__.startswith("kernelstream_papers")]
+    monkeypatch.setattr(_registry, "_RECIPES", ours)
+    with pytest.raises(ValueError, match="'r_sdca' comes with the papers' experiments: run 'pip install ./papers'"):
+        zoo.make("r_sdca")
+    assert cli.main(["list", "algorithms"]) == 0
+    told = capsys.readouterr().out
+    assert "ksdca, n_cd, " in told and "pip install ./papers" in told and "kernel_awv" in told
+
+
 def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):
     monkeypatch.setattr("kernelstream.cli.reproduce.find_spec", lambda name: None)
     with pytest.raises(SystemExit) as stop:

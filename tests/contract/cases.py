@@ -14,8 +14,6 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 import kernelstream as ks
-from kernelstream import baselines
-from kernelstream.baselines.solvers import SDCA
 from kernelstream.columns import Columns, StreamPipeline
 from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
 from kernelstream.features import (
@@ -31,8 +29,10 @@ from kernelstream.features import (
 from kernelstream.features.spectra import LowRank
 from kernelstream.solvers import CoordinateDescent, NewtonCG
 from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
+from kernelstream_papers import rivals
+from kernelstream_papers.rivals.solvers import SDCA
 
-BASES = {"FeatureMap"}  # public, but nothing to fit
+BASES = {"FeatureMap", "StreamClassifier", "StreamRegressor"}  # public, but nothing to fit
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)
@@ -70,18 +70,18 @@ LEARNERS: dict[str, Any] = {
     "FeatureClassifier": ks.FeatureClassifier(FOURIER),
     "FeatureClassifier, standardized": ks.FeatureClassifier(FOURIER, loss="logistic", standardize=True),
     "FeatureRegressor": ks.FeatureRegressor(FOURIER),
-    "FixedFeatureClassifier": baselines.FixedFeatureClassifier(random_state=0),
-    "FixedFeatureRegressor": baselines.FixedFeatureRegressor(WIDTH, lam=0.5, solver=TIGHT, random_state=0),
-    "KernelAWV": baselines.KernelAWV(gamma=0.1),
-    "KernelAWVClassifier": baselines.KernelAWVClassifier(gamma=0.02),
+    "FixedFeatureClassifier": rivals.FixedFeatureClassifier(random_state=0),
+    "FixedFeatureRegressor": rivals.FixedFeatureRegressor(WIDTH, lam=0.5, solver=TIGHT, random_state=0),
+    "KernelAWV": ks.KernelAWV(gamma=0.1),
+    "KernelAWVClassifier": ks.KernelAWVClassifier(gamma=0.02),
     "KernelClassifier": ks.KernelClassifier(size="small", random_state=0),
     "KernelRegressor": ks.KernelRegressor(size="small", random_state=0),
-    "KernelSDCAClassifier": baselines.KernelSDCAClassifier(lam=0.01, random_state=0),
+    "KernelSDCAClassifier": rivals.KernelSDCAClassifier(lam=0.01, random_state=0),
     "MetricClassifier": ks.MetricClassifier(random_state=0),
     "MetricRegressor": ks.MetricRegressor(random_state=0),
     "MetricWindowClassifier": ks.MetricWindowClassifier(50, random_state=0),
     "MetricWindowRegressor": ks.MetricWindowRegressor(50, random_state=0),
-    "KernelSDCARegressor": baselines.KernelSDCARegressor(gamma=0.1, lam=0.01, tol=1e-30, max_iter=400, random_state=0),
+    "KernelSDCARegressor": rivals.KernelSDCARegressor(gamma=0.1, lam=0.01, tol=1e-30, max_iter=400, random_state=0),
     "MultiKernelClassifier": ks.MultiKernelClassifier(random_state=0),
     "MultiKernelClassifier, shared": ks.MultiKernelClassifier(
         [ks.BudgetClassifier(gamma=g, budget=20, strategy="replace") for g in SPREAD],
@@ -96,8 +96,8 @@ LEARNERS: dict[str, Any] = {
     "OnlineRidge": ks.OnlineRidge(WIDTH),
     "OnlineRidge, experts": ks.OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
     "OnlineRidgeClassifier": ks.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),
-    "ProsNKons": baselines.ProsNKons(gamma=0.1, C=100.0, budget=8),
-    "ProsNKonsClassifier": baselines.ProsNKonsClassifier(gamma=0.02, budget=8),
+    "ProsNKons": rivals.ProsNKons(gamma=0.1, C=100.0, budget=8),
+    "ProsNKonsClassifier": rivals.ProsNKonsClassifier(gamma=0.02, budget=8),
     "RRFClassifier": ks.RRFClassifier(),
     "RRFClassifier, low rank": ks.RRFClassifier(
         spectrum=LowRank(2), loss="logistic", step=RRFStep(batch_size=3), standardize=True
@@ -136,9 +136,9 @@ CASES: dict[str, Any] = {**LEARNERS, **WRAPPERS, **TRANSFORMERS}
 
 
 def public() -> set[str]:
-    """Names of the public classes with ``fit``, in the lists of the package and of its public modules."""
+    """Names of the public classes with ``fit``, in the lists of the package, its public modules and the rivals."""
     known = [name for name in ks._MODULES if name != "spark" or find_spec("pyspark")]  # an extra of its own
-    modules = [ks, *(importlib.import_module(f"kernelstream.{name}") for name in known)]
+    modules = [ks, rivals, *(importlib.import_module(f"kernelstream.{name}") for name in known)]
     values = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
     return {value.__name__ for value in values if isinstance(value, type) and hasattr(value, "fit")} - BASES
 

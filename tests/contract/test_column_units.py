@@ -10,13 +10,14 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import kernelstream as ks
-from kernelstream import baselines, zoo
+from kernelstream import zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators._contract import warm_up
 from kernelstream.estimators._contract.scaling import APART, WIDE, apart, column_units, units_differ
 from kernelstream.features import RandomFourier, TaylorFeatures
 from kernelstream.kernels import Gaussian
 from kernelstream.testing import check_streaming
+from kernelstream_papers import rivals
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(130, 5)) + [0.0, 3.0, -1.0, 0.0, 10.0]
@@ -341,8 +342,8 @@ def test_families_that_scale_columns_themselves(est):
 
 @pytest.mark.parametrize(
     "est",
-    [baselines.KernelAWV(), baselines.ProsNKons(), baselines.KernelSDCARegressor(tol=0.1),
-     baselines.FixedFeatureRegressor(FEW),
+    [ks.KernelAWV(), rivals.ProsNKons(), rivals.KernelSDCARegressor(tol=0.1),
+     rivals.FixedFeatureRegressor(FEW),
      ks.BinningRegressor(gamma="median", n_components=8), ks.FalkonRegressor(gamma="median", n_centers=20),
      ks.DoublyStochasticGP(variance_features=8, noise=0.1, **QUICK)],
     ids=lambda est: type(est).__name__,

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 import kernelstream as ks
 from kernelstream import evaluate, streams
 from kernelstream import rows as doors
-from kernelstream.baselines import KernelSDCAClassifier
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian
+from kernelstream_papers.rivals import KernelSDCAClassifier
 
 rng = np.random.default_rng(0)
 X = np.where(rng.random((120, 6)) < 0.5, rng.normal(size=(120, 6)), 0.0)

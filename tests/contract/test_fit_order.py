@@ -12,13 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kernelstream as ks
-from kernelstream.baselines import FixedFeatureClassifier, KernelSDCAClassifier
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
 from kernelstream.random import Stream, generator
 from kernelstream.updates import OGD
+from kernelstream_papers.rivals import FixedFeatureClassifier, KernelSDCAClassifier
 
 X, y = make_moons(400, noise=0.15, random_state=0)
 by_class = np.argsort(y, kind="stable")

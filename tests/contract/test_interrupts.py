@@ -18,8 +18,7 @@ import scipy.sparse as sp
 from without_core import without_core
 
 import kernelstream as ks
-from kernelstream import losses, make_stream, zoo
-from kernelstream.baselines import KernelAWV
+from kernelstream import KernelAWV, losses, make_stream, zoo
 from kernelstream.columns import Columns
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier

@@ -8,9 +8,10 @@ from cases import CASES, LABELS, LEARNERS, X, instance, public, targets
 from sklearn.base import clone, is_classifier
 
 import kernelstream as ks
-from kernelstream import baselines, columns, features, kernels, trust, updates
+from kernelstream import columns, features, kernels, trust, updates
 from kernelstream.estimators import RRFStep
 from kernelstream.features.spectra import Mixture
+from kernelstream_papers import rivals
 
 MOST, MOST_USUAL = 10, 8
 #: Learners that the first pages of the documentation name.
@@ -21,7 +22,7 @@ USUAL = {
 
 
 def class_of(name):
-    homes = (baselines, ks, columns, features, trust)
+    homes = (rivals, ks, columns, features, trust)
     return next(getattr(home, name) for home in homes if hasattr(home, name))
 
 
@@ -141,11 +142,11 @@ def test_wrong_values_are_named(name):
         (features.RandomBinning(n_components=11, n_columns=10), "n_columns"),
         (trust.Calibrated(ks.OnlineRidge()), "WithIntervals"),
         (trust.WithIntervals(ks.FeatureClassifier()), "Calibrated"),
-        (baselines.FixedFeatureClassifier(solver="cg"), "cg"),
-        (baselines.FixedFeatureClassifier(solver="rbcd", loss="hinge"), "rbcd"),
-        (baselines.KernelSDCAClassifier(loss="perceptron"), "dual coordinate ascent serves"),
-        (baselines.KernelSDCAClassifier(loss="squared"), "squared"),
-        (baselines.KernelSDCARegressor(loss="huber"), "dual coordinate ascent serves"),
+        (rivals.FixedFeatureClassifier(solver="cg"), "cg"),
+        (rivals.FixedFeatureClassifier(solver="rbcd", loss="hinge"), "rbcd"),
+        (rivals.KernelSDCAClassifier(loss="perceptron"), "dual coordinate ascent serves"),
+        (rivals.KernelSDCAClassifier(loss="squared"), "squared"),
+        (rivals.KernelSDCARegressor(loss="huber"), "dual coordinate ascent serves"),
     ],
     ids=str,
 )  # fmt: skip

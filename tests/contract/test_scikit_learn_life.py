@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelstream import BinningClassifier, FeatureClassifier, FeatureRegressor, losses
-from kernelstream.baselines import FixedFeatureClassifier, KernelSDCAClassifier
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Laplacian
+from kernelstream_papers.rivals import FixedFeatureClassifier, KernelSDCAClassifier
 
 X, y = make_moons(600, noise=0.15, random_state=0)
 target = np.sin(2 * X[:, 0]) + X[:, 1]

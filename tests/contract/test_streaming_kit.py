@@ -9,13 +9,14 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.datasets import make_blobs, make_moons
 
 import kernelstream as ks
-from kernelstream import baselines, budgets
+from kernelstream import budgets
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights, RRFStep, metric_window
 from kernelstream.features import Nystroem, RandomFourier, TaylorFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.losses import EpsilonInsensitive
 from kernelstream.testing import check_streaming, streaming
 from kernelstream.updates import OGD, Averaged
+from kernelstream_papers import rivals
 
 pytestmark = pytest.mark.usefixtures("short_searches", "short_warm_up")
 
@@ -140,8 +141,8 @@ VARIANTS = [
     ("number", ks.OnlineRidge(TaylorFeatures(gamma=0.5, degree="auto", max_features=40)), {"bounded": False}),
     ("four", ks.OnlineRidgeClassifier(TaylorFeatures(), lam=[0.1, 10.0])),
     ("late", ks.OnlineRidgeClassifier(TaylorFeatures(), forecaster="awv", class_weight="balanced"), {"rtol": 1e-7}),
-    ("four", baselines.KernelAWVClassifier(gamma=1.0), {"rtol": 1e-6, "bounded": False}),
-    ("four", baselines.ProsNKonsClassifier(gamma=1.0), {"rtol": 1e-6, "bounded": False}),
+    ("four", ks.KernelAWVClassifier(gamma=1.0), {"rtol": 1e-6, "bounded": False}),
+    ("four", rivals.ProsNKonsClassifier(gamma=1.0), {"rtol": 1e-6, "bounded": False}),
     # ---- learned frequencies
     ("four", ks.RRFClassifier(13, spectrum=Mixture(2))),
     ("two", ks.RRFClassifier(13, spectrum=LowRank(2), loss="logistic")),

@@ -124,7 +124,7 @@ def test_empty_partitions(client, est):
         (ks.OnlineRidge(Nystroem(landmarks="kmeans++")), "landmarks='uniform'"),
         (ks.BinningRegressor(solver="cd"), "solver='cg'"),
         (ks.FeatureRegressor(), "depends on the order of the rows"),
-        (ks.baselines.KernelAWV(), "KernelAWV"),
+        (ks.KernelAWV(), "KernelAWV"),
     ],
 )
 def test_what_depends_on_the_order_of_rows_is_refused(client, est, words):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from kernelstream import BudgetClassifier, CellsClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
-from kernelstream.baselines import FixedFeatureClassifier
 from kernelstream.estimators.cells.models import Cells
 from kernelstream.estimators.stack.base import Stack
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change
+from kernelstream_papers.rivals import FixedFeatureClassifier
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))

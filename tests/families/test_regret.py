@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelstream import OnlineRidge, zoo
-from kernelstream.baselines import KernelAWV
+from kernelstream import KernelAWV, OnlineRidge, zoo
 from kernelstream.evaluate import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
 from kernelstream.features import TaylorFeatures
 from kernelstream.kernels import Gaussian, Laplacian

@@ -13,8 +13,7 @@ import pytest
 from archives import entries_of, rewritten
 
 import kernelstream
-from kernelstream import budgets, features, kernels, model_io, second_order
-from kernelstream.baselines import KernelAWV
+from kernelstream import KernelAWV, budgets, features, kernels, model_io, second_order
 from kernelstream.estimators import (
     BinningClassifier,
     BudgetClassifier,

@@ -6,10 +6,10 @@ from live_cases import CALLS, crash, logistic, moons, same, taught
 
 import kernelstream as ks
 from kernelstream import model_io
-from kernelstream.baselines import FixedFeatureRegressor
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner, RowError, StoreError, UnknownId
+from kernelstream_papers.rivals import FixedFeatureRegressor
 
 
 # -------------------------------------------------------------------- bad calls

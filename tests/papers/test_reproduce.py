@@ -420,7 +420,7 @@ def test_the_page_escapes_what_a_machine_says_of_itself(tmp_path):
     assert not any(tag in written for tag in ("<script", "<i>", "<b>"))
 
 
-@pytest.mark.parametrize("path", sorted(Path(reproduce.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(Path(reproduce.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
 def test_the_papers_use_the_public_interface_only(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "kernelstream":

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kernelstream import BinningClassifier, losses
-from kernelstream.baselines import FixedFeatureClassifier
-from kernelstream.baselines.solvers import SDCA
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent, NewtonCG
+from kernelstream_papers.rivals import FixedFeatureClassifier
+from kernelstream_papers.rivals.solvers import SDCA
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 2))

@@ -22,6 +22,7 @@ from kernelstream.model_io import ModelFileError
 from kernelstream.registry import twins as _twins
 from kernelstream.testing import check_streaming
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
+from kernelstream_papers import rivals
 
 native = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
 
@@ -85,8 +86,8 @@ FAMILIES = {
     "newton, diagonal": (ks.NewtonClassifier, {"loss": "soft", "diagonal": True}),
     "ridge, map": (ks.OnlineRidge, {"features": "gaussian_sketch"}),
     "arow, map": (ks.AROWClassifier, {"features": "gaussian_sketch"}),
-    "awv, kernel": (ks.baselines.KernelAWV, {"kernel": "sech"}),
-    "PROS-N-KONS, kernel": (ks.baselines.ProsNKonsClassifier, {"kernel": "sech"}),
+    "awv, kernel": (ks.KernelAWV, {"kernel": "sech"}),
+    "PROS-N-KONS, kernel": (rivals.ProsNKonsClassifier, {"kernel": "sech"}),
     "doubly": (
         ks.DoublyStochasticClassifier,
         {"loss": "soft", "gamma": 1.0, "step": DoublyStep(eta=1.0), "schedule": DoublySchedule(16, 16)},

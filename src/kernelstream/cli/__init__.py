@@ -67,12 +67,12 @@ def _main(argv: Sequence[str] | None) -> int:
         return USAGE
     if not {"--version", "--help", "-h"}.intersection(argv):
         _import_base()
-        with warnings.catch_warnings():
-            if "--debug" not in argv:
-                warnings.showwarning = _warn
-            _plugins.load()
-    parser = _parser(argv)
-    args, unknown = parser.parse_known_args(argv)
+    _plugins.serve_files = True
+    with warnings.catch_warnings():
+        if "--debug" not in argv:
+            warnings.showwarning = _warn
+        parser = _parser(argv)
+        args, unknown = parser.parse_known_args(argv)
     args.modules = modules
     if unknown:
         _reject(parser, args, unknown)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from .._extra import PAPERS
 from ._base import Run, UsageError, command, positive, print_json, print_table
 
 
@@ -64,6 +65,9 @@ def _list(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
             return
         for what in args.what or sections:
             print_table(what, ("name", ""), listings[what]())
+            absent = set(zoo.RIVALS).difference(zoo.names()) if what == "algorithms" else ()
+            if absent:
+                print(f"{', '.join(sorted(absent))} come with the papers' experiments: {PAPERS}.")
 
     return run
 

@@ -65,7 +65,7 @@ def regret(X: Any, y: Any, predictions: Any, kernel: Any, lam: float = 1.0) -> n
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.baselines import KernelAWV
+    >>> from kernelstream import KernelAWV
     >>> from kernelstream.evaluate import regret, regret_bound
     >>> from kernelstream.kernels import Gaussian
     >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))

@@ -14,7 +14,7 @@ Conventions, for all learners: a score 0 predicts +1, a multi-class tie predicts
 [-1.0, 1.0, 0.0]
 """
 
-from ._base import Loss, get, names, register
+from ._base import Loss, dual_of, get, names, register
 from .binary import Hinge, Logistic, Perceptron, SquaredHinge
 from .multiclass import CrammerSinger, MulticlassLoss, MulticlassPerceptron, OneVsRest, Softmax
 from .regression import Absolute, EpsilonInsensitive, Huber, Quantile, Squared
@@ -35,6 +35,7 @@ __all__ = [
     "Softmax",
     "Squared",
     "SquaredHinge",
+    "dual_of",
     "get",
     "names",
     "register",

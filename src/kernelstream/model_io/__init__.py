@@ -103,6 +103,8 @@ def load(source: Source) -> Any:
 def read(source: Source) -> tuple[Any, dict[str, Any]]:
     """The estimator and the notes of a model file."""
     name, header, arrays = _open(source)
+    if _plugins.serve_files and missing_parts(header.get("parts")):
+        _plugins.load()
     with _blame(name), _plugins.left_alone():
         lacking = missing_parts(header.get("parts"))
         if lacking:
@@ -169,7 +171,7 @@ def _content(est: Any, notes: dict[str, Any] | None) -> bytes:
         "notes": encode(notes or {}, arrays, "notes"),
         "arrays": [{"dtype": array.dtype.str, "shape": list(array.shape)} for array in arrays],
     }
-    parts = own_parts(list(header["parameters"].values()))
+    parts = own_parts([header["class"].partition(":")[2], *header["parameters"].values()])
     if parts:
         header["parts"] = parts
     entries = {_HEADER: json.dumps(header, allow_nan=False).encode()}

@@ -38,7 +38,7 @@ MAX_DEPTH = 60  # most levels of nesting in a parameter
 COMPONENT_DEPTH = 6  # levels that a component inside another counts for,
 CHAINS = ("kernels.Sum", "kernels.Product", "kernels.Scale")  # except these: chains of a dozen kernels are usual
 MAX_PARTS = 500  # components inside one, in all
-REGISTRIES = ("kernels", "losses", "updates", "budgets", "features")  # modules to which users may add components
+REGISTRIES = ("kernels", "losses", "updates", "budgets", "features", "solvers", "estimators")  # users may add to them
 
 
 def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
@@ -108,10 +108,11 @@ def component_name(cls: type, where: str = "a component") -> str:
             module = ".".join(parts[1:last])
             if _public(module, cls.__name__) is cls:
                 return f"{module}.{cls.__name__}"
+    key = getattr(cls, "name", cls.__name__)
     for base in cls.__mro__[1:]:
         parts = base.__module__.split(".")
-        if parts[0] == PACKAGE and len(parts) > 1 and _registry(parts[1]).get(getattr(cls, "name", "")) is cls:
-            return f"{parts[1]}:{cls.name}"
+        if parts[0] == PACKAGE and len(parts) > 1 and _registry(parts[1]).get(key) is cls:
+            return f"{parts[1]}:{key}"
     raise ValueError(
         f"{where} is a {cls.__module__}.{cls.__qualname__}, which is neither a public component of {PACKAGE} nor "
         f"registered with it, so a model file cannot name it"

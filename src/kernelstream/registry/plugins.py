@@ -5,7 +5,8 @@ A package that brings a loss, a kernel or a recipe says so in its ``pyproject.to
     [project.entry-points."kernelstream.parts"]
     mine = "mine.parts"
 
-The module is imported when a name is looked for that the library itself does not have, and by the command line.
+The module is imported when a name is looked for that the library itself does not have. A model file that names such a
+part leads to an import on the command line only (:data:`serve_files`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import warnings
 from collections.abc import Iterator
 
 GROUP = "kernelstream.parts"
+
+serve_files = False  # whether parts that a model file lacks may come from installed packages
 
 _asked = False
 

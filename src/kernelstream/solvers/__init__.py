@@ -9,9 +9,9 @@ ConjugateGradient()
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
-from ..registry.names import part
+from ..registry.names import enter, listed, part
 from ._problem import DenseMatrix, Problem, Solution, Solver
 from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
@@ -27,23 +27,24 @@ __all__ = [
     "Solver",
     "get",
     "names",
+    "register",
 ]
 
-_SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls
-    for cls in (
-        ConjugateGradient,
-        CoordinateDescent,
-        NewtonCG,
-    )
-}
+_REGISTRY: dict[str, type[Solver]] = {cls.name: cls for cls in (ConjugateGradient, CoordinateDescent, NewtonCG)}
+_T = TypeVar("_T", bound="type[Solver]")
+
+
+def register(cls: _T) -> _T:
+    """Class decorator that adds a solver to the catalogue under ``cls.name``."""
+    enter(_REGISTRY, "solver", cls.name, cls)
+    return cls
 
 
 def names() -> list[str]:
     """Names that :func:`get` understands."""
-    return sorted(_SOLVERS)
+    return listed(_REGISTRY)
 
 
 def get(spec: Any) -> Solver:
     """Solver from a name (default parameters) or an object."""
-    return part(_SOLVERS, "solver", Solver, spec)
+    return part(_REGISTRY, "solver", Solver, spec)

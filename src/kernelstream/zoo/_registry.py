@@ -7,12 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._extra import PAPERS
 from ..registry.names import did_you_mean, find, listed
 from ..registry.names import enter as enter_name
 
 TASKS = ("binary", "multiclass", "regression")
 LABELS = ("binary", "multiclass")
 NOVELTY = "novelty"  # rows without a target: what is unlike those before?
+
+# Recipes that the papers only compare with, and the package in the folder papers/ brings.
+SOLVERS = ("cd", "pegasos", "rbcd", "sbmd", "sdca")
+RIVALS = ("ksdca", "pros_n_kons", *(f"{features}_{solver}" for features in "rn" for solver in SOLVERS))
 
 Compose = Callable[..., Any]
 
@@ -131,6 +136,8 @@ def names(task: str | None = None) -> list[str]:
 
 def get(name: str) -> Recipe:
     """The recipe of a name."""
+    if name in RIVALS and name not in listed(_RECIPES):
+        raise ValueError(f"the algorithm {name!r} comes with the papers' experiments: {PAPERS}")
     return find(_RECIPES, "algorithm", name)
 
 

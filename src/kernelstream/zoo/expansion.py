@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from .. import budgets, updates
-from ..baselines import KernelSDCAClassifier, KernelSDCARegressor
 from ..budgets import Budget
 from ..estimators import BudgetClassifier, BudgetOneClass, BudgetRegressor
 from ..losses import CrammerSinger, EpsilonInsensitive, Hinge, Loss
@@ -256,16 +255,3 @@ enter(
     "NORMA for novelties: rows whose f is below a learned threshold, a share nu of them, are novel and join.",
     KERNEL | {"budget": 200, "eta": 0.05, "lam": 0.01, "nu": 0.1}, pair(BudgetOneClass, None),
 )  # fmt: skip
-
-
-@recipe("Shalev-Shwartz, Zhang: Stochastic dual coordinate ascent methods, JMLR 14 (2013), in the kernel form")
-def ksdca(
-    task: str, kernel: Any = "gaussian", gamma: Any = None, lam: float = 1e-3, epsilon: float | None = None
-) -> Any:
-    """k-SDCA, the batch reference: the regularised minimum over all rows, by dual coordinate ascent."""
-    if task == "regression":
-        loss: Any = "squared" if epsilon is None else EpsilonInsensitive(epsilon)
-        return KernelSDCARegressor(kernel, gamma, lam, loss)
-    if epsilon is not None:
-        raise ValueError("epsilon is the dead zone of regression; classification has none")
-    return KernelSDCAClassifier(kernel, gamma, lam)

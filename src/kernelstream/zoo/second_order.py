@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..baselines import KernelAWV, KernelAWVClassifier, ProsNKons, ProsNKonsClassifier
-from ..estimators import AROWClassifier, OnlineRidge, OnlineRidgeClassifier
+from ..estimators import AROWClassifier, KernelAWV, KernelAWVClassifier, OnlineRidge, OnlineRidgeClassifier
 from ..features import TaylorFeatures, for_kernel
 from ._registry import LABELS, TASKS, enter, pair, recipe
 
@@ -42,34 +41,6 @@ enter(
     "kernel_awv", f"{JEZEQUEL}, section 2", TASKS, "Kernel-AWV, exact: every row kept, time t² for row t.",
     {"kernel": "gaussian", "gamma": None, "lam": 1.0}, pair(KernelAWVClassifier, KernelAWV),
 )  # fmt: skip
-
-
-@recipe(
-    "Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, 2017",
-    LABELS,
-    {"regression": "'ridge' or 'awv'"},
-)
-def pros_n_kons(
-    task: str,
-    kernel: Any = "gaussian",
-    gamma: Any = None,
-    alpha: float | None = None,
-    beta: float | None = None,
-    epsilon: float | None = None,
-    budget: int | str | None = "auto",
-) -> Any:
-    """Online Newton steps in a Nyström space grown by leverage sampling, restarted when it grows.
-
-    ``alpha`` and ``beta`` are 1, ``epsilon`` 0.5; ``alpha`` is 0.5 where none of the three is given. Every row that
-    joins makes the learner start again; "auto" is a budget of 50, or no budget where one of the three is given.
-    """
-    kind: Any = ProsNKons if task == "regression" else ProsNKonsClassifier
-    if alpha is beta is epsilon is None:
-        alpha, budget = 0.5, 50 if budget == "auto" else budget
-    elif budget == "auto":
-        budget = None
-    sampling = (1.0 if alpha is None else alpha, 1.0 if beta is None else beta, 0.5 if epsilon is None else epsilon)
-    return kind(kernel, gamma, *sampling, budget=budget)
 
 
 @recipe("Crammer, Kulesza, Dredze: Adaptive regularization of weight vectors, NeurIPS 2009", LABELS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,13 +14,12 @@ from .learner import Learner
 class Solved(Learner):
     """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
 
-    finders: Any = solvers  # where names are looked up
     solved_by: tuple[str, ...]  # names of the solvers that can do it
 
     @cached_property
     def solver(self) -> solvers.Solver:
         """The solver."""
-        return self.finders.get(self.parameter("solver"))
+        return solvers.get(self.parameter("solver"))
 
     def check_solver(self) -> None:
         """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...losses import Loss
-from ...losses._base import dual_of
+from kernelstream.losses import Loss, dual_of
 
 BLOCK = 256  # rows of the Gram matrix made at once
 

@@ -8,14 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..._checks import whole
-from ...losses import Loss
-from ...random import Stream, generator
-from ...second_order.statistics import more_ridge
-from ...solvers._problem import Problem, Solution, Solver
+from kernelstream.develop import whole
+from kernelstream.losses import Loss
+from kernelstream.random import Stream, generator
+from kernelstream.second_order.statistics import more_ridge
+from kernelstream.solvers import Problem, Solution, Solver, register
+
 from .dense import by_column, dense_rows, row_weights, slopes
 
 
+@register
 @dataclass(eq=False, repr=False)
 class BlockCoordinateDescent(Solver):
     r"""Random block coordinate descent for ``lam/2 ||w||^2 + sum_i a_i l(y_i, z_i'w)``, l smooth.

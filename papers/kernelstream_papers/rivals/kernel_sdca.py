@@ -7,21 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from .. import losses
-from .._checks import positive, whole
-from .._progress import SolverBar
-from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import n_iter
-from ..estimators._contract.classifier import StreamClassifier, one_against_rest
-from ..estimators._contract.regressor import StreamRegressor
-from ..estimators._contract.state import centres
-from ..estimators._described import described
-from ..estimators.budget.base import KernelExpansion, dual_coef, n_support, support_vectors
-from ..losses._base import dual_of
-from ..random import Stream, generator
-from ..registry.caller import warn_unsolved
-from ..rows import Rows
-from ..state.schema import Count, Number, Schema, length
+from kernelstream import estimators, losses
+from kernelstream.develop import (
+    KernelExpansion,
+    SolverBar,
+    State,
+    StreamClassifier,
+    StreamRegressor,
+    centres,
+    described,
+    entry,
+    n_iter,
+    one_against_rest,
+    positive,
+    whole,
+)
+from kernelstream.estimators.budget.base import dual_coef, n_support, support_vectors
+from kernelstream.losses import dual_of
+from kernelstream.random import Stream, generator
+from kernelstream.registry.caller import warn_unsolved
+from kernelstream.rows import Rows
+from kernelstream.state.schema import Count, Number, Schema, length
+
 from .solvers.kernel_sdca import kernel_sdca
 
 KEPT = 4096  # rows up to which the Gram matrix is kept (134 MB); of a larger one, rows are computed again in every pass
@@ -98,6 +105,7 @@ objective = entry("objective", "The objective reached, summed over the outputs."
 dual_gap = entry("dual_gap", "Bound of its distance from the minimum.", float)
 
 
+@estimators.register
 @described()
 @dataclass(eq=False, repr=False)
 class KernelSDCAClassifier(StreamClassifier):
@@ -154,7 +162,7 @@ class KernelSDCAClassifier(StreamClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from kernelstream.baselines import KernelSDCAClassifier
+    >>> from kernelstream_papers.rivals import KernelSDCAClassifier
     >>> X, y = make_moons(600, noise=0.1, random_state=0)
     >>> model = KernelSDCAClassifier(gamma=2.0, random_state=0).fit(X[:300], y[:300])
     >>> model.score(X[300:], y[300:]) > 0.98
@@ -178,6 +186,7 @@ class KernelSDCAClassifier(StreamClassifier):
         return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
 
 
+@estimators.register
 @described(like=KernelSDCAClassifier)
 @dataclass(eq=False, repr=False)
 class KernelSDCARegressor(StreamRegressor):
@@ -203,7 +212,7 @@ class KernelSDCARegressor(StreamRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.baselines import KernelSDCARegressor
+    >>> from kernelstream_papers.rivals import KernelSDCARegressor
     >>> X = np.random.default_rng(0).uniform(-3, 3, (400, 1))
     >>> y = np.sin(2 * X[:, 0])
     >>> KernelSDCARegressor(gamma=1.0, lam=1e-4).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.99

@@ -9,22 +9,17 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from .. import second_order
-from .._checks import whole
-from ..estimators._contract.base import State, entry
-from ..estimators._contract.classifier import StreamClassifier
-from ..estimators._contract.kernel import WithKernel
-from ..estimators._contract.regressor import StreamRegressor
-from ..estimators._described import described
-from ..estimators.second_order.base import mix_matrices, targets
-from ..features.nystroem import projection
-from ..losses import Squared
-from ..random import Stream, generator
-from ..rows import Rows, dense
-from ..second_order import Newton, RowRecursion, Rule
-from ..solvers.kernel_blocks import upper_factor
-from ..state.change import Change
-from ..state.schema import POSITIVE, Array, Count, Schema, length
+from kernelstream import estimators, second_order
+from kernelstream.develop import State, StreamClassifier, StreamRegressor, WithKernel, described, entry, whole
+from kernelstream.estimators.second_order.base import mix_matrices, targets
+from kernelstream.features.nystroem import projection
+from kernelstream.losses import Squared
+from kernelstream.random import Stream, generator
+from kernelstream.rows import Rows, dense
+from kernelstream.second_order import Newton, RowRecursion, Rule
+from kernelstream.solvers.kernel_blocks import upper_factor
+from kernelstream.state.change import Change
+from kernelstream.state.schema import POSITIVE, Array, Count, Schema, length
 
 COINS = 1024  # rows whose random numbers are made at once
 
@@ -206,6 +201,7 @@ n_restarts = entry("n_restarts", "How often the dictionary has changed, which is
 dictionary = entry("dictionary", "Rows that span the embedding, (j, d).")
 
 
+@estimators.register
 @described()
 @dataclass(eq=False, repr=False)
 class ProsNKons(StreamRegressor):
@@ -259,7 +255,7 @@ class ProsNKons(StreamRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.baselines import ProsNKons
+    >>> from kernelstream_papers.rivals import ProsNKons
     >>> X = np.random.default_rng(0).uniform(-2, 2, (3000, 1))
     >>> y = np.sin(2 * X[:, 0])
     >>> model = ProsNKons(gamma=0.5, random_state=0).fit(X, y)
@@ -289,6 +285,7 @@ class ProsNKons(StreamRegressor):
         return tags
 
 
+@estimators.register
 @described(like=ProsNKons)
 @dataclass(eq=False, repr=False)
 class ProsNKonsClassifier(StreamClassifier):
@@ -308,7 +305,7 @@ class ProsNKonsClassifier(StreamClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from kernelstream.baselines import ProsNKonsClassifier
+    >>> from kernelstream_papers.rivals import ProsNKonsClassifier
     >>> X, y = make_moons(2000, noise=0.1, random_state=0)
     >>> ProsNKonsClassifier(gamma=1.0, beta=0.1, random_state=0).fit(X, y).score(X, y) > 0.95
     True

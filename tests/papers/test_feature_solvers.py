@@ -5,11 +5,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from kernelstream import engine, losses
-from kernelstream.baselines import solvers
-from kernelstream.baselines.solvers import SDCA, BlockCoordinateDescent, BlockMirrorDescent, Pegasos
+from kernelstream import engine, losses, solvers
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.solvers import DenseMatrix, Problem
+from kernelstream_papers.rivals.solvers import SDCA, BlockCoordinateDescent, BlockMirrorDescent, Pegasos
 
 rng = np.random.default_rng(0)
 n, LAM = 120, 2.0

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...losses import Loss
-from ...losses._base import dual_of
-from ...random import Stream, generator
-from ...solvers._problem import Problem, Solution, Solver
+from kernelstream.losses import Loss, dual_of
+from kernelstream.random import Stream, generator
+from kernelstream.solvers import Problem, Solution, Solver, register
+
 from .dense import by_column, dense_rows, row_weights
 
 
+@register
 @dataclass(eq=False, repr=False)
 class SDCA(Solver):
     r"""Dual coordinate ascent for ``lam/2 ||w||^2 + sum_i a_i l(y_i, z_i'w)``.

@@ -11,10 +11,10 @@ from sklearn.svm import LinearSVC
 
 import kernelstream
 from kernelstream import zoo
-from kernelstream.baselines import FixedFeatureClassifier, FixedFeatureRegressor
-from kernelstream.baselines.solvers import SDCA
 from kernelstream.features import RandomFourier
 from kernelstream.solvers import CoordinateDescent
+from kernelstream_papers.rivals import FixedFeatureClassifier, FixedFeatureRegressor
+from kernelstream_papers.rivals.solvers import SDCA
 
 X2, y2 = make_moons(200, noise=0.15, random_state=0)
 X4, y4 = make_blobs(150, n_features=3, centers=4, cluster_std=2.0, random_state=1)

@@ -7,12 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._checks import whole
-from ...random import Stream, generator
-from ...solvers._problem import Problem, Solution, Solver
+from kernelstream.develop import whole
+from kernelstream.random import Stream, generator
+from kernelstream.solvers import Problem, Solution, Solver, register
+
 from .dense import SUBGRADIENTS, averaged_passes, dense_rows, largest_square, row_weights, slopes
 
 
+@register
 @dataclass(eq=False, repr=False)
 class BlockMirrorDescent(Solver):
     r"""Stochastic block mirror descent: a step moves one random block of coordinates, by a batch of random rows.

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from ..core.overflow import quiet, require_finite
-from ..estimators._contract.base import State
-from ..estimators._contract.classifier import StreamClassifier
-from ..estimators._contract.kernel import WithKernel
-from ..estimators._contract.regressor import StreamRegressor
-from ..estimators._described import described
-from ..estimators.second_order.base import targets
-from ..estimators.second_order.ridge import FORECASTERS
-from ..rows import Rows, dense
-from ..second_order import more_ridge
-from ..state import undo as _undo
-from ..state.change import Change
-from ..state.schema import Array, Count, Schema, length
+from ...core.overflow import quiet, require_finite
+from ...rows import Rows, dense
+from ...second_order import more_ridge
+from ...state import undo as _undo
+from ...state.change import Change
+from ...state.schema import Array, Count, Schema, length
+from .._contract.base import State
+from .._contract.classifier import StreamClassifier
+from .._contract.kernel import WithKernel
+from .._contract.regressor import StreamRegressor
+from .._described import described
+from .base import targets
+from .ridge import FORECASTERS
 
-FIRST = 64  # rows for which there is room at first; the room doubles
+FIRST_ROOM = 64  # rows for which there is room at first; the room doubles
 
 
 class GrowingFactor(WithKernel):
@@ -40,10 +40,10 @@ class GrowingFactor(WithKernel):
     def reset(self, state: State) -> None:
         k = state["n_outputs"]
         state |= {
-            "rows": np.zeros((FIRST, state["n_features"]), state["dtype"]),
-            "L": np.zeros((FIRST, FIRST)),
-            "e": np.zeros((FIRST, k)),
-            "targets": np.zeros((FIRST, k)),
+            "rows": np.zeros((FIRST_ROOM, state["n_features"]), state["dtype"]),
+            "L": np.zeros((FIRST_ROOM, FIRST_ROOM)),
+            "e": np.zeros((FIRST_ROOM, k)),
+            "targets": np.zeros((FIRST_ROOM, k)),
             "n_rows": 0,
         }
 
@@ -200,7 +200,7 @@ class KernelAWV(StreamRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.baselines import KernelAWV
+    >>> from kernelstream import KernelAWV
     >>> X = np.random.default_rng(0).uniform(-2, 2, (300, 1))
     >>> y = np.sin(2 * X[:, 0])
     >>> KernelAWV(gamma=1.0, lam=0.01).fit(X[:200], y[:200]).score(X[200:], y[200:]) > 0.99
@@ -239,7 +239,7 @@ class KernelAWVClassifier(StreamClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from kernelstream.baselines import KernelAWVClassifier
+    >>> from kernelstream import KernelAWVClassifier
     >>> X, y = make_moons(400, noise=0.1, random_state=0)
     >>> KernelAWVClassifier(gamma=2.0).fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.97
     True

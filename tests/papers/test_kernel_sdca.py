@@ -12,10 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC
 
-import kernelstream.baselines.kernel_sdca as module
+import kernelstream_papers.rivals.kernel_sdca as module
 from kernelstream import losses, zoo
-from kernelstream.baselines import KernelSDCAClassifier, KernelSDCARegressor
 from kernelstream.losses._base import dual_of
+from kernelstream_papers.rivals import KernelSDCAClassifier, KernelSDCARegressor
 
 X, y = make_moons(60, noise=0.3, random_state=0)
 target = np.sin(2 * X[:, 0]) + X[:, 1]

@@ -7,29 +7,33 @@ from typing import ClassVar
 
 import numpy as np
 
-from .. import losses
-from .._checks import positive
-from .._progress import SolverBar
-from ..estimators._contract.base import State, entry
-from ..estimators._contract.batch import Solved, history, n_iter
-from ..estimators._contract.classifier import StreamClassifier, one_against_rest
-from ..estimators._contract.regressor import StreamRegressor
-from ..estimators._described import described
-from ..estimators.feature import Linear
-from ..features import FeatureMap
-from ..losses import Loss
-from ..passes.linear.host import feature_blocks
-from ..registry.caller import warn_unsolved
-from ..rows import Rows
-from ..solvers import DenseMatrix, Problem, Solver
-from ..state.schema import Array, Count, Schema, length
-from . import solvers
+from kernelstream import estimators, losses
+from kernelstream.develop import (
+    Linear,
+    Solved,
+    SolverBar,
+    State,
+    StreamClassifier,
+    StreamRegressor,
+    described,
+    entry,
+    history,
+    n_iter,
+    one_against_rest,
+    positive,
+)
+from kernelstream.features import FeatureMap
+from kernelstream.losses import Loss
+from kernelstream.passes.linear.host import feature_blocks
+from kernelstream.registry.caller import warn_unsolved
+from kernelstream.rows import Rows
+from kernelstream.solvers import DenseMatrix, Problem, Solver
+from kernelstream.state.schema import Array, Count, Schema, length
 
 
 class FixedFeatures(Solved, Linear):
     """Weights of features that a solver finds."""
 
-    finders = solvers
     solved_by = ("pegasos", "sbmd", "rbcd", "sdca", "cd")  # those that take dense features
     lam: float
 
@@ -74,6 +78,7 @@ class FixedFeatures(Solved, Linear):
 coef = entry("w", "Weights of the features, (outputs, P).")
 
 
+@estimators.register
 @described()
 @dataclass(eq=False, repr=False)
 class FixedFeatureClassifier(StreamClassifier):
@@ -122,7 +127,7 @@ class FixedFeatureClassifier(StreamClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_circles
-    >>> from kernelstream.baselines import FixedFeatureClassifier
+    >>> from kernelstream_papers.rivals import FixedFeatureClassifier
     >>> X, y = make_circles(1000, noise=0.1, factor=0.5, random_state=0)
     >>> model = FixedFeatureClassifier(random_state=0).fit(X[:700], y[:700])
     >>> model.score(X[700:], y[700:]) > 0.97
@@ -145,6 +150,7 @@ class FixedFeatureClassifier(StreamClassifier):
         return one_against_rest(loss, n_classes)
 
 
+@estimators.register
 @described(like=FixedFeatureClassifier)
 @dataclass(eq=False, repr=False)
 class FixedFeatureRegressor(StreamRegressor):
@@ -174,8 +180,8 @@ class FixedFeatureRegressor(StreamRegressor):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.baselines import FixedFeatureRegressor
-    >>> from kernelstream.baselines.solvers import BlockCoordinateDescent
+    >>> from kernelstream_papers.rivals import FixedFeatureRegressor
+    >>> from kernelstream_papers.rivals.solvers import BlockCoordinateDescent
     >>> X = np.random.default_rng(0).uniform(-3, 3, (600, 1))
     >>> y = np.sin(2 * X[:, 0])
     >>> solver = BlockCoordinateDescent(tol=0.01)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ...random import Stream, generator
-from ...solvers._problem import DenseMatrix, Problem, Solution
+from kernelstream.random import Stream, generator
+from kernelstream.solvers import DenseMatrix, Problem, Solution
 
 SUBGRADIENTS = (  # losses whose derivative a step follows
     "hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "huber", "quantile",

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..._checks import whole
-from ...solvers._problem import Problem, Solution, Solver
+from kernelstream.develop import whole
+from kernelstream.solvers import Problem, Solution, Solver, register
+
 from .dense import SUBGRADIENTS, averaged_passes, dense_rows, largest_square, row_weights, slopes
 
 
+@register
 @dataclass(eq=False, repr=False)
 class Pegasos(Solver):
     r"""Stochastic sub-gradients of ``lam/2 ||w||^2 + sum_i a_i l(y_i, z_i'w)``, one batch of rows at a time.

@@ -1,0 +1,24 @@
+"""Rivals: learners that the papers compare their own with, kept to compute the tables again.
+
+Each is a recipe of the zoo (``pros_n_kons``, ``ksdca``, ``r_sdca``, …) and keeps the estimators' contract. For work,
+:class:`kernelstream.KernelClassifier` and its relatives are faster, and as good or better.
+
+>>> from kernelstream import zoo
+>>> zoo.make("ksdca", gamma=0.1)
+KernelSDCAClassifier(gamma=0.1)
+"""
+
+from . import recipes
+from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
+from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
+from .pros_n_kons import ProsNKons, ProsNKonsClassifier
+
+__all__ = [
+    "FixedFeatureClassifier",
+    "FixedFeatureRegressor",
+    "KernelSDCAClassifier",
+    "KernelSDCARegressor",
+    "ProsNKons",
+    "ProsNKonsClassifier",
+    "recipes",
+]

@@ -1,0 +1,41 @@
+"""What an estimator outside the library is written with: shells, learners to inherit from, checks of parameters.
+
+An estimator is a dataclass of parameters that inherits from a shell, :class:`StreamClassifier` or
+:class:`StreamRegressor`, and names in ``_learns`` what learns: a :class:`Learner`, or a relative of it with a kernel
+(:class:`WithKernel`), features (:class:`Linear`), a support set (:class:`KernelExpansion`) or a solver
+(:class:`Solved`). :func:`kernelstream.estimators.register` lets model files name it, and ``kernelstream.testing``
+checks it. The package in the folder ``papers`` has examples.
+"""
+
+from ._checks import positive, whole
+from ._progress import SolverBar
+from .estimators._contract.base import State, entry
+from .estimators._contract.batch import Solved, history, n_iter
+from .estimators._contract.classifier import StreamClassifier, one_against_rest
+from .estimators._contract.kernel import WithKernel
+from .estimators._contract.learner import Learner
+from .estimators._contract.regressor import StreamRegressor
+from .estimators._contract.state import centres
+from .estimators._described import described
+from .estimators.budget.base import KernelExpansion
+from .estimators.feature import Linear
+
+__all__ = [
+    "KernelExpansion",
+    "Learner",
+    "Linear",
+    "Solved",
+    "SolverBar",
+    "State",
+    "StreamClassifier",
+    "StreamRegressor",
+    "WithKernel",
+    "centres",
+    "described",
+    "entry",
+    "history",
+    "n_iter",
+    "one_against_rest",
+    "positive",
+    "whole",
+]
