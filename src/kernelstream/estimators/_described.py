@@ -67,8 +67,8 @@ Class = TypeVar("Class", bound=type)
 def described(like: type | None = None) -> Callable[[Class], Class]:
     """Decorator that completes the docstring of a learner.
 
-    Parameters that the docstring leaves out are described as in the class ``like``, else as in :data:`PARAMETERS` and
-    :data:`LOSS`; they come in the order of the signature. Attributes of ``like`` and of :data:`ATTRIBUTES` follow the
+    Parameters that the docstring leaves out are described as in the class ``like``, else as in ``PARAMETERS`` and
+    ``LOSS``; they come in the order of the signature. Attributes of ``like`` and of ``ATTRIBUTES`` follow the
     class's own. References and notes, where there are none, are those of ``like``. Everything else has to be written
     out: the summary, the formula, See Also and the examples.
     """

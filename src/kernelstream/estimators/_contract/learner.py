@@ -98,7 +98,7 @@ class Learner:
     def schema(self, state: State, trained: bool) -> Schema:
         """What its entries may be, in a state whose common entries have been checked.
 
-        Those of :meth:`begin` and :meth:`estimate`, and if it is ``trained`` those of :meth:`reset`. Nothing may be
+        Those of ``begin`` and ``estimate``, and if it is ``trained`` those of :meth:`reset`. Nothing may be
         drawn or made here: the state can come from a file that lies about its sizes.
         """
         raise NotImplementedError
@@ -163,7 +163,7 @@ class Learner:
         raise NotImplementedError
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Instead of :meth:`learn`: fit all rows with targets Y (n, outputs) at once."""
+        """Instead of ``learn``: fit all rows with targets Y (n, outputs) at once."""
         raise NotImplementedError
 
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
@@ -175,7 +175,7 @@ class Learner:
         return None
 
     def score_few(self, state: State, X: Rows, alone: bool) -> np.ndarray | None:
-        """Scores of a few rows in the units of the user, likewise; ``alone`` as in :meth:`StreamEstimator._scores`."""
+        """Scores of a few rows in the units of the user, likewise; ``alone`` as in ``StreamEstimator._scores``."""
         return None
 
     def row_learner(self, state: State) -> Any:
