@@ -8,7 +8,7 @@ from cases import CASES, LABELS, LEARNERS, X, instance, public, targets
 from sklearn.base import clone, is_classifier
 
 import kernelstream as ks
-from kernelstream import columns, features, kernels, trust, updates
+from kernelstream import budgets, columns, features, kernels, losses, solvers, trust, updates
 from kernelstream.estimators import RRFStep
 from kernelstream.features.spectra import Mixture
 from kernelstream_papers import rivals
@@ -56,32 +56,59 @@ def test_all_rows_at_once_or_row_by_row():
 WRONG = ("nonsense", -1, float("nan"), 0, 2.5)
 # Names of parameters that may be 0, and of those that need not be whole numbers.
 MAY_BE = {
-    0: {"c", "epsilon", "eta_g", "one_hot", "precondition", "room", "variance_features"},
+    0: {
+        "c", "epsilon", "eta_g", "kernel__order", "one_hot", "precondition", "room", "update__lam",
+        "variance_features",
+    },
     2.5: {
-        "C", "alpha", "beta", "c", "curvature", "epsilon", "eta", "eta_g", "gamma", "lam", "noise", "passes",
-        "precondition", "shrink", "theta0", "tol",
+        "C", "G", "alpha", "beta", "c", "curvature", "delta", "epsilon", "eta", "eta_g", "gamma", "kernel__nu", "lam",
+        "length", "limit", "noise", "passes", "precondition", "shrink", "theta0", "tol", "warn_at",
     },
 }  # fmt: skip
-FLAGS = {"center", "scale", "strict", "warm_start"}  # taken by whether they are true
+FLAGS = {"center", "closed", "scale", "strict", "warm_start"}  # taken by whether they are true
 ELSEWHERE = {"engine", "model", "one_hot", "random_state"}
 TOLD_AS = {"features": "feature map", "landmarks": "2D array", "normalize_y": "center", "points": "2D array"}
 
 
+def loss_with(name):
+    kind = ks.FeatureRegressor if losses.get(name).kind == "regression" else ks.FeatureClassifier
+    return kind(loss=losses.get(name))
+
+
+def solver_with(name):
+    kind = rivals.FixedFeatureClassifier if name in SOLVERS else ks.BinningClassifier
+    return kind(solver=solvers.get(name))
+
+
+# An estimator with each part that has a name.
+SOLVERS = ("pegasos", "rbcd", "sbmd", "sdca")
+PARTS = {
+    "kernel": (kernels, lambda name: ks.BudgetClassifier(kernels.get(name))),
+    "loss": (losses, loss_with),
+    "update": (updates, lambda name: ks.FeatureClassifier(update=updates.get(name))),
+    "strategy": (budgets, lambda name: ks.BudgetClassifier(strategy=budgets.get(name))),
+    "features": (features, lambda name: ks.FeatureClassifier(features.get(name))),
+    "solver": (solvers, solver_with),
+}
+WITH_PARTS = {f"{kind} {name}": make(name) for kind, (registry, make) in PARTS.items() for name in registry.names()}
+
+
 def wrong_values(name):
-    """(parameter, value) of all parameters of a case, and of its parts, that it must refuse."""
-    for parameter in instance(name).get_params():
+    """(parameter, value) of all parameters of a case, or of a part, that it must refuse."""
+    for parameter in instance(name).get_params() if name in CASES else WITH_PARTS[name].get_params():
         last = parameter.rpartition("__")[2]
-        for value in WRONG if last not in FLAGS | ELSEWHERE else ():
+        for value in WRONG if last not in FLAGS | ELSEWHERE and (name in CASES or "__" in parameter) else ():
             zero_penalty = last == "lam" and value == 0 and name.startswith(("Doubly", "Density", "BudgetOne"))
-            if last not in MAY_BE.get(value, ()) and not zero_penalty:
+            if not {last, parameter}.intersection(MAY_BE.get(value, ())) and not zero_penalty:
                 yield parameter, value
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *WITH_PARTS])
 def test_wrong_values_are_named(name):
     """Whatever the parameter, of the estimator or of a part: refused by name, and nothing is left of the attempt."""
     for parameter, value in wrong_values(name):
-        est, last = instance(name).set_params(**{parameter: value}), parameter.rpartition("__")[2]
+        est, last = instance(name) if name in CASES else clone(WITH_PARTS[name]), parameter.rpartition("__")[2]
+        est.set_params(**{parameter: value})
         with pytest.raises(ValueError) as refused:
             est.fit(X[:20], targets(est)[:20])
         message = str(refused.value)
@@ -113,6 +140,15 @@ def test_wrong_values_are_named(name):
         (ks.BinningClassifier(kernel="gaussian"), "pitches"),
         (ks.BinningClassifier(loss="hinge"), "serves"),
         (ks.BinningClassifier(loss="absolute", solver="cd"), "serves"),
+        (ks.BudgetClassifier(budget=True), "budget must be an integer >= 1"),
+        (ks.BudgetClassifier(budget=None, strategy="forgetron"), "Forgetron needs a budget"),
+        (ks.BudgetClassifier(budget=1, strategy="bogd"), "BOGD needs a budget of at least 2"),
+        (ks.BudgetClassifier(budget=1, strategy="merge"), "Merge needs a budget of at least 2"),
+        (ks.BudgetClassifier(budget=1, strategy=budgets.Replace(neighbour=True)), "needs a budget of at least 2"),
+        (ks.BudgetClassifier(strategy="remove_randm"), "did you mean 'remove_random'"),
+        (ks.BudgetClassifier(strategy=budgets.SPA(2.0, 1.0)), "alpha <= beta"),
+        (ks.BudgetClassifier(strategy="oskl", loss="squared_hinge"), "bounded derivative"),
+        (ks.BudgetClassifier(update=updates.AdaGrad()), "explicit features only"),
         (ks.BudgetOneClass(eta=10.0, lam=0.2), "nothing is remembered"),
         (ks.BudgetOneClass(budget=None, strategy="merge"), "needs a budget"),
         (ks.BudgetOneClass(strategy="spa"), "decides by the loss"),
@@ -128,6 +164,9 @@ def test_wrong_values_are_named(name):
         (ks.FeatureClassifier(loss="hing"), "did you mean 'hinge'"),
         (ks.FeatureClassifier(loss="squared"), "squared"),
         (ks.FeatureClassifier(update="adgrad"), "did you mean 'adagrad'"),
+        (ks.FeatureClassifier(update=updates.OGD(1.0, "inverse")), "lam"),
+        (ks.FeatureClassifier(update=updates.OGD(0.5, "inverse", 0.1)), "eta"),
+        (ks.FeatureClassifier(update=updates.Averaged(updates.Averaged())), "twice"),
         (ks.FeatureClassifier(engine="fast"), "engine"),
         (ks.FeatureClassifier(class_weight={0: -1.0}), "class_weight"),
         (ks.FeatureClassifier(class_weight={1: np.nan}), "class_weight"),

@@ -113,21 +113,6 @@ def test_nystroem_features_and_float32():
     assert objective("hinge", None, found.W[:, 0].astype(float), Z32.astype(float)) <= least + 3e-5 * n
 
 
-@pytest.mark.parametrize(
-    "solver, message",
-    [
-        (Pegasos(batch_size=0), "batch_size"),
-        (Pegasos(tol=0.0), "tol"),
-        (BlockMirrorDescent(n_blocks=-1), "n_blocks"),
-        (BlockCoordinateDescent(block_size=2.5), "block_size"),
-        (SDCA(max_iter=0), "max_iter"),
-    ],
-)
-def test_parameters_out_of_range(solver, message):
-    with pytest.raises(ValueError, match=message):
-        solver.check()
-
-
 def test_rbcd_wants_a_smooth_loss():
     with pytest.raises(ValueError, match="rbcd"):
         BlockCoordinateDescent().serves(losses.get("hinge"))

@@ -195,9 +195,8 @@ def test_names_and_bad_parameters():
     for bad, word in (("cgg", "did you mean"), (3, r"name \(.*\) or a Solver")):
         with pytest.raises(ValueError, match=word):
             solvers.get(bad)
-    for solver in (ConjugateGradient(tol=0), ConjugateGradient(max_iter=0), NewtonCG(tol=np.inf)):
-        with pytest.raises(ValueError, match=r"tol|max_iter"):
-            solver.check()
+    with pytest.raises(ValueError, match="tol"):
+        NewtonCG(tol=np.inf).check()
     with pytest.raises(ValueError, match="serves"):
         ConjugateGradient().serves(losses.get("hinge"))
     with pytest.raises(ValueError, match="dead zone"):

@@ -314,30 +314,6 @@ def test_warns_once_when_the_support_set_grows():
 
 
 # ------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.parametrize(
-    "parameters, message",
-    [
-        ({"budget": 0}, "budget must be an integer >= 1 or None, got 0"),
-        ({"budget": -3}, "budget must be an integer >= 1"),
-        ({"budget": 2.5}, "budget must be an integer >= 1"),
-        ({"budget": True}, "budget must be an integer >= 1"),
-        ({"budget": None, "strategy": "forgetron"}, "Forgetron needs a budget"),
-        ({"budget": 1, "strategy": "bogd"}, "BOGD needs a budget of at least 2"),
-        ({"budget": 1, "strategy": "merge"}, "Merge needs a budget of at least 2"),
-        ({"budget": 1, "strategy": budgets.Replace(neighbour=True)}, "needs a budget of at least 2"),
-        ({"strategy": "remove_randm"}, "did you mean 'remove_random'"),
-        ({"strategy": budgets.Stop(warn_at=-1), "budget": None}, "warn_at"),
-        ({"strategy": budgets.SPA(2.0, 1.0)}, "alpha <= beta"),
-        ({"strategy": "oskl", "loss": "squared_hinge"}, "bounded derivative"),
-        ({"update": updates.AdaGrad()}, "explicit features only"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    X, y = rows(10, 30)
-    with pytest.raises(ValueError, match=message):
-        BudgetClassifier(**{"gamma": GAMMA, **parameters}).fit(X, y)
-
-
 class Bare(kernels.Kernel):
     """A kernel with values only."""
 

@@ -147,32 +147,6 @@ def test_coin_betting_is_scale_free():
     assert np.linalg.norm(one - [2.0, -1.0]) < 0.5
 
 
-@pytest.mark.parametrize(
-    ("update", "message"),
-    [
-        (updates.OGD(0.0), "eta"),
-        (updates.OGD(eta="fast"), "eta"),
-        (updates.OGD(1.0, "inverse"), "lam"),
-        (updates.OGD(0.5, "inverse", 0.1), "eta"),
-        (updates.OGD(1.0, "cosine"), "schedule"),
-        (updates.Pegasos(0), "lam"),
-        (updates.NORMA(nu=2.0), "nu"),
-        (updates.PassiveAggressive(-1.0), "C"),
-        (updates.PassiveAggressive(1.0, 3), "variant"),
-        (updates.AdaGrad("big"), "eta"),
-        (updates.Averaged(updates.Averaged()), "twice"),
-    ],
-)
-def test_bad_parameters(update, message):
-    with pytest.raises(ValueError, match=message):
-        update.check(losses.get("hinge"))
-
-
-def test_unknown_name():
-    with pytest.raises(ValueError, match="did you mean 'adagrad'"):
-        updates.get("ada_gard")
-
-
 @pytest.mark.parametrize("engine", ["python", "native"])
 def test_adagrad_forgets(engine):
     """``G <- mu G + (g z)^2``, ``w -= eta g z / sqrt(G)``, written out."""

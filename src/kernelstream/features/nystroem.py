@@ -140,7 +140,7 @@ class Nystroem(KernelMap):
 
     @property
     def rows_wanted(self) -> int:
-        return self.n_components if isinstance(self.landmarks, str) else 0
+        return whole("n_components", self.n_components) if isinstance(self.landmarks, str) else 0
 
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         super().fit(X, y)
@@ -185,7 +185,7 @@ class Nystroem(KernelMap):
 
     def _landmarks(self, kernel: Any, X: Any, seed: int) -> np.ndarray:
         if isinstance(self.landmarks, str):
-            m = whole("n_components", self.n_components)
+            m = self.rows_wanted
             if self.rank is not None and whole("rank", self.rank) > m:
                 raise ValueError(f"rank={self.rank} exceeds n_components={m}")
             S = X[landmarks.choose(self.landmarks, kernel, X, m, generator(seed, Stream.MAP))]
