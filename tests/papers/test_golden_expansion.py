@@ -6,85 +6,32 @@ import math
 
 import numpy as np
 import pytest
+from golden_rows import GAMMA, GOLDEN, TASKS, rows
 from scipy.spatial.distance import cdist
 
-from kernelstream import datasets, engine, zoo
+from kernelstream import engine, zoo
 
-GAMMA = 1 / 128
 SETTINGS = {
-    "binary": {"budget": 100, "eta": 0.2, "C": 1.0},
-    "multiclass": {"budget": 200, "eta": 0.5, "C": 1.0},
-    "regression": {"budget": 30, "eta": 0.1, "epsilon": 0.1},
+    task: {
+        "budget": found["budget"],
+        "eta": found.get("eta", found.get("ogd_eta")),
+        **({"epsilon": found["epsilon"]} if task == "regression" else {"C": found["bpas_C"]}),
+    }
+    for task, found in GOLDEN["settings"].items()
+    if task in TASKS.values()
 }
 # mistakes or mean squared error, and support vectors, of a naive row-by-row program; rows in the order perm[0]
-GOLDEN = {
-    ("binary", "german"): {
-        "perceptron": (347, 347),
-        "ogd": (293, 686),
-        "forgetron": (379, 100),
-        "projectron": (362, 100),
-        "projectronpp": (351, 100),
-        "bpas": (345, 100),
-    },
-    ("binary", "spambase"): {
-        "perceptron": (1141, 1141),
-        "ogd": (1092, 3137),
-        "forgetron": (1582, 100),
-        "projectron": (1442, 100),
-        "projectronpp": (1394, 100),
-        "bpas": (1440, 100),
-    },
-    ("multiclass", "dna"): {
-        "perceptron": (421, 421),
-        "ogd": (329, 976),
-        "forgetron": (588, 200),
-        "projectron": (423, 200),
-        "projectronpp": (406, 200),
-        "bpas": (476, 200),
-    },
-    ("multiclass", "satimage"): {
-        "perceptron": (1328, 1328),
-        "ogd": (1032, 2182),
-        "forgetron": (2072, 200),
-        "projectron": (1328, 200),
-        "projectronpp": (1136, 200),
-        "bpas": (1260, 200),
-    },
-    ("regression", "housing"): {
-        "perceptron": (0.040954164, 258),
-        "ogd": (0.041896187, 282),
-        "forgetron": (0.054794789, 30),
-        "projectron": (0.040955737, 30),
-    },
-    ("regression", "mg"): {
-        "perceptron": (0.057249912, 932),
-        "ogd": (0.060080486, 1025),
-        "forgetron": (0.092340293, 30),
-        "projectron": (0.057250028, 30),
-    },
+KNOWN = {
+    (task, name): {
+        algorithm.replace("++", "pp"): (found.get("mistakes", found.get("mse")), found["support"])
+        for algorithm, found in GOLDEN[task][name].items()
+    }
+    for name, task in TASKS.items()
 }
 # the 30 support vectors of mg span what is numerically a plane of lower dimension: rounding decides which join
-TOLERANCE = {("mg", "projectron"): 2e-3}
+TOLERANCE = {("mg", "projectron"): GOLDEN["regression"]["mg"]["projectron"]["tolerance"]}
 
-CASES = [(task, name) for task, name in GOLDEN]
-
-
-def rows(name, order=0):
-    """X, y of a file in one of its orders, scaled as the known results want it."""
-    if name not in datasets.names():
-        pytest.skip(f"needs {name} in KERNELSTREAM_DATA")
-    data = datasets.load(name)
-    X, y = np.asarray(data.X, np.float64), np.asarray(data.y, np.float64)
-    if name in ("dna", "satimage"):
-        train = ~data.is_test
-        X, y = X[train], y[train].astype(int)
-    if name == "satimage":
-        X = 2 * (X - X.min(0)) / (X.max(0) - X.min(0)) - 1
-    if name == "housing":
-        X = (X - X.min(0)) / (X.max(0) - X.min(0))
-        y = (y - y.min()) / (y.max() - y.min())
-    order = data["perm_train" if "perm_train" in data else "perm"][order]
-    return X[order], y[order]
+CASES = list(KNOWN)
 
 
 def model(task, algorithm, engine):
@@ -134,7 +81,7 @@ def test_native(task, name, block, monkeypatch):
     monkeypatch.setattr(engine.get("native").Expansion, "block", block)
     X, y = rows(name)
     chunk = {1: 64, 7: 7, 64: 10_000, 10_000: 10_000}[block]
-    for algorithm, known in GOLDEN[task, name].items():
+    for algorithm, known in KNOWN[task, name].items():
         assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, chunk), known)
 
 
@@ -147,8 +94,8 @@ def test_python(task, name, monkeypatch):
     """Blocks of one row, and of 64."""
     monkeypatch.setattr(engine.get("python").Expansion, "block", PYTHON[task, name])
     X, y = rows(name)
-    for algorithm in LARGE.get(name, GOLDEN[task, name]):
-        known = GOLDEN[task, name][algorithm]
+    for algorithm in LARGE.get(name, KNOWN[task, name]):
+        known = KNOWN[task, name][algorithm]
         assert_known(task, name, algorithm, learn(task, algorithm, "python", X, y, 10_000), known)
 
 
@@ -158,7 +105,7 @@ def test_python(task, name, monkeypatch):
 def test_python_on_all(task, name, block, monkeypatch):
     monkeypatch.setattr(engine.get("python").Expansion, "block", block)
     X, y = rows(name)
-    for algorithm, known in GOLDEN[task, name].items():
+    for algorithm, known in KNOWN[task, name].items():
         assert_known(task, name, algorithm, learn(task, algorithm, "python", X, y, 10_000), known)
 
 
@@ -174,7 +121,7 @@ def test_python_on_all(task, name, block, monkeypatch):
 def test_one_row_a_call(task, name, algorithms):
     X, y = rows(name)
     for algorithm in algorithms:
-        known = GOLDEN[task, name][algorithm]
+        known = KNOWN[task, name][algorithm]
         assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, 1), known)
 
 
@@ -330,10 +277,10 @@ ORDERS = [
 @pytest.mark.parametrize("task, name, order", ORDERS)
 def test_other_orders(task, name, order):
     X, y = rows(name, order)
-    for algorithm in GOLDEN[task, name]:
+    for algorithm in KNOWN[task, name]:
         if (name, algorithm) in TOLERANCE:
             continue  # ill-conditioned, see above
         known = Naive(task, algorithm, X, y).run()
         if order == 0:
-            assert_known(task, name, algorithm, known, GOLDEN[task, name][algorithm])
+            assert_known(task, name, algorithm, known, KNOWN[task, name][algorithm])
         assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, 10_000), known)

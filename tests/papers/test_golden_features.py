@@ -4,47 +4,17 @@ The numbers are read from ``golden.json``; nothing is copied here. Sets that do 
 in ``KERNELSTREAM_DATA``, and skipped without it.
 """
 
-import json
 import math
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_rows import GAMMA, GOLDEN, TASKS, rows
 from scipy.stats import f as f_distribution
 
-from kernelstream import datasets, zoo
+from kernelstream import zoo
 
 SEEDS = 20
-GAMMA = 1 / 128  # sigma = 8
-TASKS = {
-    "german": "binary",
-    "spambase": "binary",
-    "dna": "multiclass",
-    "satimage": "multiclass",
-    "housing": "regression",
-    "mg": "regression",
-}
-
-
-@pytest.fixture(scope="module")
-def golden():
-    return json.loads(next(Path(__file__).parent.rglob("golden.json")).read_text())
-
-
-def stream(name):
-    """X (n, d) float64 and y in the order of the publication, scaled as golden.json says."""
-    if name not in datasets.names():
-        pytest.skip(f"needs {name} in KERNELSTREAM_DATA")
-    data = datasets.load(name, split="train" if TASKS[name] == "multiclass" else None)
-    X, y = data.X.astype(np.float64), data.y
-    if name == "housing":
-        y = y.astype(np.float64)
-        X, y = (X - X.min(0)) / np.ptp(X, axis=0), (y - y.min()) / np.ptp(y)
-    elif name == "satimage":  # over the training rows alone
-        X = 2 * (X - X.min(0)) / np.ptp(X, axis=0) - 1
-    order = (data.perm_train if "perm_train" in data else data.perm)[0]
-    return X[order], y[order]
 
 
 def result(est, X, y, task):
@@ -57,18 +27,18 @@ def result(est, X, y, task):
 
 
 @pytest.mark.parametrize("name", list(TASKS))
-def test_fogd(golden, name):
+def test_fogd(name):
     """The mean over 20 seeds agrees with the stated mean within three standard errors of their difference.
 
     Both are means of 20 draws, so the difference has variance (s1² + s2²)/20; the last digit printed adds half a unit.
     The two spreads agree when the ratio of the variances lies within the 99.8 % interval of F(19, 19).
     """
     task = TASKS[name]
-    settings = golden["by_distribution"]["settings"][task]["fogd"]
+    settings = GOLDEN["by_distribution"]["settings"][task]["fogd"]
     D = settings["frequencies D"]
     eta = settings["eta_unscaled"] * D  # the publication leaves z unscaled, here z'z = 1
-    epsilon = golden["settings"]["regression"]["epsilon"] if task == "regression" else None
-    X, y = stream(name)
+    epsilon = GOLDEN["settings"]["regression"]["epsilon"] if task == "regression" else None
+    X, y = rows(name)
     values = [
         result(
             zoo.make("fogd", task=task, gamma=GAMMA, n_components=D, eta=eta, epsilon=epsilon, random_state=seed),
@@ -76,7 +46,7 @@ def test_fogd(golden, name):
         )
         for seed in range(SEEDS)
     ]  # fmt: skip
-    stated = golden["by_distribution"][name]["fogd"][1]
+    stated = GOLDEN["by_distribution"][name]["fogd"][1]
     mean, spread = (float(part) for part in stated.split(" +- "))
     rounding = 0.5 * 10.0 ** -len(stated.split(" +- ")[0].partition(".")[2])
     ours, s = np.mean(values), np.std(values, ddof=1)
@@ -87,13 +57,13 @@ def test_fogd(golden, name):
 
 
 @pytest.mark.parametrize("name", list(TASKS))
-def test_nogd(golden, name):
+def test_nogd(name):
     """Exact counts; mse to 1e-6. spambase is a range: hundreds of its scores are numerically zero."""
     task = TASKS[name]
-    settings = golden["by_distribution"]["settings"][task]["nogd"]
-    common = golden["settings"][task]
+    settings = GOLDEN["by_distribution"]["settings"][task]["nogd"]
+    common = GOLDEN["settings"][task]
     epsilon = common["epsilon"] if task == "regression" else None
-    X, y = stream(name)
+    X, y = rows(name)
     est = zoo.make(
         "nogd",
         task=task,
@@ -104,7 +74,7 @@ def test_nogd(golden, name):
         epsilon=epsilon,
     )
     value = result(est, X, y, task)
-    stated, remark = golden["by_distribution"][name]["nogd"]
+    stated, remark = GOLDEN["by_distribution"][name]["nogd"]
     if remark.startswith("exact"):
         assert value == int(stated)
     elif task == "regression":
