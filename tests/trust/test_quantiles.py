@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import numpy as np
 import pytest
 from scipy.special import ndtri
 from sklearn.base import clone
-from test_trust import KINDS_OF_ERRORS, errors_of
 
 import kernelstream as ks
 from kernelstream import KernelRegressor, OnlineRidge
@@ -94,46 +92,6 @@ def test_forecasts_that_are_always_too_low():
         k = slice(a, a + 2000)
         assert held(low, high, y)[k].mean() == pytest.approx(0.8, abs=0.05)
         assert np.mean(high[k] - low[k]) < 8
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_skipped_rows_and_splits(engine):
-    rng = np.random.default_rng(6)
-    f, y, x = rng.normal(size=(3, 600))
-    weight = np.where(rng.random(600) < 0.3, 0.0, 2.0)
-    whole, parts, only = (QuantileTracker(1, engine=engine) for _ in range(3))
-    found = whole.learn(f, y, x[:, None], weight)
-    cuts = [0, 1, 5, 120, 600]
-    cut = [parts.learn(f[a:b], y[a:b], x[a:b, None], weight[a:b]) for a, b in itertools.pairwise(cuts)]
-    assert np.array_equal(np.concatenate(cut), found)
-    kept = weight > 0
-    assert np.array_equal(only.learn(f[kept], y[kept], x[kept, None]), found[kept])
-    for name in whole.state:
-        assert np.array_equal(whole.state[name], parts.state[name])
-        assert np.array_equal(whole.state[name], only.state[name])
-
-
-@pytest.mark.parametrize("kind", KINDS_OF_ERRORS)
-def test_every_stretch_is_covered(kind):
-    rng, n = np.random.default_rng(2), 40_000
-    error = errors_of(kind, n, rng)
-    forecast = rng.normal(size=n)
-    tracker = QuantileTracker()
-    found = tracker.learn(forecast, forecast + error)
-    for coverage in (0.5, 0.8, 0.9, 0.95):
-        low, high = tracker.at(found, ends(coverage)).T
-        for a in range(0, n, 5000):
-            k = slice(max(a, 1), a + 5000)
-            assert held(low, high, forecast + error)[k].mean() == pytest.approx(coverage, abs=0.015)
-            if coverage > 0.5:  # a constant width holds half of the targets by holding nearly all the calm ones
-                assert np.mean(high[k] - low[k]) / 2 / np.quantile(np.abs(error[k]), coverage) < 1.1
-
-
-def test_one_outlier_is_no_alarm():
-    y = np.random.default_rng(0).normal(size=3000)
-    y[1500] = 1e9
-    high = QuantileTracker().learn(np.zeros(3000), y)[:, -3]
-    assert high[1502:].max() < 1.5 * high[1400:1500].max()
 
 
 def test_the_quantiles_of_a_known_distribution():

@@ -12,7 +12,16 @@ from sklearn.base import clone
 from kernelstream import BudgetClassifier, FeatureClassifier, MultiKernelClassifier, OnlineRidge
 from kernelstream.engine import has_native
 from kernelstream.evaluate import prequential
-from kernelstream.trust import Calibrated, Calibrator, Delayed, Explained, IntervalTracker, WithIntervals
+from kernelstream.trust import (
+    Calibrated,
+    Calibrator,
+    Delayed,
+    Explained,
+    IntervalTracker,
+    QuantileTracker,
+    WithIntervals,
+)
+from kernelstream.trust.quantiles import ends
 
 ENGINES = ["python"] + ["native"] * has_native()
 
@@ -365,13 +374,22 @@ def errors_of(kind, n, rng):
 @pytest.mark.parametrize("kind", KINDS_OF_ERRORS)
 @pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
 def test_every_stretch_is_covered(kind, coverage):
-    n = 40_000
-    y = errors_of(kind, n, np.random.default_rng(2))
-    forecast = np.zeros(n)
-    low, high = IntervalTracker(coverage).learn(forecast, y)
-    for covered, width in windows(low, high, y, forecast, coverage):
+    n, rng = 40_000, np.random.default_rng(2)
+    y = errors_of(kind, n, rng)
+    low, high = IntervalTracker(coverage).learn(np.zeros(n), y)
+    for covered, width in windows(low, high, y, 0.0, coverage):
         assert covered == pytest.approx(coverage, abs=0.01)
         assert width < 1.1
+    forecast, tracker = rng.normal(size=n), QuantileTracker()
+    found = tracker.learn(forecast, forecast + y)
+    low, high = tracker.at(found, ends(coverage)).T
+    for covered, width in windows(low, high, forecast + y, forecast, coverage):
+        assert covered == pytest.approx(coverage, abs=0.015)
+        assert width < 1.1
+    if coverage == 0.8:  # a constant width holds half of the targets by holding nearly all the calm ones
+        low, high = tracker.at(found, ends(0.5)).T
+        for covered, _ in windows(low, high, forecast + y, forecast):
+            assert covered == pytest.approx(0.5, abs=0.015)
 
 
 def test_the_guarantee_for_any_rows():
@@ -391,6 +409,8 @@ def test_one_outlier_is_no_alarm():
     y[1500] = 1e9
     high = IntervalTracker().learn(np.zeros(3000), y)[1]
     assert high[1502:].max() < 1.3 * high[1400:1500].max()
+    high = QuantileTracker().learn(np.zeros(3000), y)[:, -3]
+    assert high[1502:].max() < 1.5 * high[1400:1500].max()
 
 
 def test_spread_gives_the_shape():
@@ -404,21 +424,26 @@ def test_spread_gives_the_shape():
         IntervalTracker().learn([0.0], [1.0], spread=[0.0])
 
 
-def test_skipped_rows_and_splits_of_intervals():
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [IntervalTracker, QuantileTracker])
+def test_skipped_rows_and_splits_of_intervals(kind, engine):
     rng = np.random.default_rng(6)
-    f, y = rng.normal(size=(2, 300))
-    weight = np.where(rng.random(300) < 0.3, 0.0, 2.0)
-    for engine in ENGINES:
-        whole, parts, only = (IntervalTracker(engine=engine) for _ in range(3))
-        low, high = whole.learn(f, y, weight)
-        cuts = [0, 1, 5, 120, 300]
-        cut = [parts.learn(f[a:b], y[a:b], weight[a:b]) for a, b in itertools.pairwise(cuts)]
-        assert np.array_equal(np.concatenate([h for _, h in cut]), high)
-        kept = only.learn(f[weight > 0], y[weight > 0])
-        assert np.array_equal(kept[0], low[weight > 0])
-        for name in whole.state:
-            assert np.array_equal(whole.state[name], parts.state[name])
-            assert np.array_equal(whole.state[name], only.state[name])
+    f, y, x = rng.normal(size=(3, 600))
+    weight = np.where(rng.random(600) < 0.3, 0.0, 2.0)
+    more = {"X": x[:, None]} if kind is QuantileTracker else {}
+
+    def learn(tracker, rows, **weights):
+        found = tracker.learn(f[rows], y[rows], **weights, **{name: value[rows] for name, value in more.items()})
+        return found if more else np.stack(found, axis=1)
+
+    whole, parts, only = (kind(1, engine=engine) if more else kind(engine=engine) for _ in range(3))
+    found = learn(whole, slice(None), weight=weight)
+    cuts = [slice(a, b) for a, b in itertools.pairwise([0, 1, 5, 120, 600])]
+    assert np.array_equal(np.concatenate([learn(parts, k, weight=weight[k]) for k in cuts]), found)
+    assert np.array_equal(learn(only, weight > 0), found[weight > 0])
+    for name in whole.state:
+        assert np.array_equal(whole.state[name], parts.state[name])
+        assert np.array_equal(whole.state[name], only.state[name])
 
 
 def test_a_wider_coverage_is_wider():
