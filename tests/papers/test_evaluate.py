@@ -11,8 +11,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.metrics import accuracy_score, log_loss
 
+import kernelstream as ks
 from kernelstream import FeatureClassifier, FeatureRegressor, datasets, drift
 from kernelstream.evaluate import Curve, Metric, model_bytes, prequential
+from kernelstream.evaluate._runners import rows_learned
 from kernelstream.features import RandomFourier
 
 
@@ -352,3 +354,20 @@ def test_noise_flips_labels():
 def test_stream_arguments_are_checked_at_the_call(arguments):
     with pytest.raises(ValueError, match=next(iter(arguments))):
         drift.generate(**arguments)
+
+
+@pytest.mark.parametrize(
+    "est, rows",
+    [
+        (ks.OnlineRidge(), 5),
+        (ks.trust.WithIntervals(ks.OnlineRidge()), 5),
+        (ks.columns.make_stream(ks.columns.Columns(), ks.OnlineRidge()), 5),
+        (ks.KernelRegressor(size="small"), 5),
+        (ks.DoublyStochasticRegressor(gamma=1.0), 0),  # it counts batches
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_rows_that_a_model_has_learned(est, rows):
+    assert rows_learned(est) == 0
+    X = [{"town": "ab"[i % 2]} for i in range(5)] if getattr(est, "columns", None) is not None else np.ones((5, 2))
+    assert rows_learned(est.partial_fit(X, np.arange(5.0))) == rows

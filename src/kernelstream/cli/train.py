@@ -58,6 +58,7 @@ def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     from .. import checkpoint, model_io
+    from ..evaluate._runners import rows_learned
 
     if args.model is None and args.checkpoint is None:
         raise UsageError("--model is required: the file to write the model to")
@@ -76,7 +77,7 @@ def _run(args: argparse.Namespace) -> None:
         train_on_workers(args)
         return
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
-    before = rows_learned(started, notes)
+    before = notes.get("rows", 0) if started is None or "rows" in notes else rows_learned(started)
     options = started_options(notes.get("reader", {}), reading(args))
     novelty = finds_novelties(args, notes)
     stream = open_data(args, options, needs_target=not novelty)
@@ -156,15 +157,6 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
         return {**({"mixed": False} if known else {}), **known, **given}
     dropped = [name for name in known.get("ignore", []) if name != given.get("target")]
     return {**known, **given, "ignore": dropped}
-
-
-def rows_learned(est: Any, notes: dict[str, Any]) -> int:
-    """Rows that a model has learned so far; 0 for none, or where the model counts something else."""
-    from ..estimators.doubly.base import Doubly
-
-    if est is None or "rows" in notes:
-        return notes.get("rows", 0)
-    return 0 if isinstance(getattr(est, "_learner", None), Doubly) else int(getattr(est, "state_", {}).get("t", 0))
 
 
 def _check_target(path: str | None) -> None:

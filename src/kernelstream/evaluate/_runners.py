@@ -30,6 +30,17 @@ def task_of(est: Any, y: np.ndarray | None = None) -> str:
     return "regression" if np.asarray(y).dtype.kind == "f" else "classification"
 
 
+def rows_learned(est: Any) -> int:
+    """Rows that a model has learned so far; 0 for none, or where it counts batches, as doubly stochastic ones do."""
+    from ..estimators.doubly.base import Doubly
+
+    encoder = getattr(est, "columns_", None) or getattr(est, "_encoder", None)
+    inner = getattr(est, "model_", est)  # behind an encoder, or in a wrapper
+    if encoder is not None or isinstance(getattr(inner, "_learner", None), Doubly):
+        return 0 if encoder is None else int(encoder._learned().t)
+    return int((getattr(inner, "_state", None) or {}).get("t", 0))
+
+
 def labels_of(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """The labels (n,) that scores (n,) or (n, classes) stand for; the first of equal ones."""
     return classes[(scores >= 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)]

@@ -154,13 +154,6 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
     return found
 
 
-def rows_learned(model: Any) -> int:
-    """How many rows a model has learned."""
-    encoder = encoder_of(model)
-    state = getattr(getattr(model, "model_", model), "_state", None) or {}  # behind an encoder, or in a wrapper
-    return int(encoder._learned().t if encoder is not None else state.get("t", 0))
-
-
 def columns_of(model: Any) -> list[str] | None:
     """Names of the columns, where the model knows them."""
     names = getattr(model, "feature_names_in_", None)

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import model_io
 from .._files import sweep, write_atomic
-from ..evaluate._runners import task_of
+from ..evaluate._runners import rows_learned, task_of
 from . import records
 from .answers import StoreError
 from .champions import Champions, ScoredModel, logger
@@ -22,7 +22,6 @@ from .clock import Clock
 from .copies import seeded
 from .log import Log
 from .losses import Gap, Losses
-from .rows import rows_learned
 from .samples import Samples
 from .scores import Scores
 
