@@ -46,20 +46,6 @@ def test_it_is_the_encoder_and_the_learner():
     assert mixed.columns_.kinds_ == {"town": "category", "x": "number", "day": "date"}
 
 
-def test_a_refused_call_changes_nothing():
-    model = small().partial_fit(FRAME[:300], LABELS[:300])
-    before, known = model.decision_function(FRAME), pickle.dumps(model.columns_.state_)
-    for rows, y, weight in (
-        (FRAME[300:310], LABELS[300:309], None),
-        (FRAME[300:310], LABELS[300:310], -np.ones(10)),
-        ([{"town": "Rome", "new": 1.0}], np.array([1.5]), None),
-    ):
-        with pytest.raises(ValueError):
-            model.learn(rows, y, sample_weight=weight)
-        assert (model.decision_function(FRAME) == before).all() and model.n_features_in_ == FRAME.shape[1]
-        assert pickle.dumps(model.columns_.state_) == known
-
-
 def test_new_columns_and_unknown_words():
     model = small().partial_fit(FRAME[:300], LABELS[:300])
     width = model.n_features_in_

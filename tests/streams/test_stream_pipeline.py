@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 import kernelstream
 from kernelstream import features
 from kernelstream.columns import Columns, StreamPipeline, make_stream
-from kernelstream.estimators.feature import Linear
 from kernelstream.evaluate import prequential
 from kernelstream.testing.streaming import assert_same_state
 
@@ -135,26 +134,6 @@ def test_refused_rows_leave_both_as_they_were(name):
         with pytest.raises(ValueError):
             model.learn(rows, y, sample_weight=weight)
         assert_same_state(model.state_, state, 0.0, name)
-
-
-def test_a_model_that_fails_takes_the_encoder_back():
-    class FailingLinear(Linear):
-        def learn(self, *args, **kwargs):
-            if getattr(self.est, "fails", False):
-                raise RuntimeError("no")
-            return super().learn(*args, **kwargs)
-
-    class Failing(kernelstream.FeatureRegressor):
-        _learns = FailingLinear
-
-    model = make_stream(Columns(), Failing(features=MAP, random_state=0))
-    model.learn(ROWS[:50], Y[:50])
-    state = {key: np.copy(value) for key, value in model.state_.items()}
-    model.model_.fails = True
-    for rows, y in ((ROWS[50:60], Y[50:60]), (ROWS[50], Y[50]), ([{"new": "column"}], [1.0]), ({"town": "new"}, 1.0)):
-        with pytest.raises(RuntimeError):
-            model.learn(rows, y)
-        assert_same_state(model.state_, state, 0.0, "failed")
 
 
 def test_first_rows_without_any_value_are_fine():
