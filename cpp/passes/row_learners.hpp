@@ -287,16 +287,15 @@ struct LeastSquares : Learner<T> {
     Features<T> features;
     bool intercept, labels;  // whether a constant comes first; whether targets are -1 and 1, one against the rest
     second::Head head;
-    double *R, *D, *q;       // of the head, to begin again
     second::Statistics sums;
     double ridge;
     const Blas& blas;
-    second::LeastSquares rule;
-    std::vector<double> z, y, beta, work;
-    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* factor, double* inverses, double* start,
-                 const second::Statistics& s, double lam, const Blas& products)
-        : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
-          blas(products), z(h.features), y(h.k), beta(h.k) {}
+    std::vector<double> z, y;
+    second::Room room;
+    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, const second::Statistics& s, double lam,
+                 const Blas& products)
+        : features(std::move(map)), intercept(constant), labels(coded), head(h), sums(s), ridge(lam), blas(products), z(h.features),
+          y(h.k) {}
 
     void map(const Row<T>& row, double* to) {
         const T* from = features(row.x);
@@ -306,40 +305,35 @@ struct LeastSquares : Learner<T> {
 
     bool pass(const Row<T>& row, double* f, Journal* journal) override {
         if (!journal) return score(1, &row, head.k, f);
-        const std::size_t j = std::size_t(this->waiting), k = head.k;
+        std::size_t j = std::size_t(this->waiting), k = head.k;
         map(row, z.data());
         for (std::size_t o = 0; o < k; ++o) y[o] = !labels || k == 1 ? row.y : double(o) == row.y ? 1.0 : -1.0;
-        const double one = 1.0;
-        double s = 0.0, c = 0.0;
-        const std::size_t end = second::learn_block(head, j, 1, z.data(), y.data(), &one, rule, f, &s, &c, beta.data(), work);
-        if (end != j + 1) return false;
-        if (!(all_finite(k, f) && all_finite(1, &s) && all_finite(1, head.kappa + j) && all_finite(k, head.tau + j * k))) return false;
-        second::enter(head, j, 1, z.data(), &c, beta.data(), sums);
+        if (j + 1 == head.m) keep(*journal);
+        sums.mass = this->mass;
+        double s;
+        const bool fine = second::run(blas, head, sums, ridge, j, 1, z.data(), y.data(), nullptr, f, &s, room);
         ++this->t;
-        return std::size_t(++this->waiting) < head.m || restart(*journal);
+        this->waiting = std::int64_t(j);
+        this->mass = sums.mass;
+        return fine;
     }
 
-    // The window is full.
-    bool restart(Journal& journal) {
+    // What changes when the window is full.
+    void keep(Journal& journal) {
         const std::size_t n = head.features, r = head.r, k = head.k;
         journal.keep(sums.gram, n * n);
         journal.keep(sums.b, k * n);
         journal.keep(sums.yy, k);
         journal.keep(sums.zsum, n);
-        journal.keep(R, r * r);
-        journal.keep(D, second::panels(r) * second::PANEL * second::PANEL);
-        journal.keep(q, k * r);
-        this->waiting = 0;
-        sums.mass = this->mass;
-        const bool fine = second::flush(blas, head, sums, work);
-        this->mass = sums.mass;
-        return fine && second::restart(head, sums, ridge, R, D, q);
+        journal.keep(head.R, r * r);
+        journal.keep(head.D, second::panels(r) * second::PANEL * second::PANEL);
+        journal.keep(head.q, k * r);
     }
 
     bool score(std::size_t n, const Row<T>* rows, std::size_t, double* f) override {
         std::vector<double> Z(n * head.features), s(n);
         for (std::size_t i = 0; i < n; ++i) map(rows[i], Z.data() + i * head.features);
-        second::score_block(head, std::size_t(this->waiting), n, Z.data(), f, s.data(), work);
+        second::score_block(head, std::size_t(this->waiting), n, Z.data(), f, s.data(), room.work);
         return true;
     }
 };
