@@ -124,7 +124,7 @@ std::unique_ptr<L> learner_of(rows::BoundLearner<T>& made, nb::tuple spec, const
         require(places[c] >= 0 && std::size_t(places[c]) < model.C, "an output has a column that there is not");
     made.pin("tables", "bias", "target", "use", "unit", "places");
     made.held.keep(arrays);
-    return std::make_unique<L>([&] { return grids_of(arrays, 1, made.d); }, rule_of(spec), model, nb::cast<int>(made.state["unit"]),
+    return std::make_unique<L>([&] { return grids_of(arrays, 1000, made.d); }, rule_of(spec), model, nb::cast<int>(made.state["unit"]),
                                made.C > 1 ? places : nullptr);
 }
 
