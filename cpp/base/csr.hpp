@@ -18,6 +18,13 @@ struct Csr {
     const I *indices, *indptr;  // indptr (n + 1) may begin in the middle of the other two
 };
 
+// Row i as a dense one, whose numbers are `apart`.
+template <class T, class I>
+void csr_to_row(const Csr<T, I>& X, std::size_t i, T* row, std::size_t apart = 1) {
+    for (std::size_t j = 0; j < X.d; ++j) row[j * apart] = T(0);
+    for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) row[std::size_t(X.indices[k]) * apart] = X.data[k];
+}
+
 enum class Form : int { canonical = 0, unordered = 1, broken_rows = 2, broken_columns = 3 };
 
 // Of m rows, d columns and room for `stored` entries. Unordered: the indices of a row do not rise strictly.

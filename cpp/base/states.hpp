@@ -38,6 +38,18 @@ template <class A> Maybe<A> maybe_entry(nb::handle entries, const char* name) {
     return array_of<A>(found, name);
 }
 
+// The numbers of an array among the entries, which has this shape; without one, or None, null where that is allowed. Of numbers that are
+// only read (const T) it may be an array that cannot be written to.
+template <class T, class... Sizes> T* shaped_or_null(nb::handle entries, const char* name, Sizes... sizes) {
+    const auto array = maybe_entry<nb::ndarray<T, nb::ndim<sizeof...(sizes)>, nb::c_contig, nb::device::cpu>>(entries, name);
+    if (!fits(array, sizes...)) throw nb::value_error((std::string("the array '") + name + "' has another shape than it must").c_str());
+    return data_or_null(array);
+}
+template <class T, class... Sizes> T* shaped(nb::handle entries, const char* name, Sizes... sizes) {
+    require(!item(entries, name).is_none(), "an array is missing");
+    return shaped_or_null<T>(entries, name, sizes...);
+}
+
 // The numbers of an array of a state. A pass that only reads takes an array that cannot be written to (of a model in a mapped file).
 template <class T> T* numbers_of(nb::handle state, const char* name, std::size_t size, bool writes) {
     const auto array = entry<Array<const T>>(state, name);

@@ -329,6 +329,20 @@ KS_INLINE void axpy(std::size_t n, T a, const T* KS_RESTRICT x, T* KS_RESTRICT y
     for (std::size_t i = 0; i < n; ++i) y[i] += a * x[i];
 }
 
+// out (width) = sum_k v_k row(k) of n rows, read once from front to back, four at a time, which is what a prefetcher likes.
+template <class T, class Row>
+KS_INLINE void combine_rows(std::size_t n, const T* KS_RESTRICT v, Row row, std::size_t width, T* KS_RESTRICT out) {
+    for (std::size_t j = 0; j < width; ++j) out[j] = T(0);
+    std::size_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        const T *KS_RESTRICT e0 = row(k), *KS_RESTRICT e1 = row(k + 1), *KS_RESTRICT e2 = row(k + 2), *KS_RESTRICT e3 = row(k + 3);
+        const T v0 = v[k], v1 = v[k + 1], v2 = v[k + 2], v3 = v[k + 3];
+#pragma omp simd
+        for (std::size_t j = 0; j < width; ++j) out[j] += (v0 * e0[j] + v1 * e1[j]) + (v2 * e2[j] + v3 * e3[j]);
+    }
+    for (; k < n; ++k) axpy(width, v[k], row(k), out);
+}
+
 // Larger and smaller of two numbers in one instruction: what the compilers make of a comparison is that on x86, and of fmax on ARM.
 #if defined(__aarch64__)
 KS_INLINE float larger(float a, float b) { return __builtin_fmaxf(a, b); }

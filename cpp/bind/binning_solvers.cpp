@@ -59,9 +59,9 @@ void bound_lists(Matrix<const std::int32_t> cells, Vector<const std::int64_t> st
 template <class F>
 Pair with_curve(const std::string& loss, F&& f) {
     Sweep sweep;
-    if (loss == "squared") sweep = f(SquaredCurve());
-    else if (loss == "squared_hinge") sweep = f(SquaredHingeCurve());
-    else if (loss == "logistic") sweep = f(LogisticCurve());
+    if (loss == "squared") sweep = f(Squared(0.0));
+    else if (loss == "squared_hinge") sweep = f(SquaredHinge());
+    else if (loss == "logistic") sweep = f(Logistic());
     else throw nb::value_error("coordinate descent serves squared, squared_hinge and logistic losses");
     return {sweep.violation, sweep.moved};
 }
@@ -84,9 +84,8 @@ Pair bound_sweep_cells(nb::dict state, Lists lists, Vector<const std::int64_t> o
     const double penalty = lam;
     const bool some = active;
     nb::gil_scoped_release release;
-    return with_curve(loss, [&](auto curve) {
-        return sweep_cells<decltype(curve)>(all, order.data(), y.data(), data_or_null(weight), penalty, some, f.data(),
-                                            w.data(), threads);
+    return with_curve(loss, [&](const auto& curve) {
+        return sweep_cells(curve, all, order.data(), y.data(), data_or_null(weight), penalty, some, f.data(), w.data(), threads);
     });
 }
 
@@ -102,9 +101,8 @@ Pair bound_sweep_columns(nb::dict state, std::pair<Matrix<const T>, Vector<const
     const T* columns = Z.data();
     const double *sums = squares.data(), lam = std::get<1>(rule);
     nb::gil_scoped_release release;
-    return with_curve(std::get<0>(rule), [&](auto curve) {
-        return sweep_columns<T, decltype(curve)>(n, P, columns, sums, order.data(), y.data(), data_or_null(weight), lam, f.data(),
-                                                 w.data());
+    return with_curve(std::get<0>(rule), [&](const auto& curve) {
+        return sweep_columns(curve, n, P, columns, sums, order.data(), y.data(), data_or_null(weight), lam, f.data(), w.data());
     });
 }
 

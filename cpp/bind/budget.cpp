@@ -1,6 +1,6 @@
 // Bindings of the kernel expansions: Gaussian blocks, and the passes with and without a budget.
 #include "bind/group.hpp"
-#include "bind/rows.hpp"
+#include "bind/support.hpp"
 #include "maps/gaussian_wide.hpp"
 #include "passes/budget.hpp"
 #include "passes/expansion.hpp"
@@ -180,34 +180,34 @@ void bind_sparse_set(nb::module_& m, const char* name) {
 
 // ---- Passes ---------------------------------------------------------------------------------------------------------
 
+// Random numbers of rows of a block, at least n where there are any.
+const double* uniforms(nb::handle block, std::size_t n) {
+    const auto u = maybe_entry<Vector<const double>>(block, "u");
+    require(!u || u->shape(0) >= n, "not enough random numbers");
+    return data_or_null(u);
+}
+
 // The block: F (m, C) scores at its start, G (m, m), M, y, weight, u, and room for those that join: joined, coefficients, decay.
 // Changes memory and center of the state, not t. Returns how many rows were handled, and how many joined.
 template <class T>
 std::tuple<std::size_t, std::size_t> learn_expansion(nb::handle state, nb::handle given, const Spec& spec, bool stop) {
     const auto F = entry<Matrix<double>>(given, "F");
-    const auto G = entry<Matrix<const T>>(given, "G");
-    const auto M = maybe_entry<Matrix<double>>(given, "M");
-    const auto y = entry<Vector<const double>>(given, "y");
-    const auto weight = maybe_entry<Vector<const double>>(given, "weight"), u = maybe_entry<Vector<const double>>(given, "u");
     const auto joined = entry<Vector<std::int64_t>>(given, "joined");
-    const auto coefficients = entry<Matrix<double>>(given, "coefficients");
-    const auto decay = entry<Vector<double>>(given, "decay");
-    const std::size_t m = F.shape(0), C = F.shape(1);
+    const std::size_t m = F.shape(0), C = F.shape(1), room = joined.shape(0);
     const Carried carried(state, spec, C);
+    const Block block{m, int(C), F.data(), shaped_or_null<double>(given, "M", m, C), shaped<const double>(given, "y", m),
+                      shaped_or_null<const double>(given, "weight", m), uniforms(given, m)};
+    Members members{room, 0, joined.data(), shaped<double>(given, "coefficients", room, C), shaped<double>(given, "decay", C)};
+    const T* G = shaped<const T>(given, "G", m, m);
     require(!spec.update->diagonal, "a diagonal update needs explicit features");
     require(!spec.budget<T>(), "the strategy removes vectors: it needs a budget");
-    require(fits(G, m, m) && fits(y, m) && fits(weight, m), "block shapes differ");
-    require(fits(M, m, C) && (!u || u->shape(0) >= m), "block shapes differ");
-    require(fits(coefficients, joined.shape(0), C) && fits(decay, C), "coefficients must be (room, outputs)");
-    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, y.data(), data_or_null(weight));
+    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, block.y, block.weight);
     const std::int64_t t = number<std::int64_t>(state, "t");
     std::vector<double> scratch(4 * C);
-    const Block block{m, int(C), F.data(), data_or_null(M), y.data(), data_or_null(weight), data_or_null(u)};
-    Members members{joined.shape(0), 0, joined.data(), coefficients.data(), decay.data()};
     nb::gil_scoped_release release;
-    const std::size_t consumed = expansion_pass<T>(block, G.data(), *spec.loss, *spec.update, spec.growing.get(), carried.memory.data(),
+    const std::size_t consumed = expansion_pass<T>(block, G, *spec.loss, *spec.update, spec.growing.get(), carried.memory.data(),
                                                    data_or_null(carried.center), t, stop, members, scratch.data());
-    require_finite(consumed * C, F.data(), members.q * C, coefficients.data(), carried.memory.size(), carried.memory.data());
+    require_finite(consumed * C, F.data(), members.q * C, members.coefficients, carried.memory.size(), carried.memory.data());
     return {consumed, members.q};
 }
 
@@ -223,53 +223,34 @@ template <class T>
 std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::handle block, const Spec& spec, std::size_t start,
                                                           std::int64_t first) {
     const auto K = entry<Matrix<T>>(block, "K");
-    const auto G = entry<Matrix<const T>>(block, "G");
-    const auto y = entry<Vector<const double>>(block, "y");
-    const auto weight = maybe_entry<Vector<const double>>(block, "weight"), u = maybe_entry<Vector<const double>>(block, "u");
+    const auto solved = maybe_entry<Matrix<const double>>(block, "solved");
     const auto Z = maybe_entry<Matrix<const T>>(block, "Z");
-    const auto fixed = maybe_entry<Matrix<const double>>(block, "inverse"), solved = maybe_entry<Matrix<const double>>(block, "solved");
-    const auto solution = maybe_entry<Vector<const std::int64_t>>(block, "solution");
-    const auto owner = entry<Vector<std::int64_t>>(block, "owner");
-    const auto F = entry<Matrix<double>>(block, "scores");
-    const auto alpha = entry<Matrix<T>>(state, "alpha");
-    const auto scale = entry<Vector<double>>(state, "scale");
-    const auto diag = entry<Vector<T>>(state, "diag");
-    const auto numbers = entry<Vector<double>>(state, "budget_memory");
-    const auto gram = maybe_entry<Matrix<T>>(state, "budget_gram");
-    const auto basis = maybe_entry<Matrix<double>>(state, "budget_basis"), factor = maybe_entry<Matrix<double>>(state, "budget_factor");
-    const auto sv_scores = maybe_entry<Matrix<double>>(state, "budget_scores");
-    const auto w = maybe_entry<Matrix<T>>(state, "budget_w"), z = maybe_entry<Matrix<T>>(state, "budget_z");
-    const std::size_t n = number<std::size_t>(state, "n_support");
     const std::int64_t t = number<std::int64_t>(state, "t");
-
-    const std::size_t m = K.shape(0), N = K.shape(1), C = alpha.shape(0);
+    Support<T> S = support_of<T>(state, spec);
+    const std::size_t m = K.shape(0), N = S.capacity, C = S.C, P = Z ? Z->shape(1) : 0;
     const Carried carried(state, spec, C);
-    const Budget<T>* budget = spec.budget<T>();
-    require(budget != nullptr, "a strategy without removal has no budget");
-    require(!spec.update->diagonal, "a diagonal update needs explicit features");
-    require(fits(G, m, m) && fits(y, m) && fits(weight, m), "block shapes differ");
-    require(fits(F, m, C) && (!u || u->shape(0) >= m), "block shapes differ");
-    require(alpha.shape(1) == N && fits(scale, C) && fits(diag, N) && fits(owner, N) && n <= N, "support set does not fit");
-    require(fits(gram, N, N) && fits(basis, N, N) && fits(factor, N, N) && fits(sv_scores, C, N), "support set does not fit");
-    require(fits(fixed, N, N) && !solved == !solution && (!solved || solution->shape(0) == m), "solutions do not fit");
-    require(!solved || (fixed ? solved->shape(1) == N && n == N : solved->shape(1) <= n), "solutions do not fit");
-    for (std::size_t i = 0; solution && i < m; ++i)
-        require(solution->data()[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
-    const std::size_t P = Z ? Z->shape(1) : 0;
-    require(!Z || (w && z && Z->shape(0) == m && w->shape(0) == C && w->shape(1) == P && z->shape(0) == N && z->shape(1) == P), "features do not fit");
-    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, y.data(), data_or_null(weight));
-    Support<T> S{m, N, n, int(C), K.data(), G.data(), alpha.data(), scale.data(), diag.data(), numbers.data(), data_or_null(gram),
-                 data_or_null(basis), data_or_null(factor), data_or_null(fixed), data_or_null(solved),
-                 solved ? solved->shape(1) : 0, data_or_null(solution), data_or_null(sv_scores), data_or_null(Z), P, data_or_null(w), data_or_null(z), owner.data(), {},
-                 std::vector<double>(4 * (N + 1) + C)};
-    require(budget->fits(S, numbers.shape(0)), "the support set lacks what the strategy needs");
-    require(start <= m && t >= first && (!u || u->shape(0) >= std::size_t(t - first) + (m - start)), "not enough random numbers");
+    S.m = m, S.K = shaped<T>(block, "K", m, N), S.G = shaped<const T>(block, "G", m, m);
+    S.owner = shaped<std::int64_t>(block, "owner", N);
+    S.fixed = shaped_or_null<const double>(block, "inverse", N, N);
+    S.solved = data_or_null(solved), S.width = solved ? solved->shape(1) : 0;
+    S.solution = shaped_or_null<const std::int64_t>(block, "solution", m);
+    require(!S.solved == !S.solution && (!S.solved || (S.fixed ? S.width == N && S.n == N : S.width <= S.n)), "solutions do not fit");
+    for (std::size_t i = 0; S.solution && i < m; ++i) require(S.solution[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
+    if (Z) {
+        require(fits(*Z, m), "features do not fit");
+        S.Z = Z->data(), S.P = P, S.w = shaped<T>(state, "budget_w", C, P), S.z = shaped<T>(state, "budget_z", N, P);
+    }
+    const Budget<T>& budget = budget_of(spec, S);
+    const double *y = shaped<const double>(block, "y", m), *weight = shaped_or_null<const double>(block, "weight", m);
+    if (spec.loss->kind == Kind::multiclass) require_codes(m, C, y, weight);
+    require(start <= m && t >= first, "the block is learned already");
+    const double* u = uniforms(block, std::max(m, std::size_t(t - first) + (m - start)));
+    double* F = shaped<double>(block, "scores", m, C);
     Position at{start, t};
     {
         nb::gil_scoped_release release;
-        budget_pass<T>(S, *budget, y.data(), data_or_null(weight), data_or_null(u), carried.memory.data(), data_or_null(carried.center),
-                       *spec.loss, *spec.update, first, at, F.data());
-        require_finite((at.row - start) * C, F.data() + start * C, C * N, S.alpha, N, S.diag, C * P, S.w);
+        budget_pass<T>(S, budget, y, weight, u, carried.memory.data(), data_or_null(carried.center), *spec.loss, *spec.update, first, at, F);
+        require_finite((at.row - start) * C, F + start * C, C * N, S.alpha, N, S.diag, C * P, S.w);
         require_finite(carried.memory.size(), carried.memory.data());
     }
     set_number(state, "t", at.t);

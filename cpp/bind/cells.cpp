@@ -29,19 +29,20 @@ cells::Model model_of(nb::handle state, const Index& index, bool writes) {
 
 cells::Rule rule_of(nb::tuple spec) { return {nb::cast<bool>(spec[0]), nb::cast<double>(spec[1]), nb::cast<double>(spec[2])}; }
 
-void bound_pass(nb::dict state, Index index, Vector<const double> y, Maybe<Vector<const double>> weight, nb::tuple spec,
-                Matrix<double> scores, Matrix<double> downhill) {
+void bound_pass(nb::dict state, Index index, Maybe<Vector<const double>> y, Maybe<Vector<const double>> weight, nb::tuple spec,
+                Matrix<double> scores, Maybe<Matrix<double>> downhill) {
     const std::size_t n = index.shape(0);
-    cells::Model m = model_of(state, index, true);
+    cells::Model m = model_of(state, index, y.has_value());
     const cells::Rule rule = rule_of(spec);
     require(fits(y, n) && fits(weight, n), "y and weight need one entry per row");
     require(fits(scores, n, m.C), "scores must be (rows, outputs)");
-    require(fits(downhill, n) && downhill.shape(1) == std::min(m.C, cells::kept), "what goes downhill does not fit the outputs");
-    if (m.C > 1) require_codes(n, m.C, y.data());
+    require(!y == !downhill && fits(downhill, n, std::min(m.C, cells::kept)), "what goes downhill does not fit the outputs");
+    if (y && m.C > 1) require_codes(n, m.C, y->data());
     {
         nb::gil_scoped_release release;
-        cells::pass(n, index.data(), y.data(), data_or_null(weight), rule, m, scores.data(), downhill.data());
+        cells::pass(n, index.data(), data_or_null(y), data_or_null(weight), rule, m, scores.data(), data_or_null(downhill));
     }
+    if (!y) return;
     require_finite(scores.size(), scores.data(), 2 * m.C, m.bias, 3, m.target);
 }
 
@@ -88,13 +89,6 @@ void bound_find(Matrix<const double> X, Grids arrays, int threads, Matrix<std::i
     cells::find_rows(n, X.data(), grids, threads, out.data());
 }
 
-void bound_score(nb::dict state, Index index, bool regression, Matrix<double> scores) {
-    const cells::Model m = model_of(state, index, false);
-    require(fits(scores, index.shape(0), m.C), "scores must be (rows, outputs)");
-    nb::gil_scoped_release release;
-    cells::score(index.shape(0), index.data(), regression, m, scores.data());
-}
-
 void bound_grid_maps(Index columns, Cube<const double> edges, Index n_edges,
                      Matrix<const double> levels, Vector<const std::int32_t> n_levels,
                      Cube<std::int32_t> maps) {
@@ -130,7 +124,7 @@ std::unique_ptr<L> learner_of(rows::BoundLearner<T>& made, nb::tuple spec, const
         require(places[c] >= 0 && std::size_t(places[c]) < model.C, "an output has a column that there is not");
     made.pin("tables", "bias", "target", "use", "unit", "places");
     made.held.keep(arrays);
-    return std::make_unique<L>([&] { return grids_of(arrays, 1, made.d); }, rule_of(spec), model, nb::cast<int>(made.state["unit"]),
+    return std::make_unique<L>([&] { return grids_of(arrays, 1000, made.d); }, rule_of(spec), model, nb::cast<int>(made.state["unit"]),
                                made.C > 1 ? places : nullptr);
 }
 
@@ -169,8 +163,7 @@ const Group typed([](nb::module_& m, auto type) {
 });
 
 const Group group([](nb::module_& m) {
-    m.def("cells_pass", &bound_pass, value, plain, plain, maybe, value, plain, plain);
-    m.def("cells_score", &bound_score, value, plain, value, plain);
+    m.def("cells_pass", &bound_pass, value, plain, maybe, maybe, value, plain, maybe);
     m.def("cells_find", &bound_find<Levels>, plain, plain, value, plain);
     m.def("cells_find", &bound_find<Hashes>, plain, plain, value, plain);
     m.def("grid_maps", &bound_grid_maps, plain, plain, plain, plain, plain, plain);

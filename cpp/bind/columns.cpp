@@ -10,40 +10,35 @@ namespace {
 
 // The state: moments, number_at, counts, sums, place, amount, mean_at, target. The block: numbers, since, codes, Y, weight.
 void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scale, bool learn, Matrix<double> out) {
-    const auto numbers = entry<Matrix<const double>>(block, "numbers");
-    const auto since = entry<Vector<const std::int64_t>>(block, "since");
-    const auto codes = entry<Matrix<const std::int32_t>>(block, "codes");
-    const auto Y = maybe_entry<Matrix<const double>>(block, "Y");
-    const auto weight = maybe_entry<Vector<const double>>(block, "weight");
-    const auto moments = entry<Matrix<double>>(state, "moments");
-    const auto number_at = entry<Matrix<const std::int32_t>>(state, "number_at");
-    const auto counts = entry<Vector<double>>(state, "counts");
-    const auto sums = entry<Matrix<double>>(state, "sums");
-    const auto place = entry<Matrix<const std::int32_t>>(state, "place");
-    const auto amount = entry<Matrix<const double>>(state, "amount");
-    const auto mean_at = entry<Matrix<const std::int32_t>>(state, "mean_at");
-    const auto target = entry<Matrix<double>>(state, "target");
-    const std::size_t n = out.shape(0), width = out.shape(1), M = moments.shape(1), K = codes.shape(1), T = sums.shape(1);
-    const std::size_t capacity = counts.shape(0);
-    require(fits(numbers, n, M) && fits(since, M) && fits(moments, 7) && fits(number_at, 3, M), "numbers do not fit");
-    require(fits(codes, n) && fits(sums, capacity) && fits(place, capacity, places) && fits(amount, capacity, places) && fits(mean_at, K, T),
-            "categories do not fit");
-    require(fits(target, 3, T) && fits(Y, n, T) && fits(weight, n), "targets do not fit");
-    for (std::size_t i = 0; i < n * K; ++i) require(codes.data()[i] < std::int64_t(capacity), "a code beyond the table");
-    for (std::size_t i = 0; i < 2 * M; ++i) require(number_at.data()[i] < std::int64_t(width), "a number beyond the row");
-    for (std::size_t i = 0; i < M; ++i) require(number_at.data()[i] >= 0, "a number without a column");
-    for (std::size_t i = 2 * M; i < 3 * M; ++i) require(number_at.data()[i] < std::int64_t(width) - 1, "a year beyond the row");
-    for (std::size_t i = 0; i < K * T; ++i)
-        require(mean_at.data()[i] >= 0 && mean_at.data()[i] < std::int64_t(width), "a mean beyond the row");
-    const ColumnsPass pass{n, M, K, T, width, numbers.data(), since.data(), moments.data(), number_at.data(), codes.data(),
-                           counts.data(), sums.data(), place.data(), amount.data(), mean_at.data(), target.data(),
-                           data_or_null(Y), data_or_null(weight), out.data(), shrink, scale, learn};
-    for (std::size_t i = 0; i < n; ++i) {
-        for (std::size_t k = 0; k < K; ++k)
-            if (codes.data()[i * K + k] >= 0)
-                for (std::size_t s = 0; s < places; ++s)
-                    require(place.data()[codes.data()[i * K + k] * places + s] < std::int64_t(width), "a place beyond the row");
-    }
+    const std::size_t n = out.shape(0), width = out.shape(1), K = entry<Matrix<const std::int32_t>>(block, "codes").shape(1);
+    const std::size_t M = entry<Matrix<double>>(state, "moments").shape(1), capacity = entry<Vector<double>>(state, "counts").shape(0);
+    const std::size_t T = entry<Matrix<double>>(state, "sums").shape(1);
+    const ColumnsPass pass{n, M, K, T, width,
+                           shaped<const double>(block, "numbers", n, M),
+                           shaped<const std::int64_t>(block, "since", M),
+                           shaped<double>(state, "moments", 7, M),
+                           shaped<const std::int32_t>(state, "number_at", 3, M),
+                           shaped<const std::int32_t>(block, "codes", n, K),
+                           shaped<double>(state, "counts", capacity),
+                           shaped<double>(state, "sums", capacity, T),
+                           shaped<const std::int32_t>(state, "place", capacity, places),
+                           shaped<const double>(state, "amount", capacity, places),
+                           shaped<const std::int32_t>(state, "mean_at", K, T),
+                           shaped<double>(state, "target", 3, T),
+                           shaped_or_null<const double>(block, "Y", n, T),
+                           shaped_or_null<const double>(block, "weight", n),
+                           out.data(), shrink, scale, learn};
+    const auto within = [](std::size_t count, const std::int32_t* at, std::int64_t low, std::size_t end, const char* reason) {
+        for (std::size_t i = 0; i < count; ++i) require(at[i] >= low && at[i] < std::int64_t(end), reason);
+    };
+    constexpr std::int64_t any = std::numeric_limits<std::int32_t>::min();
+    within(n * K, pass.codes, any, capacity, "a code beyond the table");
+    within(M, pass.number_at, 0, width, "a number without a column");
+    within(M, pass.number_at + M, any, width, "a number beyond the row");
+    within(M, pass.number_at + 2 * M, any, std::max<std::size_t>(width, 1) - 1, "a year beyond the row");
+    within(K * T, pass.mean_at, 0, width, "a mean beyond the row");
+    for (std::size_t i = 0; i < n * K; ++i)
+        if (pass.codes[i] >= 0) within(places, pass.place + pass.codes[i] * places, any, width, "a place beyond the row");
     for (std::size_t i = 0; i < n; ++i) pass.row(i);
 }
 

@@ -3,8 +3,6 @@
 #include "files/csv.hpp"
 #include "files/libsvm.hpp"
 
-#include <nanobind/stl/tuple.h>
-
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -18,10 +16,9 @@ nb::object own(std::vector<T>&& vector, std::size_t n) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {n}, owner));
 }
 
-template <class Bads, class Last>
-nb::list listed(const Bads& bads, Last last) {
+nb::list listed(const std::vector<ks::text::Bad>& bads) {
     nb::list list;
-    for (const auto& bad : bads) list.append(nb::make_tuple(bad.line, bad.offset, last(bad), int(bad.reason)));
+    for (const auto& bad : bads) list.append(nb::make_tuple(bad.line, bad.offset, bad.place, bad.reason));
     return list;
 }
 
@@ -33,12 +30,10 @@ nb::tuple parse_libsvm(const char* text, std::size_t size, std::size_t max_rows,
         nb::gil_scoped_release unlocked;
         ks::libsvm::parse<T>(text, size, max_rows, first, n_features, block);
     }
-    const std::size_t rows = block.labels.size();
-    const std::size_t pairs = block.pairs;
-    nb::list bad = listed(block.bad, [](const auto& b) { return b.column; });
+    const std::size_t rows = block.labels.size(), pairs = block.pairs;
     return nb::make_tuple(own(std::move(block.labels), rows), own(std::move(block.indptr), rows + 1),
                           own(std::move(block.indices), pairs), own(std::move(block.values), pairs),
-                          block.width, block.lines, block.consumed, bad);
+                          block.width, block.lines, block.consumed, listed(block.bad));
 }
 
 std::size_t checked(const nb::bytes& data, std::size_t start) {
@@ -74,10 +69,10 @@ const ks::Group group([](nb::module_& m) {
                 ks::csv::parse(data.c_str() + start, size, max_rows, delimiter.c_str()[0], columns, fill.has_value(),
                                fill.value_or(0.0), largest, block);
             }
-            nb::list bad = listed(block.bad, [](const auto& b) { return b.field; });
             const std::size_t numbers = block.numbers.size(), fields = block.fields.size();
             return nb::make_tuple(block.rows, own(std::move(block.numbers), numbers),
-                                  own(std::move(block.fields), fields), block.lines, block.consumed, block.quoted, bad);
+                                  own(std::move(block.fields), fields), block.lines, block.consumed, block.quoted,
+                                  listed(block.bad));
         },
         "data"_a, "start"_a, "max_rows"_a, "delimiter"_a, "kinds"_a, "fill"_a.none(), "largest"_a,
         "Complete lines of delimited text -> rows, numbers, places of text fields, lines, consumed, quoted, bad rows.");

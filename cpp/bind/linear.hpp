@@ -53,11 +53,7 @@ void learn_rows(nb::handle state, std::size_t m, std::size_t P, const Vector<con
 template <class T, class Pass>
 void learn_rows(nb::handle state, std::size_t m, std::size_t P, const Vector<const double>& y, const Maybe<Vector<const double>>& weight,
                 const Spec& spec, const Matrix<double>& F, Pass pass) {
-    learn_rows<T>(state, m, P, y, weight, spec, F, pass, [&](const LinearModel<T>& model) {
-        for (const T* weights : {model.W, model.G, model.mean})
-            if (weights && !all_finite(F.shape(1) * P, weights)) return false;
-        return true;
-    });
+    learn_rows<T>(state, m, P, y, weight, spec, F, pass, [&](const LinearModel<T>& model) { return model.finite(F.shape(1) * P); });
 }
 
 }  // namespace ks

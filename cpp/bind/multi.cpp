@@ -49,8 +49,7 @@ void bound_family_pass(nb::list members, Matrix<const T> P, Vector<const double>
     {
         nb::gil_scoped_release release;
         family_pass<T>(n, P.shape(1), int(C), P.data(), y.data(), family, threads);
-        for (const auto& member : family)
-            for (const T* weights : {member.model.W, member.model.G, member.model.mean}) require_finite(2 * C * member.D, weights);
+        for (const auto& member : family) require_finite(member.model.finite(2 * C * member.D));
         require_finite(F.size(), F.data());
     }
     for (std::size_t k = 0; k < m; ++k) set_number(members[k][0], "t", family[k].t);

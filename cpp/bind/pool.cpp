@@ -1,7 +1,7 @@
 // Bindings of the learners that take kernel values from one pool of vectors.
 #include "bind/group.hpp"
 #include "bind/hedge.hpp"
-#include "bind/rows.hpp"
+#include "bind/support.hpp"
 #include "passes/pool_pass.hpp"
 
 using namespace ks;
@@ -42,30 +42,22 @@ PoolMember<T> pool_member(nb::handle given, const PoolBlock<T>& block, std::size
     const auto index = nb::cast<Vector<std::int32_t>>(given[3], false);
     Maybe<Vector<const double>> u;
     if (!nb::handle(given[4]).is_none()) u = nb::cast<Vector<const double>>(given[4], false);
-    const auto alpha = entry<Matrix<T>>(state, "alpha");
-    const auto scale = entry<Vector<double>>(state, "scale");
-    const auto diag = entry<Vector<T>>(state, "diag");
-    const auto gram = maybe_entry<Matrix<T>>(state, "budget_gram");
-    const auto numbers = maybe_entry<Vector<double>>(state, "budget_memory"), born = maybe_entry<Vector<double>>(state, "born");
-    const auto scores = maybe_entry<Matrix<double>>(state, "budget_scores");
-    const std::size_t N = alpha.shape(1), n = number<std::size_t>(state, "n_support");
+    Support<T> S = support_of<T>(state, spec);
+    const std::size_t N = S.capacity;
     const Carried carried(state, spec, C);
-
-    PoolMember<T> member{PoolKernel{degree, gamma, c}, spec.loss.get(), spec.update.get(), nullptr, nullptr, Support<T>{}, index.data(),
-                         data_or_null(born), carried.memory.data(), data_or_null(carried.center), data_or_null(u),
+    require(S.C == int(C) && index.shape(0) >= N, "support set does not fit");
+    S.places = index.data();
+    PoolMember<T> member{PoolKernel{degree, gamma, c}, spec.loss.get(), spec.update.get(), nullptr, nullptr, std::move(S), index.data(),
+                         shaped_or_null<const double>(state, "born", N), carried.memory.data(), data_or_null(carried.center), data_or_null(u),
                          nb::cast<std::int64_t>(given[5]), number<std::int64_t>(state, "t"), F, Members{}, RowNumbers(int(C)), {}, T(0),
                          {}, {}, {}};
-    require(!member.update->diagonal, "a diagonal update needs explicit features");
-    require(fits(alpha, C) && fits(scale, C) && fits(diag, N) && n <= N && index.shape(0) >= N, "support set does not fit");
-    require(fits(gram, N, N) && fits(scores, C, N) && fits(born, N), "support set does not fit");
     require(degree >= 0 && (degree > 0 || block.D), "Gaussian kernels need distances");
     require(member.t >= member.first && (!u || u->shape(0) >= std::size_t(member.t - member.first) + rows), "not enough random numbers");
-    for (std::size_t j = 0; j < n; ++j)
+    for (std::size_t j = 0; j < member.S.n; ++j)
         require(index.data()[j] >= 0 && std::size_t(index.data()[j]) < block.width, "no such place in the pool");
     if (member.loss->kind == Kind::multiclass) require_codes(rows, C, y, nullptr);
     if (nb::handle(given[6]).is_none()) {
-        member.budget = spec.budget<T>();
-        require(member.budget && numbers, "the pool has no such budget strategy");
+        member.budget = &budget_of(spec, member.S);
         member.owner.assign(N, -1);
     } else {
         const auto [joined, coefficients, decay, when] = nb::cast<Joining>(given[6], false);
@@ -74,15 +66,6 @@ PoolMember<T> pool_member(nb::handle given, const PoolBlock<T>& block, std::size
         require(spec.growing != nullptr, "the strategy does not only grow");
         member.growing = spec.growing.get();
         member.joining = {joined.shape(0), 0, joined.data(), coefficients.data(), decay.data(), when.data()};
-    }
-    Support<T>& S = member.S;
-    S.capacity = N, S.n = n, S.C = int(C);
-    S.alpha = alpha.data(), S.scale = scale.data(), S.diag = diag.data();
-    S.memory = data_or_null(numbers), S.gram = data_or_null(gram), S.scores = data_or_null(scores);
-    S.places = index.data();
-    if (member.budget) {
-        require(member.budget->fits(S, numbers->shape(0)), "the support set lacks what the strategy needs");
-        S.buffer.resize(4 * (N + 1) + C);
     }
     return member;
 }

@@ -81,7 +81,7 @@ struct BoundLearner {
         require(fits(F, 1, C), "scores must be (rows, outputs)");
         if (C > 1) require_codes(1, C, y.data(), data_or_null(weight));
         journal.clear();
-        const bool fine = learner->learn({X.data(), nullptr, y.data()[0], data_or_null(weight)}, F.data(), journal);
+        const bool fine = learner->pass({X.data(), nullptr, y.data()[0], data_or_null(weight)}, F.data(), &journal);
         if (!fine) journal.restore();
         require_finite(fine);
         settle();

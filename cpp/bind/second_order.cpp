@@ -20,31 +20,15 @@ struct Act {
         : rule(known(make_rule(name, parameters, loss, loss_parameters), "second-order rule", name)) {}
 };
 
-// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r), and numbers: rows have `features`
-// (r is padded), n rows are in its window.
-struct HeadArrays {
-    Matrix<double> R, D, q, V, M, tau;
-    Vector<double> kappa;
-    std::size_t features, n;
-
-    explicit HeadArrays(nb::handle state)
-        : R(entry<Matrix<double>>(state, "R")), D(entry<Matrix<double>>(state, "D")),
-          q(entry<Matrix<double>>(state, "q")), V(entry<Matrix<double>>(state, "V")),
-          M(entry<Matrix<double>>(state, "M")), tau(entry<Matrix<double>>(state, "tau")),
-          kappa(entry<Vector<double>>(state, "kappa")), features(number<std::size_t>(state, "features")),
-          n(number<std::size_t>(state, "n")) {
-        const std::size_t r = R.shape(0), m = V.shape(0), k = q.shape(0);
-        require(r == padded(features) && R.shape(1) == r && V.shape(1) == r && q.shape(1) == r,
-                "R, V and q differ in their number of features");
-        require(fits(D, panels(r), PANEL * PANEL), "D does not fit R");
-        require(fits(M, m, m) && fits(kappa, m) && fits(tau, m, k), "M, kappa and tau do not fit the window");
-        require(n <= m, "more rows than the window has room for");
-    }
-
-    Head head() const {
-        return {features, R.shape(0), V.shape(0), q.shape(0), R.data(), D.data(), V.data(), M.data(), kappa.data(), tau.data(), q.data()};
-    }
-};
+// The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r); rows have `features`, r is padded.
+Head head_of(nb::handle state) {
+    const std::size_t features = number<std::size_t>(state, "features"), r = padded(features);
+    const std::size_t m = entry<Matrix<double>>(state, "V").shape(0), k = entry<Matrix<double>>(state, "q").shape(0);
+    require(number<std::size_t>(state, "n") <= m, "more rows than the window has room for");
+    return {features, r, m, k, shaped<double>(state, "R", r, r), shaped<double>(state, "D", panels(r), PANEL * PANEL),
+            shaped<double>(state, "V", m, r), shaped<double>(state, "M", m, m), shaped<double>(state, "kappa", m),
+            shaped<double>(state, "tau", m, k), shaped<double>(state, "q", k, r)};
+}
 
 // What least squares keeps in a state: window, window_c, window_b, gram, b, yy, zsum, mass.
 Statistics sums_of(nb::handle state, const Head& h) {
@@ -56,77 +40,54 @@ Statistics sums_of(nb::handle state, const Head& h) {
 
 // The block: Z (n, r), y (n, k), weight (n), and room for F (n, k), s (n), c (n), beta (n, k). Changes the head.
 void bound_learn(nb::dict state, nb::dict block, const Act& act) {
-    const HeadArrays arrays(state);
-    const Head h = arrays.head();
-    const auto Z = entry<Matrix<const double>>(block, "Z"), y = entry<Matrix<const double>>(block, "y");
-    const auto weight = entry<Vector<const double>>(block, "weight");
-    const auto F = entry<Matrix<double>>(block, "F"), beta = entry<Matrix<double>>(block, "beta");
-    const auto s = entry<Vector<double>>(block, "s"), c = entry<Vector<double>>(block, "c");
-    const std::size_t n = Z.shape(0), j = arrays.n;
-    require(Z.shape(1) == h.features && n <= h.m - j, "the rows do not fit the window");
-    require(fits(weight, n) && fits(s, n) && fits(c, n), "the block's arrays differ in their number of rows");
-    for (const Matrix<double>* a : {&F, &beta}) require(a->shape(0) == n && a->shape(1) == h.k, "scores must be (rows, outputs)");
-    require(fits(y, n, h.k), "y must be (rows, outputs)");
+    const Head h = head_of(state);
+    const std::size_t n = entry<Matrix<const double>>(block, "Z").shape(0), j = number<std::size_t>(state, "n"), k = h.k;
+    const auto given = [&](const char* name, auto... sizes) { return shaped<const double>(block, name, n, sizes...); };
+    const auto room = [&](const char* name, auto... sizes) { return shaped<double>(block, name, n, sizes...); };
+    const double *Z = given("Z", h.features), *y = given("y", k), *weight = given("weight");
+    double *F = room("F", k), *s = room("s"), *c = room("c"), *beta = room("beta", k);
+    require(n <= h.m - j, "the rows do not fit the window");
     std::size_t end;
     {
         nb::gil_scoped_release release;
         thread_local std::vector<double> work;
-        end = learn_block(h, j, n, Z.data(), y.data(), weight.data(), *act.rule, F.data(), s.data(), c.data(), beta.data(), work);
-        require_finite(F.size(), F.data(), n, s.data(), end - j, h.kappa + j, (end - j) * h.k, h.tau + j * h.k);
+        end = learn_block(h, j, n, Z, y, weight, *act.rule, F, s, c, beta, work);
+        require_finite(n * k, F, n, s, end - j, h.kappa + j, (end - j) * k, h.tau + j * k);
     }
     set_number(state, "n", end);
 }
 
-// Least squares over any number of rows: whenever the window is full, its rows join the sums and the head begins again.
-// The state has the number ridge too; out: F (n, k) and s (n).
+// Least squares over any number of rows; the state has the number ridge too. Out: F (n, k) and s (n).
 void bound_run(const Blas& blas, nb::dict head, nb::dict state, Matrix<const double> Z, Matrix<const double> y,
                Maybe<Vector<const double>> weight, std::pair<Matrix<double>, Vector<double>> out) {
-    const HeadArrays arrays(head);
-    const Head h = arrays.head();
-    const double ridge = number<double>(state, "ridge");
-    const Matrix<double>& F = out.first;
-    const Vector<double>& s = out.second;
-    std::size_t j = arrays.n;
-    const std::size_t n = Z.shape(0), r = h.features, m = h.m, k = h.k;
-    require(Z.shape(1) == r && j < m, "the rows do not fit the window");
-    require(fits(y, n, k) && fits(F, n, k) && fits(s, n) && (!weight || weight->size() == n), "y and scores must be (rows, outputs)");
+    const Head h = head_of(head);
+    const auto& [F, s] = out;
+    std::size_t j = number<std::size_t>(head, "n");
+    const std::size_t n = Z.shape(0);
+    require(Z.shape(1) == h.features && j < h.m, "the rows do not fit the window");
+    require(fits(y, n, h.k) && fits(F, n, h.k) && fits(s, n) && fits(weight, n), "y and scores must be (rows, outputs)");
     Statistics sums = sums_of(state, h);
-    const second::LeastSquares rule;
-    bool fine = true;
+    const double ridge = number<double>(state, "ridge"), *importance = data_or_null(weight);
+    double *scores = F.data(), *uncertainty = s.data();
+    bool fine;
     {
         nb::gil_scoped_release release;
-        thread_local std::vector<double> work, c, beta, ones;
-        if (ones.size() < m) ones.assign(m, 1.0);
-        for (std::size_t start = 0; start < n && fine;) {
-            const std::size_t count = std::min(n - start, m - j);
-            c.resize(count), beta.resize(count * k);
-            const double* importance = weight ? weight->data() + start : ones.data();
-            const std::size_t end = learn_block(h, j, count, Z.data() + start * r, y.data() + start * k, importance, rule,
-                                                F.data() + start * k, s.data() + start, c.data(), beta.data(), work);
-            fine = all_finite(end - j, h.kappa + j) && all_finite((end - j) * k, h.tau + j * k);
-            enter(h, j, count, Z.data() + start * r, c.data(), beta.data(), sums);
-            start += count;
-            j = end;
-            if (j < m || !fine) continue;
-            fine = flush(blas, h, sums, work) && restart(h, sums, ridge, arrays.R.data(), arrays.D.data(), arrays.q.data());
-            j = 0;
-        }
+        thread_local Room room;
+        fine = run(blas, h, sums, ridge, j, n, Z.data(), y.data(), importance, scores, uncertainty, room);
     }
     require_finite(fine);
-    require_finite(F.size(), F.data(), n, s.data());
     set_number(head, "n", j);
     set_number(state, "mass", sums.mass);
 }
 
 void bound_score(nb::dict state, Matrix<const double> Z, Matrix<double> F, Vector<double> s) {
-    const HeadArrays arrays(state);
-    const Head h = arrays.head();
-    const std::size_t n = Z.shape(0);
+    const Head h = head_of(state);
+    const std::size_t n = Z.shape(0), j = number<std::size_t>(state, "n");
     require(Z.shape(1) == h.features && fits(s, n), "the rows do not fit the window");
     require(fits(F, n, h.k), "scores must be (rows, outputs)");
     nb::gil_scoped_release release;
     thread_local std::vector<double> work;
-    score_block(h, arrays.n, n, Z.data(), F.data(), s.data(), work);
+    score_block(h, j, n, Z.data(), F.data(), s.data(), work);
 }
 
 // gram (features, features) upper, b (k, features) -> R, D and q of the head; false when gram + ridge I is singular to rounding.
@@ -179,13 +140,12 @@ rows::LearnerPtr<T> row_least_squares(nb::dict state, nb::list others, Maybe<Mat
                                       const Blas& blas, nb::dict head) {
     auto made = rows::begin<T>(state, others);
     auto map = rows::features_of(*made, W);
-    const HeadArrays arrays(head);
-    const Head h = arrays.head();
+    const Head h = head_of(head);
     require(h.features == map.size() + intercept && h.k == made->C, "R, V and q differ in their number of features");
-    made->held.keep(arrays);
+    made->held.keep(nb::object(head.attr("copy")()));  // its arrays
     made->head = head;
-    made->learner = std::make_unique<rows::LeastSquares<T>>(std::move(map), intercept, labels, h, arrays.R.data(), arrays.D.data(),
-                                                            arrays.q.data(), sums_of(state, h), made->template numbers<double>("ridge", 1)[0], blas);
+    made->learner = std::make_unique<rows::LeastSquares<T>>(std::move(map), intercept, labels, h, sums_of(state, h),
+                                                            made->template numbers<double>("ridge", 1)[0], blas);
     made->pin("gram", "b", "yy", "zsum", "window", "window_c", "window_b");
     return made;
 }

@@ -8,19 +8,13 @@
 
 namespace ks::csv {
 
+// The place of the trouble is the number of its field, from 0; for too_few and too_many that of fields.
 enum Reason : std::int32_t { too_few, too_many, bad_number, infinite_number, missing };
-
-struct Bad {
-    std::int64_t line;    // lines before it in this text
-    std::int64_t offset;  // where the line starts
-    std::int64_t field;   // number of the field in trouble, from 0; of fields, for too_few and too_many
-    Reason reason;
-};
 
 struct Block {
     std::vector<double> numbers;       // rows x numeric columns
     std::vector<std::int64_t> fields;  // rows x text columns x (start, length)
-    std::vector<Bad> bad;
+    std::vector<text::Bad> bad;
     std::size_t rows = 0, consumed = 0;
     std::int64_t lines = 0;
     bool quoted = false;  // stopped before a line with a quote

@@ -10,6 +10,7 @@
 
 namespace ks::libsvm {
 
+// The place of the trouble is where in the line it starts.
 enum Reason : std::int32_t {
     bad_label,
     infinite_label,
@@ -23,13 +24,6 @@ enum Reason : std::int32_t {
     infinite_value
 };
 
-struct Bad {
-    std::int64_t line;    // lines before it in this text
-    std::int64_t offset;  // where the line starts
-    std::int64_t column;  // where in the line the trouble starts
-    Reason reason;
-};
-
 // Whether a token is over.
 inline bool ends(char c) { return text::is_space(c) || c == '\n' || c == '#'; }
 
@@ -39,7 +33,7 @@ template <class T> struct Block {
     std::vector<double> labels;
     std::vector<std::int32_t> indptr{0}, indices;  // the first `pairs` of indices and values are in use
     std::vector<T> values;
-    std::vector<Bad> bad;
+    std::vector<text::Bad> bad;
     std::size_t pairs = 0;
     std::int64_t width = 0;  // largest index, counted from 1
     std::int64_t lines = 0;  // lines read

@@ -14,6 +14,14 @@ namespace ks::text {
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 inline bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
+// A line that breaks its format.
+struct Bad {
+    std::int64_t line;    // lines before it in this text
+    std::int64_t offset;  // where it starts
+    std::int64_t place;   // of the trouble; what it counts is said where the reasons are
+    std::int32_t reason;
+};
+
 enum class Number { ok, none, infinite };
 
 // The number [first, last), which has the right form, by the library's exact conversion.

@@ -80,13 +80,9 @@ KS_INLINE void add_exponential_sums(std::size_t m, std::size_t d, const T* X, co
                                     double* out, std::size_t part, T* K) {
     for (std::size_t start = 0; start < m; start += part) {
         const std::size_t width = std::min(part, m - start);
-        distance_rows<T, Norm, Q>(width, d, X, tiles + start * d, K);
+        exponential_rows<T, Norm, Q>(width, d, X, tiles + start * d, c, K);
         for (std::size_t q = 0; q < Q; ++q) {
-            T* KS_RESTRICT k = K + q * width;
-            if (Norm == 2)
-#pragma omp simd
-                for (std::size_t j = 0; j < width; ++j) k[j] = std::sqrt(k[j]);
-            exp_scaled_chunk(width, k, c, false);
+            const T* KS_RESTRICT k = K + q * width;
             for (std::size_t o = 0; o < C; ++o) {
                 const double* KS_RESTRICT a = A + o * m + start;
                 double sum = 0;

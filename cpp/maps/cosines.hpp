@@ -7,24 +7,6 @@
 
 namespace ks {
 
-// cos x for |x| <= trig_limit, see sincos.
-template <class T>
-KS_INLINE T cosine(T x) {
-    using M = Math<T>;
-    using U = typename Bits<T>::UInt;
-    const T shifted = x * M::inverse_pi + M::round;
-    const T n = shifted - M::round;
-#if defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)
-    const T r = std::fma(-n, M::pi_low, std::fma(-n, M::pi_high, x));
-#else
-    const T r = ((x - n * M::pi_1) - n * M::pi_2) - n * M::pi_3;
-#endif
-    const T z = r * r;
-    T c = M::cos_c[0];
-    KS_UNROLL for (int k = 1; k < M::cos_n; ++k) c = z * c + M::cos_c[k];
-    return bit_cast<T>(bit_cast<U>(c) ^ (bit_cast<U>(shifted) << (8 * sizeof(T) - 1)));
-}
-
 // F (m) += the sums, P (m, D), amplitude (D), phase (D). A row's sum is kept in a fixed number of lanes.
 template <class T>
 KS_CLONES void cosine_sums(std::size_t m, std::size_t D, const T* P, const T* KS_RESTRICT amplitude,
@@ -41,11 +23,16 @@ KS_CLONES void cosine_sums(std::size_t m, std::size_t D, const T* P, const T* KS
         if (large) {
             for (std::size_t j = 0; j < D; ++j) sum += double(amplitude[j]) * std::cos(double(p[j]) - double(phase[j]));
         } else {
+            const auto term = [&](std::size_t j) {
+                T sine, cosine;
+                sincos(p[j] - phase[j], amplitude[j], sine, cosine);
+                return cosine;
+            };
             for (std::size_t j = 0; j < whole; j += L) {
                 KS_UNROLL
-                for (std::size_t l = 0; l < L; ++l) total[l] += amplitude[j + l] * cosine<T>(p[j + l] - phase[j + l]);
+                for (std::size_t l = 0; l < L; ++l) total[l] += term(j + l);
             }
-            for (std::size_t j = whole; j < D; ++j) total[j - whole] += amplitude[j] * cosine<T>(p[j] - phase[j]);
+            for (std::size_t j = whole; j < D; ++j) total[j - whole] += term(j);
             for (std::size_t l = 0; l < L; ++l) sum += double(total[l]);
         }
         F[i] += sum;

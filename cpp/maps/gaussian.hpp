@@ -226,8 +226,7 @@ KS_INLINE void gaussian_tiles(std::size_t n, const Csr<T, I>& X, const T* xn, co
             const Care<T> care = cares[i];
             tile_exponents(entries, X.indptr[i] - start, X.indptr[i + 1] - start, factor * xn[i], tile, scaled + first, t);
             if (care.rough) {
-                std::fill_n(dense, d, T(0));
-                for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) dense[X.indices[k]] = X.data[k];
+                csr_to_row(X, i, dense);
                 refine(count, kernel, xn[i], sn + first, t, [&](std::size_t j) { return squared_difference(d, dense, tile + j, width); });
             }
             exp2_all(width, t, care.deep);
@@ -258,33 +257,20 @@ KS_CLONES void gaussian_csr_scores(std::size_t n, const Csr<T, I>& X, const T* x
 template <class T, class I>
 void csr_to_tile(const Csr<T, I>& X, std::size_t i, T* tiles, std::size_t j) {
     constexpr std::size_t width = csr_tile_width<T>;
-    T* column = tiles + (j / width) * X.d * width + j % width;
-    for (std::size_t r = 0; r < X.d; ++r) column[r * width] = 0;
-    for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) column[std::size_t(X.indices[k]) * width] = X.data[k];
+    csr_to_row(X, i, tiles + (j / width) * X.d * width + j % width, width);
 }
 
 // G (m, m): the part above the diagonal, 1 on it; what is below is of no use to anybody. `tiles` and `sn` have room for m vectors.
 template <class T, class I>
 KS_CLONES void gaussian_csr_among(const Csr<T, I>& X, const T* xn, T* tiles, T* sn, const Gaussian<T>& kernel, T* buffer, T* G) {
     constexpr std::size_t width = csr_tile_width<T>;
-    const std::size_t m = X.n, d = X.d;
-    std::memset(tiles, 0, (m + width - 1) / width * width * d * sizeof(T));
+    const std::size_t m = X.n;
     std::fill_n(std::copy_n(xn, m, sn), (width - m % width) % width, T(0));
-    for (std::size_t i = 0; i < m; ++i) {
-        T* column = tiles + (i / width) * d * width + i % width;
-        for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) column[std::size_t(X.indices[k]) * width] = X.data[k];
-    }
+    for (std::size_t i = 0; i < m; ++i) csr_to_tile(X, i, tiles, i);
     gaussian_tiles(m, X, xn, tiles, sn, kernel, buffer, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
         std::copy_n(values, count, G + i * m + first);
     });
     for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);
-}
-
-// Row i of a CSR block as a dense row.
-template <class T, class I>
-void csr_to_row(const Csr<T, I>& X, std::size_t i, T* row) {
-    std::fill_n(row, X.d, T(0));
-    for (I k = X.indptr[i]; k < X.indptr[i + 1]; ++k) row[X.indices[k]] = X.data[k];
 }
 
 }  // namespace ks

@@ -19,37 +19,15 @@ inline void back_substitute(std::size_t n, std::size_t N, const double* L, doubl
     }
 }
 
-// y = A x for a symmetric A (n, n), of which the lower triangle is read: every number once, and used twice, four rows at a time.
-KS_CLONES inline void symmetric_product(std::size_t n, const double* A, const double* KS_RESTRICT x, double* KS_RESTRICT y) {
-    std::fill_n(y, n, 0.0);
-    std::size_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        const double* KS_RESTRICT a = A + i * n;
-        const double* KS_RESTRICT b = a + n;
-        const double* KS_RESTRICT c = b + n;
-        const double* KS_RESTRICT d = c + n;
-        const double xa = x[i], xb = x[i + 1], xc = x[i + 2], xd = x[i + 3];
-        double sa = 0.0, sb = 0.0, sc = 0.0, sd = 0.0;
-#pragma omp simd reduction(+ : sa, sb, sc, sd)
-        for (std::size_t j = 0; j < i; ++j) {
-            sa += a[j] * x[j];
-            sb += b[j] * x[j];
-            sc += c[j] * x[j];
-            sd += d[j] * x[j];
-            y[j] += (a[j] * xa + b[j] * xb) + (c[j] * xc + d[j] * xd);
-        }
-        y[i] += sa + a[i] * xa + b[i] * xb + c[i] * xc + d[i] * xd;
-        y[i + 1] += sb + b[i] * xa + b[i + 1] * xb + c[i + 1] * xc + d[i + 1] * xd;
-        y[i + 2] += sc + c[i] * xa + c[i + 1] * xb + c[i + 2] * xc + d[i + 2] * xd;
-        y[i + 3] += sd + d[i] * xa + d[i + 1] * xb + d[i + 2] * xc + d[i + 3] * xd;
-    }
-    for (; i < n; ++i) {
-        const double* a = A + i * n;
-        for (std::size_t j = 0; j < i; ++j) {
-            y[i] += a[j] * x[j];
-            y[j] += a[j] * x[i];
-        }
-        y[i] += a[i] * x[i];
+// out = A x for a symmetric A (n, n), rows N apart.
+template <class T>
+KS_CLONES inline void gram_product(std::size_t n, std::size_t N, const T* A, const double* KS_RESTRICT x, double* KS_RESTRICT out) {
+    for (std::size_t i = 0; i < n; ++i) {
+        const T* KS_RESTRICT a = A + i * N;
+        double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+        for (std::size_t j = 0; j < n; ++j) sum += double(a[j]) * x[j];
+        out[i] = sum;
     }
 }
 
@@ -86,7 +64,7 @@ struct Projectron : Budget<T> {
         if (begun) std::copy_n(own, begun, v);
         if (!solved) forward_substitute(begun, n, N, S.factor, v);
         else if (own) d = own;
-        else symmetric_product(n, S.fixed, v, product);
+        else gram_product(n, N, S.fixed, v, product);
         const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
         if (acts && !S.full() && residual > novelty * row.k_xx) {
             std::copy_n(v, n, S.factor + n * N);
@@ -101,18 +79,6 @@ struct Projectron : Budget<T> {
             if (step[c] != 0.0) add_multiple(n, step[c] / S.scale[c], d, S.alpha_of(c));
     }
 };
-
-// out = A x for a symmetric A (n, n), rows N apart.
-template <class T>
-KS_CLONES inline void gram_product(std::size_t n, std::size_t N, const T* A, const double* KS_RESTRICT x, double* KS_RESTRICT out) {
-    for (std::size_t i = 0; i < n; ++i) {
-        const T* KS_RESTRICT a = A + i * N;
-        double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-        for (std::size_t j = 0; j < n; ++j) sum += double(a[j]) * x[j];
-        out[i] = sum;
-    }
-}
 
 // w = Q k (n) and d += Q'w, one row of Q after the other.
 KS_CLONES inline void through_basis(std::size_t n, std::size_t N, const double* Q, const double* k, double* w, double* d) {

@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,21 +44,25 @@ struct Hinge : ScalarLoss {
     double slope(double y, double f) const override { return (closed ? y * f <= 1.0 : y * f < 1.0) ? -y : 0.0; }
 };
 
-struct SquaredHinge : ScalarLoss {
+struct SquaredHinge final : ScalarLoss {
+    static constexpr double steepest = 1.0;  // bound of the second derivative, where there is one
     SquaredHinge() : ScalarLoss(Kind::binary) { bounded = false; }
     double at(double y, double f) const override {
         const double gap = std::max(0.0, 1.0 - y * f);
         return 0.5 * gap * gap;
     }
     double slope(double y, double f) const override { return -y * std::max(0.0, 1.0 - y * f); }
+    double curvature(double y, double f) const { return y * f < 1.0 ? 1.0 : 0.0; }
 };
 
-struct Logistic : ScalarLoss {
+struct Logistic final : ScalarLoss {
+    static constexpr double steepest = 0.25;
     Logistic() : ScalarLoss(Kind::binary) {}
     double at(double y, double f) const override {
         return std::max(0.0, -y * f) + std::log1p(std::exp(-std::abs(y * f)));
     }
     double slope(double y, double f) const override { return -y * sigmoid(-y * f); }
+    double curvature(double y, double f) const { return sigmoid(-y * f) * (1.0 - sigmoid(-y * f)); }
 };
 
 struct PerceptronLoss : ScalarLoss {
@@ -68,7 +71,8 @@ struct PerceptronLoss : ScalarLoss {
     double slope(double y, double f) const override { return (f >= 0) != (y > 0) ? -y : 0.0; }
 };
 
-struct Squared : ScalarLoss {
+struct Squared final : ScalarLoss {
+    static constexpr double steepest = 1.0;
     double epsilon;
     explicit Squared(double e) : ScalarLoss(Kind::regression), epsilon(e) { bounded = false; }
     double at(double y, double f) const override {
@@ -76,6 +80,7 @@ struct Squared : ScalarLoss {
         return std::max(0.0, 0.5 * (r * r - epsilon * epsilon));
     }
     double slope(double y, double f) const override { return std::abs(f - y) > epsilon ? f - y : 0.0; }
+    double curvature(double, double) const { return 1.0; }
 };
 
 struct Absolute : ScalarLoss {

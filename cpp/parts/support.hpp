@@ -47,7 +47,8 @@ struct Support {
     T* alpha;          // (C, capacity)
     double* scale;     // (C)
     T* diag;           // (capacity)
-    double* memory;    // numbers of the strategy
+    double* memory;       // (numbers) of the strategy
+    std::size_t numbers;
     T* gram;           // (capacity, capacity) or null
     double* basis;     // (capacity, capacity) coefficients of orthonormal functions, one in a row, or null
     double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
@@ -136,8 +137,8 @@ struct Budget {
     virtual ~Budget() = default;
     virtual void absorb(Support<T>& S, const Newcomer<T>& row) const = 0;
     // Whether the support set has what the strategy needs.
-    bool fits(const Support<T>& S, std::size_t numbers) const {
-        return S.capacity >= least && numbers >= std::size_t(n_memory) && (!gram || S.gram) && (!basis || S.basis) &&
+    bool fits(const Support<T>& S) const {
+        return S.capacity >= least && S.numbers >= std::size_t(n_memory) && (!gram || S.gram) && (!basis || S.basis) &&
                (!factor || S.factor) && (!scores || S.scores) && (!features || (S.Z && S.w && S.z));
     }
 };

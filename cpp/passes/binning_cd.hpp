@@ -13,43 +13,9 @@
 
 #include "base/parallel.hpp"
 #include "base/vecmath.hpp"
+#include "parts/losses.hpp"
 
 namespace ks {
-
-// l, l' and l'' of a row, and the bound of l''.
-struct SquaredCurve {
-    static constexpr double bound = 1.0;
-    static constexpr bool quadratic = true;
-    static KS_INLINE double value(double y, double f) { return 0.5 * (f - y) * (f - y); }
-    static KS_INLINE double slope(double y, double f) { return f - y; }
-    static KS_INLINE double curvature(double, double) { return 1.0; }
-};
-
-struct SquaredHingeCurve {
-    static constexpr double bound = 1.0;
-    static constexpr bool quadratic = false;
-    static KS_INLINE double gap(double y, double f) { return std::max(0.0, 1.0 - y * f); }
-    static KS_INLINE double value(double y, double f) { return 0.5 * gap(y, f) * gap(y, f); }
-    static KS_INLINE double slope(double y, double f) { return -y * gap(y, f); }
-    static KS_INLINE double curvature(double y, double f) { return y * f < 1.0 ? 1.0 : 0.0; }
-};
-
-struct LogisticCurve {
-    static constexpr double bound = 0.25;
-    static constexpr bool quadratic = false;
-    static KS_INLINE double value(double y, double f) {
-        return std::max(0.0, -y * f) + std::log1p(std::exp(-std::abs(f)));
-    }
-    static KS_INLINE double share(double y, double f) {  // 1 / (1 + exp(y f))
-        const double e = std::exp(-std::abs(f));
-        return (y * f >= 0 ? e : 1.0) / (1.0 + e);
-    }
-    static KS_INLINE double slope(double y, double f) { return -y * share(y, f); }
-    static KS_INLINE double curvature(double y, double f) {
-        const double p = share(y, f);
-        return p * (1.0 - p);
-    }
-};
 
 struct Sweep {  // what a pass over the coordinates found
     double violation = 0.0;  // largest distance of the gradient from where it must be at the minimum
@@ -70,26 +36,26 @@ inline double soft_step(double w, double g, double H, double lam) {
 
 // One cell: a Newton step for its weight, halved until the objective falls enough (Yuan, Chang, Hsieh, Lin 2010).
 template <class Curve>
-KS_INLINE void descend(const std::int32_t* rows, std::size_t count, double z, const double* y, const double* a, double lam,
+KS_INLINE void descend(const Curve& loss, const std::int32_t* rows, std::size_t count, double z, const double* y, const double* a, double lam,
                        double* f, double& w, Sweep& sweep) {
     double g = 0.0, H = 0.0;
     for (std::size_t k = 0; k < count; ++k) {
         const std::int32_t i = rows[k];
         const double ai = a ? a[i] : 1.0;
-        g += ai * Curve::slope(y[i], f[i]);
-        H += ai * Curve::curvature(y[i], f[i]);
+        g += ai * loss.slope(y[i], f[i]);
+        H += ai * loss.curvature(y[i], f[i]);
     }
     g *= z, H = std::max(H * z * z, 1e-12);
     sweep.violation = std::max(sweep.violation, violation(w, g, lam));
     double d = soft_step(w, g, H, lam);
     if (d == 0.0) return;
-    if (!Curve::quadratic) {
+    if (!std::is_same_v<Curve, Squared>) {
         const double promised = g * d + lam * (std::abs(w + d) - std::abs(w));
         for (int halvings = 0;; ++halvings, d *= 0.5) {
             double change = lam * (std::abs(w + d) - std::abs(w));
             for (std::size_t k = 0; k < count; ++k) {
                 const std::int32_t i = rows[k];
-                change += (a ? a[i] : 1.0) * (Curve::value(y[i], f[i] + d * z) - Curve::value(y[i], f[i]));
+                change += (a ? a[i] : 1.0) * (loss.at(y[i], f[i] + d * z) - loss.at(y[i], f[i]));
             }
             if (change <= 0.01 * std::ldexp(promised, -halvings)) break;
             if (halvings == 30) return;
@@ -128,7 +94,7 @@ constexpr std::size_t kTurns = 8;  // runs of rows that a thread takes in every 
 
 // One pass over the grids in the given order; with `active`, over the cells whose weight is not zero.
 template <class Curve>
-Sweep sweep_cells(const CellLists& lists, const std::int64_t* order, const double* y, const double* a, double lam,
+Sweep sweep_cells(const Curve& loss, const CellLists& lists, const std::int64_t* order, const double* y, const double* a, double lam,
                   bool active, double* f, double* w, int threads) {
     const double z = 1.0 / std::sqrt(double(lists.R));
     std::vector<Sweep> sweeps(threads);
@@ -149,8 +115,7 @@ Sweep sweep_cells(const CellLists& lists, const std::int64_t* order, const doubl
                     double& weight = w[cell - lists.first];
                     if (active && weight == 0.0) continue;
                     const std::int32_t stop = cell + 1 < end ? cell[1] : n;
-                    descend<Curve>(lists.rows + r * lists.n + *cell, std::size_t(stop - *cell), z, y, a, lam, f, weight,
-                                   own);
+                    descend(loss, lists.rows + r * lists.n + *cell, std::size_t(stop - *cell), z, y, a, lam, f, weight, own);
                 }
             }
             barrier.wait();
@@ -166,15 +131,15 @@ Sweep sweep_cells(const CellLists& lists, const std::int64_t* order, const doubl
 // One pass over the columns of Z, (P, n) here, in the given order. Every coordinate touches every row: threads that moved several at
 // once would have to shorten all steps by their number (Richtarik and Takac 2016), and gain nothing.
 template <class T, class Curve>
-Sweep sweep_columns(std::size_t n, std::size_t P, const T* Z, const double* squares, const std::int64_t* order, const double* y,
-                    const double* a, double lam, double* f, double* w) {
+Sweep sweep_columns(const Curve& loss, std::size_t n, std::size_t P, const T* Z, const double* squares, const std::int64_t* order,
+                    const double* y, const double* a, double lam, double* f, double* w) {
     Sweep all;
     for (std::size_t k = 0; k < P; ++k) {
         const std::size_t j = order[k];
         const T* z = Z + j * n;
         double g = 0.0;
-        for (std::size_t i = 0; i < n; ++i) g += (a ? a[i] : 1.0) * Curve::slope(y[i], f[i]) * double(z[i]);
-        const double H = std::max(Curve::bound * squares[j], 1e-12);
+        for (std::size_t i = 0; i < n; ++i) g += (a ? a[i] : 1.0) * loss.slope(y[i], f[i]) * double(z[i]);
+        const double H = std::max(Curve::steepest * squares[j], 1e-12);
         all.violation = std::max(all.violation, violation(w[j], g, lam));
         const double d = soft_step(w[j], g, H, lam);
         if (d == 0.0) continue;

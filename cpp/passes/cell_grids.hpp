@@ -93,16 +93,14 @@ class ByLevels {
     // For about n rows: what speeds up many of them is made once.
     ByLevels(std::size_t n, std::size_t d, std::size_t L, const double* levels, const std::int32_t* n_levels, std::size_t R, std::size_t K,
              const std::int32_t* columns, const std::int32_t* maps, std::size_t cells)
-        : d_(d), L_(L), R_(R), K_(K), cells_(cells), levels_(levels), n_levels_(n_levels), columns_(columns), maps_(maps), many_(n > 8) {
+        : d_(d), L_(L), R_(R), K_(K), cells_(cells), columns_(columns), maps_(maps) {
         while (2 * half_ <= L) half_ *= 2;
         const std::size_t width = 2 * half_;  // a search by halves without branches needs 2^k - 1 levels
-        if (many_) {
-            take_columns();
-            padded_.assign(which_.size() * width, INFINITY);
-            for (std::size_t i = 0; i < which_.size(); ++i) {
-                const std::size_t j = std::size_t(which_[i]);
-                std::copy_n(levels + j * L, n_levels[j], padded_.data() + i * width);
-            }
+        take_columns();
+        padded_.assign(which_.size() * width, INFINITY);
+        for (std::size_t i = 0; i < which_.size(); ++i) {
+            const std::size_t j = std::size_t(which_[i]);
+            std::copy_n(levels + j * L, n_levels[j], padded_.data() + i * width);
         }
         small_ = n >= 64 && cuts_.take(R, K, L, columns_, maps);
     }
@@ -122,18 +120,11 @@ class ByLevels {
                 for (std::size_t i = 0; i < used; ++i) values[i] = x[which_[i]];
                 x = values.data();
             }
-            if (!many_) {
-                for (std::size_t j = 0; j < d_; ++j) {
-                    const double* first = levels_ + j * L_;
-                    code[j] = std::int32_t(std::upper_bound(first, first + n_levels_[j], x[j]) - first);
-                }
-            } else {
-                std::fill_n(code, used, 0);
-                // all columns take a step before one takes the next: they do not wait for each other
-                for (std::size_t step = half_; step > 0; step /= 2) {
-                    const double* at = padded_.data() + step - 1;
-                    for (std::size_t j = 0; j < used; ++j, at += 2 * half_) code[j] += at[code[j]] <= x[j] ? std::int32_t(step) : 0;
-                }
+            std::fill_n(code, used, 0);
+            // all columns take a step before one takes the next: they do not wait for each other
+            for (std::size_t step = half_; step > 0; step /= 2) {
+                const double* at = padded_.data() + step - 1;
+                for (std::size_t j = 0; j < used; ++j, at += 2 * half_) code[j] += at[code[j]] <= x[j] ? std::int32_t(step) : 0;
             }
             if (small_) {
                 cuts_.find(code, std::int32_t(cells_), out + t * R_);
@@ -161,9 +152,8 @@ class ByLevels {
     }
 
     std::size_t d_, L_, R_, K_, cells_;
-    const double* levels_;
-    const std::int32_t *n_levels_, *columns_, *maps_;
-    bool many_, small_;
+    const std::int32_t *columns_, *maps_;
+    bool small_;
     std::size_t half_ = 1;
     std::vector<std::int32_t> which_, own_;  // columns with codes, and those of the grids as places among them
     std::vector<double> padded_;

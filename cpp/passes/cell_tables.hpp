@@ -138,8 +138,8 @@ KS_INLINE void step_many(std::size_t R, std::size_t side, std::size_t first, std
     }
 }
 
-// index (n, R): the cells of each row. Out: scores (n, C) before each row; downhill (n, at most `kept`), a sketch of
-// minus the derivatives.
+// index (n, R): the cells of each row; y null learns nothing. Out: scores (n, C) before each row; downhill (n, at most `kept`), a sketch
+// of minus the derivatives, of rows that are learned.
 KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const double* y, const double* weight, const Rule& rule,
                            Model& m, double* scores, double* downhill) {
     const std::size_t R = m.R, C = m.C, few = std::min(C, kept);
@@ -153,6 +153,7 @@ KS_CLONES inline void pass(std::size_t n, const std::int32_t* index, const doubl
         add_up(m, cell, w, f);
         const double mean = rule.regression ? m.target[1] : 0.0;
         for (std::size_t c = 0; c < C; ++c) scores[t * C + c] = f[c] + mean;
+        if (!y) continue;
         const double importance = weight ? weight[t] : 1.0;
         if (importance == 0.0) {
             std::fill_n(downhill + t * few, few, 0.0);
@@ -192,16 +193,6 @@ void find_rows(std::size_t n, const double* X, const Grids& grids, int threads, 
         std::vector<std::int32_t> code(d);
         grids.find(share.end - share.begin, X + share.begin * d, code.data(), out + share.begin * grids.grids());
     });
-}
-
-// Scores (n, C) of rows; nothing changes.
-KS_CLONES inline void score(std::size_t n, const std::int32_t* index, bool regression, const Model& m, double* scores) {
-    std::vector<double> w(m.R);
-    for (std::size_t t = 0; t < n; ++t) {
-        double* f = scores + t * m.C;
-        add_up(m, index + t * m.R, w.data(), f);
-        for (std::size_t c = 0; regression && c < m.C; ++c) f[c] += m.target[1];
-    }
 }
 
 // What grids r = begin ... end - 1 of R would explain of the vectors v (n, C): sum over a grid's cells of |sum v|^2/(c + 2) - V c/(c + 2),

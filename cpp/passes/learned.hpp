@@ -7,8 +7,6 @@
 #pragma once
 
 #include <limits>
-#include <memory>
-#include <vector>
 
 #include "base/center.hpp"
 #include "base/csr.hpp"
@@ -19,22 +17,6 @@
 namespace ks {
 
 // ---- Products with some rows of a matrix ---------------------------------------------------------------------------
-
-// out (width) = sum_k v_k E[index_k], four rows at a time: out is read and written once for them.
-template <class T>
-KS_INLINE void combine_rows(std::size_t n, const std::int32_t* KS_RESTRICT index, const T* KS_RESTRICT v,
-                            const T* KS_RESTRICT E, std::size_t stride, std::size_t width, T* KS_RESTRICT out) {
-    const auto row = [&](std::size_t k) { return E + std::size_t(index[k]) * stride; };
-    std::fill_n(out, width, T(0));
-    std::size_t k = 0;
-    for (; k + 4 <= n; k += 4) {
-        const T *e0 = row(k), *e1 = row(k + 1), *e2 = row(k + 2), *e3 = row(k + 3);
-        const T v0 = v[k], v1 = v[k + 1], v2 = v[k + 2], v3 = v[k + 3];
-#pragma omp simd
-        for (std::size_t j = 0; j < width; ++j) out[j] += v0 * e0[j] + v1 * e1[j] + v2 * e2[j] + v3 * e3[j];
-    }
-    for (; k < n; ++k) axpy(width, v[k], row(k), out);
-}
 
 // h_k = E[index_k]'q, four rows at a time: q is read once for them, and there are enough sums to keep the core busy.
 template <class T>
@@ -141,7 +123,7 @@ struct DiagonalSpectrum {
             for (std::size_t k = 0; k < x.n; ++k) vq[k] = g[x.index[k]];
 #pragma omp simd
             for (std::size_t k = 0; k < x.n; ++k) vq[k] = x.value[k] * exp(vq[k]);
-            combine_rows(x.n, x.index, vq, E + first, D, width, u + first);
+            combine_rows(x.n, vq, [&](std::size_t k) { return E + std::size_t(x.index[k]) * D + first; }, width, u + first);
             if (!centred) continue;
             const T* mu = p.theta + (Q + q) * d;
             T shift = 0;
@@ -187,7 +169,7 @@ struct LowRankSpectrum {
     KS_INLINE void project(const Guarded<T>& p, const Entries<T>& x, T* u) const {
         for (std::size_t a = 0; a < r; ++a) v[a] = 0;
         for (std::size_t k = 0; k < x.n; ++k) axpy(r, x.value[k], p.theta + std::size_t(x.index[k]) * r, v);
-        combine_rows(r, all, v, E, D, D, u);
+        combine_rows(r, v, [&](std::size_t k) { return E + k * D; }, D, u);
     }
 
     KS_INLINE void pull_back(const Guarded<T>& p, const Entries<T>& x, const T* q) const {

@@ -3,7 +3,6 @@
 // In:  Z (m, P), y (m).  Changed: W (C, P) and whatever the update carries; scratch (RowRoom::size C).  Out: F (m, C), the scores before each update.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -24,6 +23,13 @@ struct LinearModel {
     T* mean;         // (C, P) mean of the iterates, or null
     double* memory;  // (n_memory, C)
     double* center;  // count and mean of the target, or null
+
+    // Whether all that is as large as W, n numbers, is.
+    bool finite(std::size_t n) const {
+        for (const T* weights : {W, G, mean})
+            if (weights && !all_finite(n, weights)) return false;
+        return true;
+    }
 };
 
 // mean += (factor w - mean) share, n numbers.

@@ -65,22 +65,10 @@ struct PoolKernel {
     }
 };
 
-// to (n) <- from[index]; support sets that only grow have long runs of neighbours in the pool.
+// to (n) <- from[index].
 template <class T>
 KS_INLINE void gather(std::size_t n, const T* KS_RESTRICT from, const std::int32_t* KS_RESTRICT index, T* KS_RESTRICT to) {
-    constexpr std::size_t step = 16;
-    std::size_t j = 0;
-    for (; j + step <= n; j += step) {
-        bool run = true;
-        for (std::size_t k = 1; k < step; ++k) run &= index[j + k] == index[j] + std::int32_t(k);
-        if (run) {
-            std::memcpy(to + j, from + index[j], step * sizeof(T));
-        } else {
-            KS_UNROLL
-            for (std::size_t k = 0; k < step; ++k) to[j + k] = from[index[j + k]];
-        }
-    }
-    for (; j < n; ++j) to[j] = from[index[j]];
+    for (std::size_t j = 0; j < n; ++j) to[j] = from[index[j]];
 }
 
 // Products or distances k (n) of row i -> kernel values, in place.

@@ -4,8 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <memory>
-#include <numeric>
 #include <vector>
 
 #include "base/journal.hpp"
@@ -31,6 +29,8 @@ struct Row {
     const double* weight = nullptr;  // factor of its loss, which linear learners know
 };
 
+constexpr double unlearned = 0.0;  // the weight of a row that only asks for its scores
+
 template <class T>
 struct Learner {
     std::int64_t t = 0;         // rows learned so far
@@ -39,14 +39,13 @@ struct Learner {
     virtual ~Learner() = default;
     // Whether n more rows can be learned one by one; if not, something else is due among them.
     virtual bool open(std::int64_t) const { return true; }
-    // Scores f (C) of the row, which is then learned; false when a number leaves the range of floats. What changes is kept beforehand.
-    virtual bool learn(const Row<T>& row, double* f, Journal& journal) = 0;
-    // Scores f (C); nothing changes. False when they cannot be had here.
-    virtual bool score(const Row<T>& row, double* f) = 0;
-    // Scores f (n, C) of n rows.
-    virtual bool score_rows(std::size_t n, const Row<T>* rows, std::size_t C, double* f) {
+    // Scores f (C) of the row. With a journal, which keeps what changes, it is then learned. False when a number leaves the range of
+    // floats, or the scores cannot be had here.
+    virtual bool pass(const Row<T>& row, double* f, Journal* journal) = 0;
+    // Scores f (n, C) of n rows; nothing changes.
+    virtual bool score(std::size_t n, const Row<T>* rows, std::size_t C, double* f) {
         for (std::size_t i = 0; i < n; ++i)
-            if (!score(rows[i], f + i * C)) return false;
+            if (!pass(rows[i], f + i * C, nullptr)) return false;
         return true;
     }
 };
@@ -79,32 +78,22 @@ struct Cells : Learner<T> {
         return !rule.regression || unit != 0 || model.target[1] != 0.0 || model.target[2] != 0.0;
     }
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::size_t C = model.C;
         if (!find(row.wide)) return false;
-        journal.keep(model.bias, 2 * C);
-        journal.keep(model.target, 3);
-        journal.keep(model.use, model.R);
-        journal.keep_rows(model.tables, 2 * model.width, model.R, index.data());
-        const double y = rule.regression ? std::ldexp(row.y, -unit) : places ? double(places[std::size_t(row.y)]) : row.y;
-        cells::pass(1, index.data(), &y, nullptr, rule, model, wide.data(), down.data());
-        const bool fine = all_finite(C, wide.data()) && all_finite(2 * C, model.bias) && all_finite(3, model.target);
-        of_outputs(f);
-        ++this->t;
-        return fine;
-    }
-
-    bool score(const Row<T>& row, double* f) override {
-        if (!find(row.wide)) return false;
-        cells::score(1, index.data(), rule.regression, model, wide.data());
-        of_outputs(f);
-        return true;
-    }
-
-    // Scores f (C) in the units of the target, from those of the tables' columns.
-    void of_outputs(double* f) const {
-        if (!places) f[0] = std::ldexp(wide[0], unit);
-        for (std::size_t c = 0; places && c < model.C; ++c) f[c] = wide[std::size_t(places[c])];
+        double y = row.y;
+        if (journal) {
+            journal->keep(model.bias, 2 * C);
+            journal->keep(model.target, 3);
+            journal->keep(model.use, model.R);
+            journal->keep_rows(model.tables, 2 * model.width, model.R, index.data());
+            y = rule.regression ? std::ldexp(y, -unit) : places ? double(places[std::size_t(y)]) : y;
+            ++this->t;
+        }
+        cells::pass(1, index.data(), journal ? &y : nullptr, nullptr, rule, model, wide.data(), down.data());
+        if (!places) f[0] = std::ldexp(wide[0], unit);  // in the units of the target
+        for (std::size_t c = 0; places && c < C; ++c) f[c] = wide[std::size_t(places[c])];
+        return !journal || (all_finite(C, wide.data()) && all_finite(2 * C, model.bias) && all_finite(3, model.target));
     }
 };
 
@@ -126,16 +115,17 @@ struct ColumnCells : Cells<T, cells::ByLevels> {
         return this->t + n < look && Base::open(n);
     }
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::int64_t number = this->t;
-        if (!Base::learn(row, f, journal)) return false;
+        if (!Base::pass(row, f, journal)) return false;
+        if (!journal) return true;
         std::int64_t place = number;
         if (number >= S) place = std::int64_t(uniform(seed, std::uint64_t(number), slot) * double(std::min(number + 1, last)));
         if (place >= S) return true;
         const std::size_t d = this->grids.columns(), few = this->down.size();
         double *x = sample_rows + place * d, *v = sample_down + place * few;
-        journal.keep(x, d);
-        journal.keep(v, few);
+        journal->keep(x, d);
+        journal->keep(v, few);
         std::copy_n(row.wide, d, x);
         std::copy_n(this->down.data(), few, v);
         return true;
@@ -173,33 +163,24 @@ struct Linear : Learner<T> {
         : features(std::move(map)), model(m), faded(factors), C(outputs), memory(remembered), unit(u), spec(s),
           scratch(RowRoom::size * outputs) {}
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::size_t P = features.size();
+        if (journal) keep(*journal, P);
+        this->t = linear_pass<T>(1, P, int(C), features(row.x), &row.y, journal ? row.weight : &unlearned, model, this->t, *spec.loss,
+                                 *spec.update, unit, f, scratch.data());
+        return !journal || (model.finite(C * P) && all_finite(C, f) && all_finite(memory, model.memory));
+    }
+
+    void keep(Journal& journal, std::size_t P) {
         for (T* weights : {model.W, model.G, model.mean}) journal.keep(weights, C * P);
         journal.keep(model.scale, C);
         journal.keep(model.memory, memory);
         journal.keep(model.center, 2);
-        if (faded) journal.keep(faded, C);
+        journal.keep(faded, C);
         for (std::size_t c = 0; c < C && faded; ++c) {  // sparse rows may have left them; this row has all columns
             if (faded[c] != 1.0) scale(P, T(faded[c]), model.G + c * P);
             faded[c] = 1.0;
         }
-        this->t = linear_pass<T>(1, P, int(C), features(row.x), &row.y, row.weight, model, this->t, *spec.loss, *spec.update, unit, f,
-                                 scratch.data());
-        for (const T* weights : {model.W, model.G, model.mean})
-            if (weights && !all_finite(C * P, weights)) return false;
-        return all_finite(C, f) && all_finite(memory, model.memory);
-    }
-
-    bool score(const Row<T>& row, double* f) override {
-        const std::size_t P = features.size();
-        const T* z = features(row.x);
-        for (std::size_t c = 0; c < C; ++c) {
-            f[c] = double(dot(P, (model.mean ? model.mean : model.W) + c * P, z));
-            if (!model.mean) f[c] *= model.scale[c];
-            f[c] += offset_of(model.center);
-        }
-        return true;
     }
 };
 
@@ -226,27 +207,17 @@ struct LearnedWidths : Learner<T> {
         spectrum = {d, D, 1, false, E, v, h};
     }
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
-        for (T* weights : {model.W, model.G}) journal.keep(weights, 2 * C * D);
-        for (T* widths : {theta.theta, theta.H}) journal.keep(widths, d);
-        journal.keep(model.memory, memory);
-        journal.keep(model.center, 2);
-        this->t = rrf_pass<T>(D, int(C), Dense<T>{1, d, row.x}, &row.y, nullptr, model, theta, spectrum, this->t, *spec.loss, *spec.update,
-                              f, scratch);
-        for (const T* weights : {model.W, model.G})
-            if (!all_finite(2 * C * D, weights)) return false;
-        for (const T* widths : {theta.theta, theta.H})
-            if (!all_finite(d, widths)) return false;
-        return all_finite(C, f) && all_finite(memory, model.memory);
-    }
-
-    bool score(const Row<T>& row, double* f) override {
-        read_row(Dense<T>{1, d, row.x}, 0, model.unit, scratch.x);
-        spectrum.project(theta, scratch.x, scratch.u);
-        trig(1, D, scratch.u, T(1) / std::sqrt(T(D)), scratch.z);
-        for (std::size_t c = 0; c < C; ++c)
-            f[c] = double(dot(2 * D, model.W + c * 2 * D, scratch.z)) + offset_of(model.center);
-        return true;
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
+        if (journal) {
+            for (T* weights : {model.W, model.G}) journal->keep(weights, 2 * C * D);
+            for (T* widths : {theta.theta, theta.H}) journal->keep(widths, d);
+            journal->keep(model.memory, memory);
+            journal->keep(model.center, 2);
+        }
+        this->t = rrf_pass<T>(D, int(C), Dense<T>{1, d, row.x}, &row.y, journal ? nullptr : &unlearned, model, theta, spectrum, this->t,
+                              *spec.loss, *spec.update, f, scratch);
+        return !journal || (all_finite(2 * C * D, model.W) && all_finite(2 * C * D, model.G) && all_finite(d, theta.theta) &&
+                            all_finite(d, theta.H) && all_finite(C, f) && all_finite(memory, model.memory));
     }
 };
 
@@ -258,21 +229,18 @@ struct Window : Learner<T> {
     window::Model model;
     Window(const window::Rule& r, const window::Model& m) : rule(r), model(m) {}
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::size_t place = std::size_t(model.numbers[0]) % model.W;
-        journal.keep_strided(model.rows + place, model.d, model.W);
-        journal.keep(model.value + place, 1);
-        journal.keep(model.weight + place, 1);
-        journal.keep(model.numbers, 3);
+        if (journal) {
+            journal->keep_strided(model.rows + place, model.d, model.W);
+            journal->keep(model.value + place, 1);
+            journal->keep(model.weight + place, 1);
+            journal->keep(model.numbers, 3);
+            ++this->t;
+        }
         const double y = rule.kind == 1 ? double(row.y > 0) : row.y;
-        window::pass(1, row.wide, &y, nullptr, rule, model, f);
-        ++this->t;
-        return all_finite(model.C, f);
-    }
-
-    bool score(const Row<T>& row, double* f) override {
-        window::pass(1, row.wide, nullptr, nullptr, rule, model, f);
-        return true;
+        window::pass(1, row.wide, journal ? &y : nullptr, nullptr, rule, model, f);
+        return !journal || all_finite(model.C, f);
     }
 };
 
@@ -294,24 +262,20 @@ struct MetricWindow : Learner<T> {
         return this->t + n < next;
     }
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::size_t place = std::size_t(this->t) % W;
         const double y = model.labels && model.C == 1 ? double(row.y > 0) : row.y;
-        journal.keep(model.follow, metric::FOLLOWED);
-        journal.keep(rows + place * model.d, model.d);
-        journal.keep(value + place, 1);
-        journal.keep(kept + place, 1);
-        metric::pass(model, 1, row.wide, &y, nullptr, work, f);
+        if (journal) journal->keep(model.follow, metric::FOLLOWED);
+        metric::pass(model, 1, row.wide, journal ? &y : nullptr, nullptr, work, f);
+        if (!journal) return true;
+        journal->keep(rows + place * model.d, model.d);
+        journal->keep(value + place, 1);
+        journal->keep(kept + place, 1);
         std::copy_n(row.wide, model.d, rows + place * model.d);
         value[place] = y;
         kept[place] = 1.0;
         ++this->t;
         return all_finite(model.C, f) && all_finite(metric::FOLLOWED, model.follow);
-    }
-
-    bool score(const Row<T>& row, double* f) override {
-        metric::pass(model, 1, row.wide, nullptr, nullptr, work, f);
-        return true;
     }
 };
 
@@ -323,16 +287,15 @@ struct LeastSquares : Learner<T> {
     Features<T> features;
     bool intercept, labels;  // whether a constant comes first; whether targets are -1 and 1, one against the rest
     second::Head head;
-    double *R, *D, *q;       // of the head, to begin again
     second::Statistics sums;
     double ridge;
     const Blas& blas;
-    second::LeastSquares rule;
-    std::vector<double> z, y, beta, work;
-    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, double* factor, double* inverses, double* start,
-                 const second::Statistics& s, double lam, const Blas& products)
-        : features(std::move(map)), intercept(constant), labels(coded), head(h), R(factor), D(inverses), q(start), sums(s), ridge(lam),
-          blas(products), z(h.features), y(h.k), beta(h.k) {}
+    std::vector<double> z, y;
+    second::Room room;
+    LeastSquares(Features<T> map, bool constant, bool coded, const second::Head& h, const second::Statistics& s, double lam,
+                 const Blas& products)
+        : features(std::move(map)), intercept(constant), labels(coded), head(h), sums(s), ridge(lam), blas(products), z(h.features),
+          y(h.k) {}
 
     void map(const Row<T>& row, double* to) {
         const T* from = features(row.x);
@@ -340,43 +303,37 @@ struct LeastSquares : Learner<T> {
         for (std::size_t i = 0; i < features.size(); ++i) to[i + intercept] = double(from[i]);
     }
 
-    bool learn(const Row<T>& row, double* f, Journal& journal) override {
-        const std::size_t j = std::size_t(this->waiting), k = head.k;
+    bool pass(const Row<T>& row, double* f, Journal* journal) override {
+        if (!journal) return score(1, &row, head.k, f);
+        std::size_t j = std::size_t(this->waiting), k = head.k;
         map(row, z.data());
         for (std::size_t o = 0; o < k; ++o) y[o] = !labels || k == 1 ? row.y : double(o) == row.y ? 1.0 : -1.0;
-        const double one = 1.0;
-        double s = 0.0, c = 0.0;
-        const std::size_t end = second::learn_block(head, j, 1, z.data(), y.data(), &one, rule, f, &s, &c, beta.data(), work);
-        if (end != j + 1) return false;
-        if (!(all_finite(k, f) && all_finite(1, &s) && all_finite(1, head.kappa + j) && all_finite(k, head.tau + j * k))) return false;
-        second::enter(head, j, 1, z.data(), &c, beta.data(), sums);
+        if (j + 1 == head.m) keep(*journal);
+        sums.mass = this->mass;
+        double s;
+        const bool fine = second::run(blas, head, sums, ridge, j, 1, z.data(), y.data(), nullptr, f, &s, room);
         ++this->t;
-        return std::size_t(++this->waiting) < head.m || begin_anew(journal);
+        this->waiting = std::int64_t(j);
+        this->mass = sums.mass;
+        return fine;
     }
 
-    // The window is full.
-    bool begin_anew(Journal& journal) {
+    // What changes when the window is full.
+    void keep(Journal& journal) {
         const std::size_t n = head.features, r = head.r, k = head.k;
         journal.keep(sums.gram, n * n);
         journal.keep(sums.b, k * n);
         journal.keep(sums.yy, k);
         journal.keep(sums.zsum, n);
-        journal.keep(R, r * r);
-        journal.keep(D, second::panels(r) * second::PANEL * second::PANEL);
-        journal.keep(q, k * r);
-        this->waiting = 0;
-        sums.mass = this->mass;
-        const bool fine = second::flush(blas, head, sums, work);
-        this->mass = sums.mass;
-        return fine && second::restart(head, sums, ridge, R, D, q);
+        journal.keep(head.R, r * r);
+        journal.keep(head.D, second::panels(r) * second::PANEL * second::PANEL);
+        journal.keep(head.q, k * r);
     }
 
-    bool score(const Row<T>& row, double* f) override { return score_rows(1, &row, head.k, f); }
-
-    bool score_rows(std::size_t n, const Row<T>* rows, std::size_t, double* f) override {
+    bool score(std::size_t n, const Row<T>* rows, std::size_t, double* f) override {
         std::vector<double> Z(n * head.features), s(n);
         for (std::size_t i = 0; i < n; ++i) map(rows[i], Z.data() + i * head.features);
-        second::score_block(head, std::size_t(this->waiting), n, Z.data(), f, s.data(), work);
+        second::score_block(head, std::size_t(this->waiting), n, Z.data(), f, s.data(), room.work);
         return true;
     }
 };

@@ -108,7 +108,7 @@ struct Stack {
             rows.push_back(drawn_in(0.0, scaled.data() + i * d, wide.data() + i * d));
         }
         for (std::size_t k = 0; k < N; ++k)
-            if (!learners[k]->score_rows(n, rows.data(), C, F.data() + k * n * C)) return false;
+            if (!learners[k]->score(n, rows.data(), C, F.data() + k * n * C)) return false;
         for (double& f : F)
             if (!std::isfinite(f)) f = 0.0;
         combine(n, F.data(), nullptr, recent, scores);
@@ -168,7 +168,7 @@ struct Stack {
         count = standardize<T>(1, d, x_.data(), nullptr, count, columns);
         const Row<T> row = drawn_in(y, x_.data(), wide_.data());
         for (std::size_t i = 0; i < learners.size(); ++i)
-            if (!learners[i]->learn(row, F_.data() + i * C, journal_)) return false;
+            if (!learners[i]->pass(row, F_.data() + i * C, &journal_)) return false;
         combine(1, F_.data(), &y, recent, scores);
         if (!all_finite(C, scores)) return false;
         if (labels) tracker->learn(error = trust_doubt(C, scores, y));

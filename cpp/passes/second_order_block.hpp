@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "base/blas.hpp"
@@ -34,13 +33,13 @@ constexpr std::size_t LANES = 2;
 // the first does.
 struct Head {
     std::size_t features, r, m, k;  // of a row, the same rounded up, rows of the window, outputs
-    const double* R;      // (r, r) lower triangle by rows; what is above the diagonal may be anything
-    const double* D;      // (PANEL, PANEL) inverses of the triangles on the diagonal of R, one after the other, by columns
+    double* R;            // (r, r) lower triangle by rows; what is above the diagonal may be anything
+    double* D;            // (PANEL, PANEL) inverses of the triangles on the diagonal of R, one after the other, by columns
     double* V;            // (m, r)
     double* M;            // (m, m), what is below the diagonal
     double* kappa;        // (m)
     double* tau;          // (m, k)
-    const double* q;      // (k, r)
+    double* q;            // (k, r)
 };
 
 inline std::size_t padded(std::size_t features) { return (features + LINE - 1) / LINE * LINE; }
@@ -304,16 +303,16 @@ KS_CLONES inline bool flush(const Blas& blas, const Head& h, Statistics& s, std:
 }
 
 // The head of an empty window: R, D and q; where A is singular to rounding, with more ridge. False when none helps.
-inline bool restart(const Head& h, const Statistics& s, double ridge, double* R, double* D, double* q) {
+inline bool restart(const Head& h, const Statistics& s, double ridge) {
     const std::size_t n = h.features;
-    while (!factor(n, h.r, s.gram, ridge, R, D)) {
+    while (!factor(n, h.r, s.gram, ridge, h.R, h.D)) {
         double size = 0.0;
         for (std::size_t i = 0; i < n; ++i) size = std::max(size, std::abs(s.gram[i * n + i]) * double(n));
         if (!std::isfinite(size) || !all_finite(n * n, s.gram) || ridge > std::max(10.0 * size, 1e-290)) return false;
         ridge = std::max({10.0 * ridge, 1e-15 * size, 1e-300});
     }
-    pad(h.k, n, h.r, s.b, q);
-    solve_factor(h.r, h.r, h.k, R, D, q);
+    pad(h.k, n, h.r, s.b, h.q);
+    solve_factor(h.r, h.r, h.k, h.R, h.D, h.q);
     return true;
 }
 
@@ -329,6 +328,34 @@ inline void enter(const Head& h, std::size_t j, std::size_t n, const double* Z, 
         std::copy_n(betas, h.k, s.window_b + j * h.k);
         ++j;
     }
+}
+
+// Room for the work on rows of least squares.
+struct Room {
+    std::vector<double> work, c, beta, ones;
+};
+
+// Least squares over n rows that follow the j of the window: whenever it is full, its rows join the sums and the head begins again.
+// weight may be null. Out: F (n, k), s (n), and how many rows are in the window then; false when numbers leave the range of floats.
+inline bool run(const Blas& blas, const Head& h, Statistics& sums, double ridge, std::size_t& j, std::size_t n, const double* Z,
+                const double* y, const double* weight, double* F, double* s, Room& room) {
+    const LeastSquares rule;
+    room.ones.resize(h.m, 1.0);
+    for (std::size_t start = 0; start < n;) {
+        const std::size_t count = std::min(n - start, h.m - j), r = h.features, k = h.k;
+        room.c.resize(count), room.beta.resize(count * k);
+        const double* importance = weight ? weight + start : room.ones.data();
+        const std::size_t end = learn_block(h, j, count, Z + start * r, y + start * k, importance, rule, F + start * k, s + start,
+                                            room.c.data(), room.beta.data(), room.work);
+        if (!all_finite(end - j, h.kappa + j) || !all_finite((end - j) * k, h.tau + j * k)) return false;
+        enter(h, j, count, Z + start * r, room.c.data(), room.beta.data(), sums);
+        start += count;
+        j = end;
+        if (j < h.m) continue;
+        j = 0;
+        if (!flush(blas, h, sums, room.work) || !restart(h, sums, ridge)) return false;
+    }
+    return all_finite(n * h.k, F) && all_finite(n, s);
 }
 
 // Uncertainties s (n) of rows that are not learned, and their scores F (n, k).

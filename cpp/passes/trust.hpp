@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/vecmath.hpp"
+#include "parts/losses.hpp"
 
 namespace ks {
 
@@ -21,12 +22,6 @@ constexpr std::size_t TRUST_MOST = 16;  // answers, at most
 constexpr double TRUST_FLAT = 0.01;     // least slope of an answer: a larger score is never less probable
 
 inline double trust_clip(double x) { return std::min(std::max(x, -TRUST_WIDEST), TRUST_WIDEST); }
-
-inline double trust_sigmoid(double x) {
-    if (x >= 0.0) return 1.0 / (1.0 + std::exp(-x));
-    const double e = std::exp(x);
-    return e / (1.0 + e);
-}
 
 // Factor of scores that makes log-odds of them.
 inline double trust_unit(const double* size, bool own) {
@@ -44,7 +39,7 @@ inline void trust_rise(double* t) {
 // What a forecast left to all labels but the truth, 1 - P(y): scores are log-odds for C = 1, where y is -1 or 1, else logarithms
 // of probabilities up to a constant.
 inline double trust_doubt(std::size_t C, const double* scores, double y) {
-    if (C == 1) return trust_sigmoid(-y * scores[0]);
+    if (C == 1) return sigmoid(-y * scores[0]);
     const double most = *std::max_element(scores, scores + C);
     double total = 0.0, others = 0.0;
     for (std::size_t c = 0; c < C; ++c) {

@@ -103,8 +103,8 @@ class KeyedLearner:
             model = make_stream(Columns(), model)
         elif encode and getattr(model, "columns", None) == "auto":  # decided here, not by the first rows of a key
             model = clone(model).set_params(columns={})
-        if hasattr(model, "_learner"):
-            model._learner.check_parameters()  # once, here: later on errors are taken to be those of rows
+        if hasattr(model, "_check_parameters"):
+            model._check_parameters()  # once, here: later on errors are taken to be those of rows
         self.model, self.encode = seeded(model), encode
         self.probabilities, self.coverage = probabilities, coverage
 

@@ -181,9 +181,8 @@ def build(args: argparse.Namespace, task: str) -> Any:
         est = zoo.make(args.algorithm, task, **params)
         for name, text in args.assignments:
             est.set_params(**{name: parameter(text)})
-        learner = getattr(est, "_learner", None)
-        if learner is not None:
-            learner.check_parameters()
+        if hasattr(est, "_check_parameters"):
+            est._check_parameters()
     except (ValueError, argparse.ArgumentTypeError) as error:
         raise UsageError(f"{args.algorithm}: {error}") from None
     return est

@@ -73,7 +73,7 @@ def fit(
         A ValueError that names the file (or partition) and the row that cannot be learned.
     """
     solve = _solver(est)
-    est._learner.check_parameters()
+    est._check_parameters()
     with connect(client, X) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, **reader)
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from ... import engine as engines
-from ..._checks import is_whole
+from ..._checks import flag, is_whole
 from ...core import threads
 from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
@@ -63,7 +63,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _takes_sparse: ClassVar[bool] = False  # whether sparse rows are made dense where columns are scaled anyway
-    _at_once: ClassVar[bool] = False  # whether its learner has `solve`: it has neither `learn` nor `partial_fit` then
+    _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
     _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `_learn`
     _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_set_aside`
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
@@ -82,7 +82,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         learns = cls.__dict__.get("_learns")
         if learns is not None and learns.solve is not Learner.solve:
             cls._at_once = True
-            for name in ("learn", "partial_fit"):
+            for name in ("learn", "learn_row", "partial_fit"):
                 setattr(cls, name, _Absent())
         super().__init_subclass__(**options)
 
@@ -184,7 +184,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if n_features > d:
             if "feature_names_in_" in self.__dict__ and self._encoder is None:
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
-            self._learner.check_parameters()
+            self._check_parameters()
             state = thawed(before)
             self._learner.widen(state, int(n_features))
             widen_rows(state, int(n_features))
@@ -363,13 +363,20 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
         return np.concatenate([self._learner.score(state, scaled_rows(X[rows], state)) for rows in cuts])
 
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range or contradicting each other."""
+        for parameter in fields(self):
+            if parameter.init and parameter.type == "bool":
+                flag(parameter.name, getattr(self, parameter.name))
+        check_standardize(self.standardize)
+        self._learner.check_parameters()
+
     def _check_state(self, trained: bool | None = None) -> None:
         """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
 
         Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
         """
-        check_standardize(self.standardize)
-        self._learner.check_parameters()
+        self._check_parameters()
         check_state(self, trained)
         self._learner.verify(self._state)
         engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine

@@ -18,7 +18,7 @@ from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native, unmasked
 from ...state.nested import State
 from . import warm_up
-from .scaling import check_standardize, demanded, no_moments
+from .scaling import demanded, no_moments
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -36,8 +36,7 @@ def admit(
     if starts:
         est.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
         engines.check(est.engine, est.on_device, type(est).__name__)
-        check_standardize(est.standardize)
-        est._learner.check_parameters()
+        est._check_parameters()
     X = checked_rows(est, X, reset=starts, least=int(fresh))
     y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
     if "_nothing_learned" in est.__dict__:

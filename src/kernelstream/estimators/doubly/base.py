@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
-from ..._checks import flag, positive
+from ..._checks import positive
 from ...core import threads
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
@@ -143,7 +143,6 @@ class Doubly(WithKernel):
         self.schedule.check()
         if self.lam != "auto":
             positive("lam", self.lam, zero=True)
-        flag("center", self.center)
 
     # ---------------------------------------------------------------- automatic choices
     def warm_up_rows(self) -> int:

@@ -45,7 +45,7 @@ def check(member: Any, whole: StreamEstimator) -> None:
             raise ValueError(f"set {name} on the {type(whole).__name__}, for all learners at once, not on one of them")
     if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
         raise ValueError("random_state of a learner must be an integer or None, which takes that of the whole")
-    member._learner.check_parameters()
+    member._check_parameters()
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:

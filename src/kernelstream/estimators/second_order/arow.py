@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import losses
-from ..._checks import flag, positive
+from ..._checks import positive
 from ...features import FeatureMap
 from ...losses import Loss
 from ...rows import Rows
@@ -37,7 +37,6 @@ class Confidence(SecondOrder):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        flag("diagonal", self.diagonal)
         self._rule()
 
     def reset(self, state: State) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ... import second_order
-from ..._checks import flag
 from ...core import threads
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
@@ -157,7 +156,6 @@ class SecondOrder(Linear):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
             raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
-        flag("intercept", self.intercept)
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:

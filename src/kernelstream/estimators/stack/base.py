@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ... import engine as engines
-from ..._checks import flag
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
@@ -120,7 +119,6 @@ class Stack(Composite):
         if est.size not in SIZES:
             raise ValueError(f"size must be one of {', '.join(SIZES)}, got {est.size!r}")
         check_columns(est.columns)
-        flag("recent", est.recent)
         if isinstance(est.members, str) and est.members == "auto":
             return
         if not isinstance(est.members, (list, tuple)) or not est.members:

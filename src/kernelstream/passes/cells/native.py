@@ -36,7 +36,7 @@ def cells_pass(
 def cells_score(index: np.ndarray, state: State, regression: bool) -> np.ndarray:
     """Scores (n, C) of rows with these cells, (n, R)."""
     scores = np.empty((len(index), state["bias"].shape[1]))
-    _core.cells_score(state, index, regression, scores)
+    _core.cells_pass(state, index, None, None, (regression, 0.0, 1.0), scores, None)
     return scores
 
 
