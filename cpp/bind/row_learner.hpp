@@ -42,7 +42,6 @@ struct BoundLearner {
     std::size_t d, C;
     std::unique_ptr<Learner<T>> learner;
     nb::object head;  // of least squares: what has the number of waiting rows too
-    Journal journal;
 
     // `others` (dict, name): what must stay the same besides the arrays.
     BoundLearner(nb::dict where, nb::list others, std::size_t columns, std::size_t outputs) : state(where), d(columns), C(outputs) {
@@ -80,10 +79,8 @@ struct BoundLearner {
         require(fits(y, 1) && fits(weight, 1), "y and weight need one entry per row of Z");
         require(fits(F, 1, C), "scores must be (rows, outputs)");
         if (C > 1) require_codes(1, C, y.data(), data_or_null(weight));
-        journal.clear();
-        const bool fine = learner->pass({X.data(), nullptr, y.data()[0], data_or_null(weight)}, F.data(), &journal);
-        if (!fine) journal.restore();
-        require_finite(fine);
+        Journal none(false);  // a call of `learn` that fails is undone as a whole
+        require_finite(learner->pass({X.data(), nullptr, y.data()[0], data_or_null(weight)}, F.data(), &none));
         settle();
         return true;
     }

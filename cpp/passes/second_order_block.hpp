@@ -51,25 +51,23 @@ inline void pad(std::size_t n, std::size_t features, std::size_t r, const double
 
 inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
 
-// x <- D x for Q vectors, `apart` from each other, of `size` coordinates, at most PANEL.
+// x <- D x for Q vectors, `apart` from each other, of `size` coordinates, at most PANEL; the last ones first, because they need the others.
 template <std::size_t Q>
 KS_INLINE void apply_triangle(std::size_t size, const double* D, double* x, std::size_t apart) {
-    constexpr std::size_t step = 8;
-    double out[Q][PANEL];
-    for (std::size_t first = 0; first < size; first += step) {
-        double acc[Q][step] = {};
-        for (std::size_t l = 0; l < std::min(first + step, size); ++l) {
-            const double* d = D + l * PANEL + first;
+    static_assert(PANEL % LINE == 0, "a panel is some lines");
+    for (std::size_t end = size; end > 0; end -= LINE) {
+        double acc[Q][LINE] = {};
+        for (std::size_t l = 0; l < end; ++l) {
+            const double* d = D + l * PANEL + end - LINE;
             KS_UNROLL
             for (std::size_t t = 0; t < Q; ++t) {
                 const double factor = x[t * apart + l];
                 KS_UNROLL
-                for (std::size_t i = 0; i < step; ++i) acc[t][i] += d[i] * factor;
+                for (std::size_t i = 0; i < LINE; ++i) acc[t][i] += d[i] * factor;
             }
         }
-        for (std::size_t t = 0; t < Q; ++t) std::copy_n(acc[t], step, out[t] + first);
+        for (std::size_t t = 0; t < Q; ++t) std::copy_n(acc[t], LINE, x + t * apart + end - LINE);
     }
-    for (std::size_t t = 0; t < Q; ++t) std::copy_n(out[t], size, x + t * apart);
 }
 
 // V <- R^-1 V for n vectors V (n, r), a few at a time, so that they stay in the second-level cache; of the coordinates the first `end`.
@@ -120,10 +118,11 @@ inline bool factor(std::size_t features, std::size_t r, const double* A, double 
     for (std::size_t a = 0; a < r; a += PANEL) {
         const std::size_t size = std::min(PANEL, r - a);
         double* rows = R + a * r;
-        for (std::size_t i = 0; i < a + size; ++i)
-            for (std::size_t t = 0; t < size; ++t)
-                rows[t * r + i] = i >= features || a + t >= features ? 0.0 : A[std::min(i, a + t) * features + std::max(i, a + t)];
-        for (std::size_t t = 0; t < size; ++t) rows[t * r + a + t] += a + t < features ? ridge : 1.0;
+        const std::size_t given = std::min(size, features - a);
+        for (std::size_t i = 0; i < a + given; ++i)
+            for (std::size_t t = i > a ? i - a : 0; t < given; ++t) rows[t * r + i] = A[i * features + a + t];
+        for (std::size_t t = given; t < size; ++t) std::fill_n(rows + t * r, r, 0.0);
+        for (std::size_t t = 0; t < size; ++t) rows[t * r + a + t] += t < given ? ridge : 1.0;
         solve_factor(a, r, size, R, D, rows);
         if (a) dots({size, size, a, rows, r, rows, r, rows + a, r, true});
         if (!factor_triangle(size, r, rows + a, D + a * PANEL)) return false;

@@ -16,6 +16,7 @@ import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators.stack import base
+from kernelstream.passes.stack import python as stack
 from kernelstream.passes.stack.python import MEMORY, start_stack
 
 ENGINES = ["python", "native"]
@@ -72,6 +73,26 @@ def test_combination_of_labels(name, importance, rng):
         return
     later = engine.get(name).stack_pass(F[:, -50:, None].copy(), None, None, state, (False, False))
     assert np.corrcoef(later[:, 0], truth[-50:])[0, 1] > 0.95
+
+
+def test_length_of_a_step(monkeypatch, rng):
+    """The root that SciPy finds, in a few looks: where Newton's step ends on the root, nothing is searched any more."""
+    looks, probabilities = [], stack._probabilities
+    monkeypatch.setattr(stack, "_probabilities", lambda f: (looks.append(1), probabilities(f))[1])
+    for size in (1e-4, 1e-3, 1e-2, 1.0, 10.0) * 20:
+        f, d = rng.standard_normal(3), size * rng.standard_normal(3)
+        q = softmax(f)
+        bend = q @ d - d[1] - q @ (d - q @ d) ** 2
+        if bend < 0:  # the step leads uphill
+            continue
+
+        def slope(a, f=f, d=d, bend=bend):
+            return a * bend - (softmax(f - a * d) @ d - d[1])
+
+        truth = 1.0 if slope(1.0) <= 0 else brentq(slope, 0.0, 1.0, xtol=1e-15)
+        looks.clear()
+        assert stack._reach(f, d, 1.0) == pytest.approx(truth, abs=1e-9)
+        assert len(looks) <= 10
 
 
 @pytest.mark.parametrize("recent", [False, True])

@@ -338,19 +338,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes, outputs = self._state["classes"], self._state["n_outputs"]
         if outputs == 1:
             return np.concatenate([scores[:, 0] for scores, _, _ in parts])
-        full = []
-        for scores, known, newcomer in parts:
-            wide = np.full((len(scores), len(classes)), -np.inf)
+        full = np.full((sum(len(scores) for scores, _, _ in parts), len(classes)), -np.inf)
+        since, stop = np.zeros(len(classes), np.intp), 0  # the part from which each class is known
+        for j, (_, _, newcomer) in enumerate(parts):
+            if newcomer is not None:
+                since[np.searchsorted(classes, newcomer)] = j
+        for j, (scores, known, newcomer) in enumerate(parts):
+            wide = full[stop : (stop := stop + len(scores))]
             if scores.shape[1] == 1 and len(known) == 2:
                 scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
             if len(known):
-                wide[:, np.searchsorted(classes, known)] = scores
+                wide[:, since <= j] = scores
             else:  # no class was known, so none is ahead
                 wide[:] = 0.0
             if newcomer is not None:  # the class did not exist when its first row was predicted
-                wide[0, np.searchsorted(classes, newcomer)] = -np.inf
-            full.append(wide)
-        return np.concatenate(full)
+                wide[0, since == j] = -np.inf
+        return full
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         classes = state["classes"]

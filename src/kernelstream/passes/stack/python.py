@@ -254,9 +254,10 @@ def _reach(f: np.ndarray, d: np.ndarray, y: float) -> float:
             return 1.0
         else:
             low = a
-        step = slope / (bend + V) if bend + V > 0 else 0.0
-        inside = low < a - step < high and 2 * abs(step) < last  # else Newton's step on the slope is of no use
-        new = a - step if inside else 0.5 * (low + high)
+        step = slope / (bend + V) if bend + V > 0 else math.inf
+        inside = low < a - step < high and 2 * abs(step) < last  # else Newton's step on the slope is of no use,
+        found = abs(step) <= REACHED * a  # unless it is so short that it may not leave low or high
+        new = a - step if inside or found else 0.5 * (low + high)
         last, a = abs(new - a), new
         if last <= REACHED * a:
             break
