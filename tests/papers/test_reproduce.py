@@ -338,6 +338,7 @@ def test_the_page_says_what_the_records_say(small, page):
     assert "The figure is made up." in text and "1.00 ± 0.10" in text
     assert "1 of 2 cells" not in text and "2 of 4 cells" in text  # the perceptron in both files; 99 % is no feat
     assert "kernelstream reproduce small" in text
+    assert text.count("<svg") == 6  # of each file: over rows, over seconds, and where the runs end
     assert "http://" not in text.replace("http://www.w3.org", "") and "<script" not in text
     tables = (page.parent / "tables.md").read_text()
     assert f"{cells[0].mean:.2f} ± {cells[0].std:.2f} (1.00)" in tables.replace("**", "")
