@@ -5,7 +5,9 @@ whose learners are those of one kernel. Their rules, for learners i with weights
 
 - a row's vote is sum_i theta_i s_i, s_i = 1 where f_i >= 0, else -1: silence votes for +1; a vote of 0 is a mistake;
 - y f_i <= 0 is a mistake of a learner (y f_i < 0 for the weights of SDPA), and multiplies its weight by the discount;
-- RBP sets the seed to the clock's second before every draw: for a second the vector at one place of the list leaves;
+- RBP sets the seed to the clock's second before every draw, so that for a second the vector at one place of the list
+  leaves. The programs ran under Windows, where the first number drawn after ``srand(s)`` is the bits 16 to 30 of
+  214013 s + 2531011: the place moves up by three or four in a second, and vectors before it stay;
 - the Forgetron counts mistakes of rows for which it was not drawn, and may take a root above 1 as its factor;
 - PA and BPA-S take k(x, x) for 1: steps min(C, loss). Where BPA-S finds no price below 10^6, the second vector leaves,
   and the row gets the coefficient 1.
@@ -37,16 +39,16 @@ class AuthorRules:
         One Gaussian kernel; None for the pool of the thesis.
     C : float
         Limit of PA's coefficients.
-    rows_per_second : float
-        Rows that the program learned between two ticks of the clock: those of the table by its printed seconds.
+    clock : float
+        Rows that the program learned in a second: those of the table by its printed seconds.
     """
 
     def __init__(
         self, rule: str, budget: int | None = None, drawn: bool = False, gamma: float | None = None, C: float = 0.1,
-        rows_per_second: float = np.inf, random_state: int = 0,
+        clock: float = 10_000.0, random_state: int = 0,
     ) -> None:  # fmt: skip
         self.rule, self.budget, self.drawn = rule, budget, drawn
-        self.C, self.rows_per_second = C, rows_per_second
+        self.C, self.clock = C, clock
         self.rng = np.random.default_rng(random_state)
         self.gammas = 0.5 / WIDTHS**2 if gamma is None else np.array([gamma])
         self.m = len(self.gammas) + (DEGREES if gamma is None else 0)
@@ -58,8 +60,8 @@ class AuthorRules:
         self.damage, self.errors = np.zeros(self.m), np.zeros(self.m)  # the Forgetron's Q and M
         self.S = np.zeros((0, 0))  # vectors are columns, so that rows with few entries need few of its rows
         self.norms, self.alpha, self.owner = np.zeros(0), np.zeros(0), np.zeros(0, np.intp)
-        self.tick, self.drawn_number = -1, 0
-        self.phase = self.rng.random() if np.isfinite(rows_per_second) else 0.0  # a run starts within some second
+        self.near = np.zeros((0, 0))  # of the Forgetron: a vector's kernel values with the earlier ones, a row of each
+        self.start = self.rng.random() * (1 << 31)  # seconds, and the part of one, at which the run starts
 
     @property
     def size_(self) -> int:
@@ -80,6 +82,8 @@ class AuthorRules:
         self.S = np.hstack([self.S.reshape(columns, before), np.zeros((columns, more))])
         self.norms, self.alpha = (np.append(values, np.zeros(more)) for values in (self.norms, self.alpha))
         self.owner = np.append(self.owner, np.zeros(more, np.intp))
+        if self.rule == "forgetron":
+            self.near = np.zeros((capacity, capacity))
         self.free += range(capacity - 1, before - 1, -1)
 
     def _kernels(self, x: np.ndarray) -> np.ndarray:
@@ -120,7 +124,7 @@ class AuthorRules:
                 return
             place, step = self._replaced(i, y, k, f, step)
             self._drop(i, place)
-        self._join(i, x, step)
+        self._join(i, x, step, k)
         if full and self.rule != "bpas":
             if self.rule == "forgetron":
                 self._shrink(i)
@@ -137,13 +141,9 @@ class AuthorRules:
 
     def _shrink(self, i: int) -> None:
         """Multiply the function by the factor of the Forgetron's program."""
-        slots = self.lists[i]
-        first = slots[0]
-        dots = self.S[:, first] @ self.S[:, slots]
-        if i < len(self.gammas):
-            k = np.exp(-self.gammas[i] * np.maximum(self.norms[slots] + self.norms[first] - 2.0 * dots, 0.0))
-        else:
-            k = dots ** (i - len(self.gammas) + 1)
+        slots = np.array(self.lists[i])
+        first = self.lists[i][0]
+        k = self.near[slots, first]
         label, delta = np.sign(self.alpha[first]), abs(self.alpha[first])
         mu = label * float(self.alpha[slots] @ k)
         a, b, c = delta * delta - 2 * delta * mu, 2 * delta, self.damage[i] - 15 / 32 * self.errors[i]
@@ -156,21 +156,19 @@ class AuthorRules:
         self.alpha[slots] *= phi
 
     def _second(self) -> int:
-        """What a generator draws that was seeded with the clock."""
-        if self.rows_per_second == np.inf:
-            return int(self.rng.integers(1 << 31))
-        now = int(self.rows / self.rows_per_second + self.phase)
-        if now != self.tick:
-            self.tick = now
-            self.drawn_number = int(self.rng.integers(1 << 31))
-        return self.drawn_number
+        """What a generator draws first that was seeded with the clock's second."""
+        now = int(self.start + self.rows / self.clock)
+        return (214013 * now + 2531011) >> 16 & 0x7FFF
 
-    def _join(self, i: int, x: np.ndarray, coefficient: float) -> None:
+    def _join(self, i: int, x: np.ndarray, coefficient: float, k: np.ndarray) -> None:
         if not self.free:
             self._room(2 * len(self.norms), len(x))
         slot = self.free.pop()
         self.S[:, slot], self.norms[slot], self.owner[slot] = x, x @ x, i
         self.alpha[slot] = coefficient
+        if self.near.size:
+            self.near[slot] = k
+            self.near[slot, slot] = 1.0 if i < len(self.gammas) else self.norms[slot] ** (i - len(self.gammas) + 1)
         self.lists[i].append(slot)
         self.used += 1
 

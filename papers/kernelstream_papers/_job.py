@@ -7,6 +7,7 @@ import inspect
 import math
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ from ._synthetic import hands, play
 RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` knows
 SCALERS = {"minmax": MinMaxScaler(), "minmax-sym": MinMaxScaler((-1.0, 1.0)), "standard": StandardScaler()}
 PCA_ROWS = 10_000
-THREADS = "n_jobs"  # a setting of the library that an experiment may sweep, and no parameter of a learner
+THREADS = "n_jobs"  # settings of a run, and no parameters of a learner: threads of the library,
+WITHIN = "within"  # and a share of the seconds that the first line of the experiment takes for the same rows
+BATCH = 256  # rows of a call where seconds are counted
 TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions count from 0
 
 
@@ -124,9 +127,9 @@ def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[An
 
 def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) -> Any:
     """The learner of a run."""
+    own = {name: value for name, value in settings.items() if name not in (THREADS, WITHIN)}
     if algorithm.peer is not None:
-        return peer(algorithm.peer, task, settings, seed)
-    own = {name: value for name, value in settings.items() if name != THREADS}
+        return peer(algorithm.peer, task, own, seed)
     return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | own))
 
 
@@ -162,14 +165,14 @@ def run_job(
         value, seconds, curve = result.metrics[metric], result.seconds, result.curves[metric]
         curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]
     else:
-        start = time.perf_counter()
-        # the rows are in a random order already, the same for all learners; those that choose their passes draw again
-        passes = inspect.signature(est.fit).parameters.get("passes")
-        keeps = passes is not None and passes.default == 1
-        with machine.using(**({"threads": settings[THREADS]} if THREADS in settings else {})):
-            est.fit(X, y, **({"shuffle": False} if keeps else {}))
-        seconds, curves = time.perf_counter() - start, None
-        predicted = est.predict(X_test)
+        if WITHIN in settings:
+            first = next(a for a in experiment.algorithms if a.serves(data.name))
+            whole = build(first, task, experiment.settings(data, first, {}), order)
+            limit = settings[WITHIN] * _fitted(whole, X, y, {})
+            est, seconds = fitted_within(lambda: build(algorithm, task, settings, order), X, y, limit)
+        else:
+            seconds = _fitted(est, X, y, settings)
+        curves, predicted = None, est.predict(X_test)
         wrong = (predicted - y_test) ** 2 if task == "regression" else predicted != y_test
         value = float(np.mean(wrong))
         if experiment.measure == "score" and task == "regression":
@@ -178,6 +181,41 @@ def run_job(
         raise FloatingPointError("the learner diverged")
     shown = seconds if metric == "seconds" else _shown(value, factor, higher, experiment.measure)
     return _outcome(est, shown, seconds, len(y), curves, peak_mb() - before if experiment.isolate else None)
+
+
+def _fitted(est: Any, X: Any, y: np.ndarray, settings: dict[str, Any]) -> float:
+    """Seconds of ``fit``."""
+    # the rows are in a random order already, the same for all learners; those that choose their passes draw again
+    passes = inspect.signature(est.fit).parameters.get("passes")
+    keeps = passes is not None and passes.default == 1
+    start = time.perf_counter()
+    with machine.using(**({"threads": settings[THREADS]} if THREADS in settings else {})):
+        est.fit(X, y, **({"shuffle": False} if keeps else {}))
+    return time.perf_counter() - start
+
+
+def fitted_within(make: Callable[[], Any], X: Any, y: np.ndarray, limit: float) -> tuple[Any, float]:
+    """A learner that had at most so many seconds, up to its last call, and what it took.
+
+    One that learns batch by batch goes over the rows again and again. One that takes all rows at once, and stops where
+    it has converged, gets twice as many as before while four times the seconds are left.
+    """
+    est, at, spent, classes = make(), 0, 0.0, np.unique(y)
+    start = time.perf_counter()
+    if hasattr(est, "partial_fit"):
+        while spent < limit:
+            est.partial_fit(X[at : at + BATCH], y[at : at + BATCH], classes=classes)
+            at = at + BATCH if at + BATCH < len(y) else 0
+            spent = time.perf_counter() - start
+        return est, spent
+    rows = 2 * BATCH
+    while True:
+        rows = min(2 * rows, len(y))
+        est, start = make(), time.perf_counter()
+        est.fit(X[:rows], y[:rows])
+        spent = time.perf_counter() - start
+        if rows == len(y) or 4 * spent > limit:
+            return est, spent
 
 
 def _outcome(

@@ -69,23 +69,26 @@ def _limits(ax: Any, values: list[float]) -> None:
     ax.set_ylim(low - pad, high + 2 * pad)
 
 
-def over_rows(cells: list[Cell], unit: str) -> str:
-    """The running measure over rows, a line per algorithm."""
+def over_rows(cells: list[Cell], unit: str, clock: bool = False) -> str:
+    """The running measure over rows, a line per algorithm; or over seconds, of which every row has an equal part."""
     colours = _colours(cells)
 
     def draw(ax: Any, name: str) -> None:
         shown = [cell for cell in cells if cell.data == name and cell.curve]
         for cell in shown:
             rows, values = cell.curve or ([], [])
-            ax.plot(rows, values, color=colours[cell.algorithm], label=cell.algorithm, lw=1.4)
+            at = [cell.time * row / (cell.rows or rows[-1]) for row in rows] if clock else rows
+            ax.plot(at, values, color=colours[cell.algorithm], label=cell.algorithm, lw=1.4)
         late = [v for cell in shown for v in (cell.curve or ([], []))[1][len((cell.curve or ([], []))[1]) // 4 :]]
         if late and min(late) > 0 and max(late) > 100 * min(late):
             ax.set_xscale("log")
             ax.set_yscale("log")
         elif late:
             _limits(ax, late)
+        if clock:  # learners differ by factors, not by seconds
+            ax.set_xscale("log")
 
-    return _figure(list(dict.fromkeys(c.data for c in cells if c.curve)), draw, "rows", unit)
+    return _figure(list(dict.fromkeys(c.data for c in cells if c.curve)), draw, "seconds" if clock else "rows", unit)
 
 
 def over_time(cells: list[Cell], unit: str, axis: str = "seconds") -> str:

@@ -249,6 +249,8 @@ def _pictures(experiment: Experiment, plain: list[Cell], swept: list[Cell]) -> I
     unit = UNITS[experiment.measure]
     if any(cell.curve for cell in plain):
         yield over_rows(plain, unit)
+        if experiment.kind == "online":
+            yield over_rows(plain, unit, clock=True)
     points = swept + ([cell for cell in plain if cell.values] if swept else [])
     if points:
         yield over_time(points, unit, experiment.axis)

@@ -13,10 +13,15 @@ def kernel(i, a, b):
     return float(np.exp(-((a - b) @ (a - b)) / (2 * WIDTHS[i] ** 2))) if i < 13 else float(a @ b) ** (i - 12)
 
 
+def windows_rand(seed):
+    """The first number after srand(seed), of 15 bits: those above the lowest 16 of a state of 32."""
+    return (seed * 214013 + 2531011) % 2**32 // 2**16 % 2**15
+
+
 def by_hand(X, y, rule, budget, drawn, rng, C=0.1, tick=None):
     """Votes of every row; the draws are those of ``rng`` in the same turns."""
     lists, theta, votes = [[] for _ in range(16)], [1 / 16] * 16, []  # of [row, coefficient], the oldest first
-    Q, M, second, number, phase = [0.0] * 16, [0] * 16, -1, 0, rng.random()
+    Q, M, start = [0.0] * 16, [0] * 16, rng.random() * 2**31
     for t, (x, label) in enumerate(zip(X, y, strict=True)):
         f = [sum(a * kernel(i, X[s], x) for s, a in lists[i]) for i in range(16)]
         vote = sum(w if v >= 0 else -w for w, v in zip(theta, f, strict=True))
@@ -47,9 +52,7 @@ def by_hand(X, y, rule, budget, drawn, rng, C=0.1, tick=None):
             elif rule == "rbp" and wrong:
                 lists[i].append([t, label])
                 if full:
-                    if int(t / tick + phase) != second:
-                        second, number = int(t / tick + phase), int(rng.integers(1 << 31))
-                    del lists[i][number % max(1, len(lists[i]) - 1)]
+                    del lists[i][windows_rand(int(start + t / tick)) % max(1, len(lists[i]) - 1)]
             elif rule == "forgetron" and wrong:
                 lists[i].append([t, label])
                 if full:
@@ -74,7 +77,7 @@ def test_the_rules_are_those_of_the_loop(rule, budget, drawn):
     rows = np.random.default_rng(3).permutation(len(y))[:80]
     X, y = np.asarray(X[rows][:, :6], np.float64), np.where(y[rows] > 0, 1.0, -1.0)
     y[::7] *= -1  # mistakes to the end
-    learner = AuthorRules(rule, budget, drawn, rows_per_second=15.0, random_state=5)
+    learner = AuthorRules(rule, budget, drawn, clock=15.0, random_state=5)
     votes = np.concatenate([learner.learn(X[:50], y[:50]), learner.learn(X[50:], y[50:])])
     expected, size = by_hand(X, y, rule, budget, drawn, np.random.default_rng(5), tick=15.0)
     np.testing.assert_allclose(votes, expected, atol=1e-9)

@@ -338,6 +338,7 @@ def test_the_page_says_what_the_records_say(small, page):
     assert "The figure is made up." in text and "1.00 ± 0.10" in text
     assert "1 of 2 cells" not in text and "2 of 4 cells" in text  # the perceptron in both files; 99 % is no feat
     assert "kernelstream reproduce small" in text
+    assert text.count("<svg") == 6  # of each file: over rows, over seconds, and where the runs end
     assert "http://" not in text.replace("http://www.w3.org", "") and "<script" not in text
     tables = (page.parent / "tables.md").read_text()
     assert f"{cells[0].mean:.2f} ± {cells[0].std:.2f} (1.00)" in tables.replace("**", "")
@@ -562,3 +563,45 @@ def test_one_block_is_kernel_ridge_regression_and_many_are_one_for_each_cluster(
     for rows in (80, 40):  # the two clusters are so far from each other that the kernel between them is 0
         model = peer("blocks", "regression", {"rows": rows, "gamma": 0.7, "lam": 0.1}, 3)
         np.testing.assert_allclose(model.fit(X, y).predict(X), exact, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------------------------- equal time
+
+
+class _Batches:
+    """A learner that takes a millisecond for a row, by a clock of the test."""
+
+    now, rows = 0.0, 0
+
+    def partial_fit(self, X, y, classes):
+        assert len(classes) == 2
+        self.rows += len(y)
+        _Batches.now += 0.001 * len(y)
+
+
+class _Whole:
+    """A learner of all rows, whose seconds grow with the square of their number."""
+
+    def fit(self, X, y):
+        self.rows = len(y)
+        _Batches.now += (0.001 * len(y)) ** 2
+
+
+def test_a_rival_has_the_seconds_it_is_given(monkeypatch):
+    X, y = np.zeros((10_000, 1)), np.arange(10_000) % 2
+    monkeypatch.setattr(_job, "time", type("Clock", (), {"perf_counter": staticmethod(lambda: _Batches.now)}))
+    est, spent = _job.fitted_within(_Batches, X[:1000], y[:1000], 2.5)
+    assert est.rows == 2512 and spent == pytest.approx(2.512)  # 1000, 1000 and two batches of 256
+    est, spent = _job.fitted_within(_Whole, X, y, 20.0)
+    assert est.rows == 4096 and spent == pytest.approx(16.78, abs=0.01)  # 8192 would take 67
+    assert _job.fitted_within(_Whole, X, y, 1000.0)[0].rows == 10_000
+
+
+def test_equal_time_is_that_of_the_first_line():
+    text = TEXT.replace('kind = "online"', 'kind = "holdout"')
+    line = '\n[[algorithm]]\nlabel = "Again"\nzoo = "perceptron"\nsweep = { within = [1.0] }\n\n[printed.iris]'
+    equal = reproduce.parse("small", text.replace("\n[printed.iris]", line, 1))
+    again, data = equal.algorithms[-1], equal.data[0]
+    outcome = _job.run_job(equal, data, again, equal.settings(data, again, {"within": 20.0}), 0)
+    whole = _job.run_job(equal, data, equal.algorithms[0], equal.settings(data, equal.algorithms[0], {}), 0)
+    assert outcome["value"] >= 0 and outcome["seconds"] > whole["seconds"] > 0
