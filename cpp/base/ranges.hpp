@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/vecmath.hpp"
 
@@ -59,35 +61,58 @@ inline void squash(std::size_t n, T* x, T most) {
     }
 }
 
-// Moments and ranges of d columns, each (d).
+constexpr double look = 128.0;                  // rows after which columns are looked at, and whenever their number has doubled
+constexpr double shift = 0.5, stretch = 1.5;    // deviations and factor by which a column that stays may differ
+constexpr double span = 1.5;                    // deviations that the range of n rows may have beyond log2(n)
+
+// Moments and ranges of d columns, and by which those are scaled that stay where they are, each (d); see core/ranges.py.
 struct Columns {
-    double *mean, *m2, *low, *high, *doubt;
+    double *mean, *m2, *low, *high, *doubt, *since, *middle, *unit;
+    std::array<double*, 8> all() const { return {mean, m2, low, high, doubt, since, middle, unit}; }
 };
 
 constexpr double squares = 1e100;  // numbers up to which squares and their sums are finite
 
-// A number scaled by the moments of the `count` before it as if it were one of them; see core/ranges.py. What is far counts as the end
-// of the range next to it.
-KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high) {
+// A number scaled by the moments of the rows before it, of which there are `count`, as if it were one of them. What is far counts as the
+// end of the range next to it.
+KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high, double since, double middle, double unit) {
     if (is_far(x, count, low, high)) x = x < low ? low : high;
-    const double deviation = std::sqrt(m2 / std::max(count, 1.0));
+    const bool stays = since > 0.0;
+    const double n = stays ? since : count, deviation = stays ? unit : std::sqrt(m2 / std::max(count, 1.0));
+    if (stays) mean = middle;
     if (!(deviation > 0.0)) return x == mean || count >= few ? 0.0 : std::copysign(std::sqrt(count), x - mean);
     const double u = std::min(std::max((x - mean) / deviation, -squares), squares);
-    return u * std::sqrt(count / (count + 1.0 + u * u));
+    return u * std::sqrt(n / (n + 1.0 + u * u));
 }
 
 // A row x (d), scaled.
 template <class T>
 KS_CLONES void scale_row(std::size_t d, const T* KS_RESTRICT x, double count, const Columns& c, T* KS_RESTRICT out) {
-    for (std::size_t j = 0; j < d; ++j) out[j] = T(scaled(double(x[j]), count, c.mean[j], c.m2[j], c.low[j], c.high[j]));
+    for (std::size_t j = 0; j < d; ++j)
+        out[j] = T(scaled(double(x[j]), count, c.mean[j], c.m2[j], c.low[j], c.high[j], c.since[j], c.middle[j], c.unit[j]));
 }
 
-// Rows scaled in place, each by the running mean and deviation (Welford) of the rows before it, which it then joins; a glitch counts as
-// the end of the range next to it. Returns the new count.
+// Which columns stay where they are, since the last look or since their scale was taken.
+inline void look_at(std::size_t d, double count, const Columns& c) {
+    for (std::size_t j = 0; j < d; ++j) {
+        const double deviation = std::sqrt(c.m2[j] / count);
+        const bool moves = std::abs(c.mean[j] - c.middle[j]) > shift * std::max(c.unit[j], deviation) ||
+                           deviation > stretch * c.unit[j] || c.unit[j] > stretch * deviation;
+        if (!moves && c.since[j] > 0.0) continue;
+        const bool known = deviation > 0.0 && c.high[j] - c.low[j] <= (std::log2(count) + span) * deviation;
+        c.since[j] = !moves && known ? count : 0.0;
+        c.middle[j] = c.mean[j];
+        c.unit[j] = deviation;
+    }
+}
+
+// Rows scaled in place, each by what is known of the rows before it, which it then joins (Welford); a glitch counts as the end of the
+// range next to it. Returns the new count.
 template <class T>
 KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* weight, double count, const Columns& c) {
     double *KS_RESTRICT mean = c.mean, *KS_RESTRICT m2 = c.m2, *KS_RESTRICT low = c.low, *KS_RESTRICT high = c.high,
            *KS_RESTRICT doubt = c.doubt;
+    const double *since = c.since, *middle = c.middle, *unit = c.unit;
     for (std::size_t i = 0; i < m; ++i) {
         T* KS_RESTRICT x = X + i * d;
         const bool counts = !weight || weight[i] > 0;
@@ -97,7 +122,7 @@ KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* w
             for (std::size_t j = 0; j < d; ++j) low[j] = high[j] = double(x[j]);
         for (std::size_t j = 0; j < d; ++j) {
             double v = double(x[j]);
-            x[j] = T(scaled(v, before, mean[j], m2[j], low[j], high[j]));
+            x[j] = T(scaled(v, before, mean[j], m2[j], low[j], high[j], since[j], middle[j], unit[j]));
             if (!counts) continue;
             const bool far = is_far(v, before, low[j], high[j]), glitch = far && doubt[j] < enough;
             if (glitch) v = v < low[j] ? low[j] : high[j];
@@ -108,6 +133,8 @@ KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* w
             mean[j] += delta / count;
             m2[j] += delta * (v - mean[j]);
         }
+        const auto rows = std::uint64_t(count);
+        if (counts && count >= look && (rows & (rows - 1)) == 0) look_at(d, count, c);
     }
     return count;
 }

@@ -49,7 +49,7 @@ void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y
 template <class T>
 void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> weight) {
     std::vector<Vector<double>> columns;
-    for (const char* which : {"x_mean", "x_m2", "x_low", "x_high", "x_doubt"}) {
+    for (const char* which : {"x_mean", "x_m2", "x_low", "x_high", "x_doubt", "x_since", "x_middle", "x_unit"}) {
         columns.push_back(entry<Vector<double>>(state, which));
         require(columns.back().shape(0) == X.shape(1), "moments and ranges need one entry per column");
     }
@@ -58,7 +58,8 @@ void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> 
     {
         nb::gil_scoped_release release;
         count = standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count,
-                               {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data()});
+                               {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data(),
+                                columns[5].data(), columns[6].data(), columns[7].data()});
     }
     set_number(state, "x_count", count);
 }

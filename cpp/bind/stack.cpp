@@ -166,7 +166,8 @@ class BoundStack {
         require(!members_.empty(), "there is nothing to combine");
         const std::size_t d = stack_.d;
         stack_.columns = {numbers<double>("x_mean", d), numbers<double>("x_m2", d), numbers<double>("x_low", d),
-                          numbers<double>("x_high", d), numbers<double>("x_doubt", d)};
+                          numbers<double>("x_high", d), numbers<double>("x_doubt", d), numbers<double>("x_since", d),
+                          numbers<double>("x_middle", d), numbers<double>("x_unit", d)};
         const auto history = entry<Matrix<const float>>(state, "history");
         require(history.shape(1) == members_.size(), "the history does not fit the learners");
         places_ = std::int64_t(history.shape(0));

@@ -52,7 +52,7 @@ struct Stack {
     std::int64_t n_watched;
 
     void prepare() {
-        for (double* column : {columns.mean, columns.m2, columns.low, columns.high, columns.doubt}) changing.push_back({column, d});
+        for (double* column : columns.all()) changing.push_back({column, d});
         x_.resize(d);
         wide_.resize(d);
         F_.resize(learners.size() * C);

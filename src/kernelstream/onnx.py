@@ -108,24 +108,24 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
 
 def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     """Rows scaled by the moments of the columns, as the model does it."""
-    from .core.ranges import FAR, FEW
+    from .core.ranges import FAR, FEW, scale_of
 
-    count, mean, m2, low, high = (state[name] for name in ("x_count", "x_mean", "x_m2", "x_low", "x_high"))
+    count, low, high = (state[name] for name in ("x_count", "x_low", "x_high"))
+    n, mean, deviation = scale_of(state)
     X = "X"
     reach = np.where((count >= FEW) & (high > low), FAR * (high - low), np.inf)
     for test, edge, end in (("Less", low - reach, low), ("Greater", high + reach, high)):  # glitches
         far = graph.node(test, X, graph.constant(edge[None, :]))
         X = graph.node("Where", far, graph.constant(end[None, :]), X)
-    deviation = np.sqrt(m2 / max(count, 1.0))
     most = 1e15  # its square is finite in float32
     slope = np.divide(1.0, deviation, out=np.full_like(deviation, most if count < FEW else 0.0), where=deviation > 0)
     X = graph.node("Sub", X, graph.constant(mean[None, :]))
     u = graph.node("Mul", X, graph.constant(slope[None, :]))
     u = graph.node("Clip", u, graph.constant(np.array(-most)), graph.constant(np.array(most)))
     # u sqrt(n / (n + 1 + u^2)); a last product with sqrt(n) would be fused with the projection, as a float32
-    n = max(count, 1.0)
-    square = graph.node("Div", graph.node("Mul", u, u), graph.constant(np.array(n)))
-    return graph.node("Div", u, graph.node("Sqrt", graph.node("Add", square, graph.constant(np.array(1 + 1 / n)))))
+    n = np.maximum(n, 1.0)[None, :]
+    square = graph.node("Div", graph.node("Mul", u, u), graph.constant(n))
+    return graph.node("Div", u, graph.node("Sqrt", graph.node("Add", square, graph.constant(1 + 1 / n))))
 
 
 def _classes(graph: _Graph, est: Any, score: str) -> None:

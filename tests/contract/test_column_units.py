@@ -24,7 +24,7 @@ X = rng.normal(size=(130, 5)) + [0.0, 3.0, -1.0, 0.0, 10.0]
 y = np.sin(X[:, 0]) * (X[:, 1] - 3.0) + 0.1 * rng.normal(size=130)
 labels = (y > 0).astype(int)
 UNITS = np.array([1e-6, 1e-3, 1.0, 1e3, 1e6])
-EARLY = 8  # rows before there is a decision
+FIRST = 100  # rows by which columns that stay where they are are scaled from then on
 FEW = RandomFourier(n_components=20)
 
 STREAMING = {
@@ -60,12 +60,11 @@ def learned(est, rows, n=None):
 
 
 def by_hand(rows):
-    """Every row less the mean of all up to it, over their deviation; a column that has not varied is 0."""
+    """Deviations of every row from the mean of the first hundred and itself, over the deviation of these 101."""
     scaled = np.zeros(rows.shape)
-    for i in range(1, len(rows)):
-        for j in range(rows.shape[1]):
-            seen = [float(v) for v in rows[: i + 1, j]]
-            scaled[i, j] = (seen[-1] - statistics.fmean(seen)) / statistics.pstdev(seen)
+    for i, j in np.ndindex(rows.shape):
+        seen = [*(float(v) for v in rows[:FIRST, j]), float(rows[i, j])]
+        scaled[i, j] = (seen[-1] - statistics.fmean(seen)) / statistics.pstdev(seen)
     return scaled
 
 
@@ -110,13 +109,13 @@ def test_one_column_that_outweighs_hundreds_is_seen(rng):
 # -------------------------------------------------------------------- what it does
 @pytest.mark.parametrize("name", STREAMING)
 def test_units_do_not_matter(name):
-    """Rows in wild units are learned as rows that were scaled by hand."""
+    """Rows in very different units are learned as rows that were scaled by hand."""
     est = STREAMING[name]
     model, got = learned(est, X * UNITS)
     _, want = learned(plain(est), HAND)
     assert "x_count" in model.state_
     size = 1e-6 * np.abs(want).max()
-    assert got[EARLY:] == pytest.approx(want[EARLY:], rel=1e-6, abs=size)
+    assert got[FIRST:] == pytest.approx(want[FIRST:], rel=1e-6, abs=size)
 
 
 @pytest.mark.parametrize(

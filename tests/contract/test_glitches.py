@@ -277,13 +277,36 @@ def test_moments_of_columns(name, dtype):
     moments = [state[name] for name in _ranges.COLUMNS]
     np.testing.assert_allclose(moments[0], plain.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(np.sqrt(moments[1] / 300), plain.std(axis=0), rtol=1e-12)
-    expected = [(plain[i] - plain[: i + 1].mean(0)) / plain[: i + 1].std(0) for i in range(1, 300)]
-    np.testing.assert_allclose(Z[1:], expected, rtol=2e-6 if dtype == np.float32 else 1e-9, atol=1e-6)
-    mean, m2, low, high, _ = moments
+    expected = [(plain[i] - plain[: i + 1].mean(0)) / plain[: i + 1].std(0) for i in range(1, 256)]
+    close = {"rtol": 2e-6 if dtype == np.float32 else 1e-9, "atol": 1e-6}
+    np.testing.assert_allclose(Z[1:256], expected, **close)
+
+    def as_one_of(rows, x):  # deviations of a row from the mean of some rows and itself
+        column = np.vstack([rows, x])
+        return (x - column.mean(0)) / column.std(0)
+
+    # the columns have stayed where they were after 128 rows, and are scaled by the first 256 from then on
+    np.testing.assert_allclose(Z[256:], [as_one_of(plain[:256], plain[i]) for i in range(256, 300)], **close)
     for value, as_if in ((1e9, plain[:, 1].max()), (-1e9, plain[:, 1].min()), (7.0, 7.0)):
-        row = _ranges.scaled(np.array([[0.0, value]]), 300.0, mean, m2, low, high)
-        column = np.append(plain[:, 1], as_if)
-        assert row[0, 1] == pytest.approx((as_if - column.mean()) / column.std(), rel=1e-12)
+        row = _ranges.scaled(np.array([[0.0, value]]), state)
+        np.testing.assert_allclose(row[0], as_one_of(plain[:256], np.array([0.0, as_if])), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_columns_that_stay_keep_their_scale(name):
+    """A counter is scaled by all rows before, a column that stays by the same rows all the time, a late one by its own."""
+    rng = np.random.default_rng(8)
+    X = np.column_stack([rng.standard_normal(3000), np.arange(3000.0), np.zeros(3000)])
+    X[1100:, 2] = rng.choice([-1.0, 1.0], 1900)
+    state, Z = {"x_count": 0.0} | {name: np.zeros(3) for name in _ranges.COLUMNS}, X.copy()
+    engine.get(name).standardize(state, Z, None)
+    first = X[:256, 0]
+    u = (X[256:, 0] - first.mean()) / first.std()
+    np.testing.assert_allclose(Z[256:, 0], u * np.sqrt(256 / (257 + u * u)), rtol=1e-9)
+    np.testing.assert_allclose(Z[2999, 1], (2999 - X[:, 1].mean()) / X[:, 1].std(), rtol=1e-9)
+    assert state["x_since"].tolist() == [256.0, 0.0, 0.0] and (Z[:1100, 2] == 0).all() and abs(Z[1101:, 2]).max() > 1
+    before = (X[1500, 2] - X[:1501, 2].mean()) / X[:1501, 2].std()
+    np.testing.assert_allclose(Z[1500, 2], before, rtol=1e-9)
 
 
 def test_standardize_twins():
@@ -303,7 +326,7 @@ def test_standardize_twins():
         assert found[0][0] == found[1][0]
         for a, b in zip(*(part[1:] for part in found), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-300)
-        assert all(np.array_equal(found[0][i], found[1][i]) for i in (4, 5, 6))  # ranges and doubt: exactly
+        assert all(np.array_equal(found[0][i], found[1][i]) for i in (4, 5, 6, 7))  # ranges, doubt, rows: exactly
 
 
 @pytest.mark.parametrize("at", [20, 800])
@@ -339,10 +362,12 @@ def test_a_far_cell_and_labels():
     label = (y > 0).astype(int)
     spoilt = X.copy()
     spoilt[[5, 700], 0] = 1e6
-    wrong = []
-    for rows in (X, spoilt):
-        est = ks.FeatureClassifier(standardize=True, random_state=0)
-        wrong.append(np.sum((est.learn(rows, label, classes=[0, 1]) >= 0) != label))
+    kept = np.delete(np.arange(len(X)), [5, 700])  # the bandwidth depends on which rows are the first hundred
+    wrong = np.zeros(2)
+    for seed in range(3):
+        for i, (rows, own) in enumerate(((X[kept], label[kept]), (spoilt, label))):
+            est = ks.FeatureClassifier(standardize=True, random_state=seed)
+            wrong[i] += np.sum((est.learn(rows, own, classes=[0, 1]) >= 0) != own)
     assert wrong[1] <= 1.02 * wrong[0]
 
 

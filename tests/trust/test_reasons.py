@@ -8,7 +8,7 @@ import pytest
 import kernelstream
 from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, OnlineRidge
 from kernelstream.trust import Calibrated, Explained
-from kernelstream.trust.gradients import by_differences, gradients, is_exact
+from kernelstream.trust.gradients import by_differences, deviations, gradients, is_exact
 
 
 def stream(n, d, seed=0):
@@ -23,7 +23,7 @@ def test_the_formula_is_the_limit_of_differences(make, standardize):
     model = make(standardize=standardize, random_state=0)
     model.learn(X, y)
     assert is_exact(model)
-    units = X.std(axis=0) if not standardize else np.sqrt(model.state_["x_m2"] / model.state_["x_count"])
+    units = deviations(model, X.std(axis=0))
     by_formula = gradients(model, X[:5], units)
     numeric = by_differences(model, X[:5], units)
     np.testing.assert_allclose(by_formula, numeric, atol=2e-3 * np.abs(numeric).max())

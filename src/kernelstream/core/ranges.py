@@ -15,6 +15,7 @@ The compiled twins are in cpp/base/ranges.hpp.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,21 +74,26 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
     return weight if out is None else out
 
 
-COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt")  # what a state keeps of every column, for scaling
+LOOK = 128  # rows after which columns are looked at, and again whenever their number has doubled
+SHIFT, STRETCH = 0.5, 1.5  # deviations and factor by which mean and deviation of a column that stays may differ
+SPAN = 1.5  # deviations that the range of n rows may have beyond log2(n): more has a column that hardly ever varies
+
+#: What a state keeps of every column, for scaling: moments, range and doubt of all rows so far; and by which rows are
+#: scaled where that stays the same. ``x_since`` is the number of rows that these moments are of, 0 where they move.
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt", "x_since", "x_middle", "x_unit")
 
 
 def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None) -> None:
-    r"""Scale rows in place, each as :func:`scaled` does by the moments of the rows before it, which it then joins.
+    r"""Scale rows in place, each as :func:`scaled` does by what is known before it, which it then joins.
 
     Welford: ``n += 1; delta = x - mean; mean += delta/n; m2 += delta (x - mean)``. In the moments a glitch counts as
     the end of the range that is next to it. Rows of weight 0 are scaled but not counted. X (m, d), weight (m,) or None;
     of the state, ``x_count`` and the ``COLUMNS``, (d,) float64, are updated.
     """
-    count = state["x_count"]
-    mean, m2, low, high, doubt = (state[name] for name in COLUMNS)
+    mean, m2, low, high, doubt, *_ = (state[name] for name in COLUMNS)
     for i, x in enumerate(X):
-        v = x.astype(np.float64)
-        X[i] = scaled(v, count, mean, m2, low, high)
+        v, count = x.astype(np.float64), state["x_count"]
+        X[i] = scaled(v, state)
         if weight is not None and not weight[i] > 0:
             continue
         if count == 0:
@@ -102,13 +108,47 @@ def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None)
         delta = v - mean
         mean += delta / count
         m2 += delta * (v - mean)
-    state["x_count"] = count
+        state["x_count"] = count
+        if count >= LOOK and count == 2 ** round(math.log2(count)):
+            _look(state)
 
 
-def scaled(
-    X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    r"""Rows X (m, d) or (d,) by the moments of the n rows so far, each as if it were one of them.
+def _look(state: dict[str, Any]) -> None:
+    r"""Which columns stay where they are, since the last look or since their scale was taken.
+
+    Rows that a learner remembers, or has added up, were scaled by what was known at their time. So a scale that stays
+    the same is worth more than one that is a little better, and :math:`|\bar x - m| \le` ``SHIFT``
+    :math:`\max(s, u)` with :math:`s/u` within a factor of ``STRETCH`` is the same. A column that moves (a date, a
+    counter) is scaled by all rows so far: there is no other way to compare a row with those to come.
+    """
+    mean, m2, _, _, _, since, middle, unit = (state[name] for name in COLUMNS)
+    deviation = np.sqrt(m2 / state["x_count"])
+    moves = np.abs(mean - middle) > SHIFT * np.maximum(unit, deviation)
+    moves |= (deviation > STRETCH * unit) | (unit > STRETCH * deviation)
+    settle(state, moves | (since == 0))
+    since[moves] = 0.0
+
+
+def settle(state: dict[str, Any], which: Any = True) -> None:
+    """Scale some columns (d,) by the moments of the rows so far from now on, if these say enough of them."""
+    mean, m2, low, high, _, since, middle, unit = (state[name] for name in COLUMNS)
+    count = max(state["x_count"], 1.0)
+    deviation = np.sqrt(m2 / count)
+    known = (deviation > 0) & (high - low <= (math.log2(count) + SPAN) * deviation)
+    middle[:], unit[:] = np.where(which, mean, middle), np.where(which, deviation, unit)
+    since[:] = np.where(which, np.where(known, state["x_count"], 0.0), since)
+
+
+def scale_of(state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that the scale of each column is of, their mean and deviation, (d,) each."""
+    mean, m2, _, _, _, since, middle, unit = (state[name] for name in COLUMNS)
+    stays, count = since > 0, state["x_count"]
+    deviation = np.sqrt(m2 / max(count, 1.0))
+    return np.where(stays, since, count), np.where(stays, middle, mean), np.where(stays, unit, deviation)
+
+
+def scaled(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:
+    r"""Rows X (m, d) or (d,) by the moments of n rows (:func:`scale_of`), each as if it were one of them.
 
     With :math:`u = (x - \bar x)/s`, by mean and deviation of the n rows, the deviations of x from the mean of all n + 1
     are :math:`u \sqrt{n / (n + 1 + u^2)}`: never more than :math:`\sqrt n` (Samuelson), however small the deviation of
@@ -116,27 +156,24 @@ def scaled(
     not varied in ``FEW`` rows: nothing was learned of it, and a row should not be far from all others because of it.
     What is far counts as the end of the range.
     """
-    X = np.asarray(X, np.float64)
+    X, count, low, high = np.asarray(X, np.float64), state["x_count"], state["x_low"], state["x_high"]
     far = is_far(X, count, low, high)
     if far.any():
         X = np.where(far, np.where(low > X, low, high), X)
-    deviation = np.sqrt(m2 / max(count, 1.0))
+    n, mean, deviation = scale_of(state)
     with np.errstate(over="ignore"):
         u = np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
     u = np.clip(u, -SQUARES, SQUARES)
-    z = u * np.sqrt(count / (count + 1.0 + u * u))
+    z = u * np.sqrt(n / (n + 1.0 + u * u))
     return z if count >= FEW else np.where(deviation > 0, z, np.sign(X - mean) * np.sqrt(count))
 
 
-def slopes(
-    X: np.ndarray, count: float, mean: np.ndarray, m2: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> np.ndarray:
-    r"""Derivatives of :func:`scaled` by u, the deviations of X (m, d) from the mean so far.
+def slopes(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:
+    r"""Derivatives of :func:`scaled` by u, the deviations of X (m, d) from the mean.
 
     :math:`\sqrt n (n + 1) / (n + 1 + u^2)^{3/2}`, in terms of the scaled number z: :math:`u^2 = (n+1) z^2 / (n - z^2)`.
     """
-    z = scaled(X, count, mean, m2, low, high)
-    n = max(count, 1.0)
+    z, n = scaled(X, state), np.maximum(scale_of(state)[0], 1.0)
     return np.sqrt(n / (n + 1)) * np.maximum(1 - z * z / n, 0.0) ** 1.5
 
 

@@ -14,7 +14,7 @@ from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table
+from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table, tuned
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
@@ -31,7 +31,7 @@ from .window import codes_after
 USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
 LEAVES = 8  # parts of it with a system of their own, at most
-SEARCHED = 512  # rows that the metric is learned from, at most, or half as many as a leaf has
+SEARCHED = 1024  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
@@ -191,7 +191,7 @@ class MetricWindow(Learner):
         d, (near, apart) = rows.shape[1], state["lengths"].tolist()
         last = Tried(_metric(state), np.inf, None, np.eye(d), np.ones(d), state["rho"], (near, apart))
         # a metric that has lost a direction does not find it again: all directions alike are tried too
-        return from_more(trials, last, last.made(), rounds=ROUNDS, walk=True)
+        return tuned(trials, from_more(trials, last, last.made(), rounds=ROUNDS))
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)

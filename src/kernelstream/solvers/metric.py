@@ -106,14 +106,14 @@ class Tried:
     rho: float
     lengths: tuple[float, float]
 
-    def made(self, lam: float | None = None, **changes: Any) -> Tried:
-        """The same with other gradients, rho or lengths, and perhaps another penalty; its error is not known."""
-        new, lam = replace(self, **changes), self.metric.lam if lam is None else lam
+    def made(self, **changes: Any) -> Tried:
+        """The same with other gradients or rho; its error is not known."""
+        new = replace(self, **changes)
         root, scales = root_of(new.G, new.rho, new.lengths[0]), scales_of(new.g, new.lengths[1])
-        return replace(new, metric=replace(self.metric, root=root, scales=scales, lam=lam))
+        return replace(new, metric=replace(self.metric, root=root, scales=scales))
 
     def with_numbers(self, **changes: Any) -> Tried:
-        """The same with another share, factor of the ranks or penalty; its error is not known."""
+        """The same with another share, factor of the ranks, penalty or the like; its error is not known."""
         return replace(self, metric=replace(self.metric, **changes))
 
 
@@ -278,22 +278,26 @@ def from_few(trials: Trials, broad: int = BROAD) -> Tried:
         elif number:
             break
     best = _least(trials, best, *(best.made(rho=rho) for rho in rhos))
-    for move in (partial(_length, 0), partial(_length, 1), _penalty):
-        best = _walked(trials, best, move)
+    best = tuned(trials, best)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
     return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
-def from_more(trials: Trials, *starts: Tried, rounds: int = 1, walk: bool = False) -> Tried:
-    """The best of some metrics, perhaps with another penalty, or those that follow here, as long as the error falls."""
+def from_more(trials: Trials, *starts: Tried, rounds: int = 1) -> Tried:
+    """The best of some metrics, or of those that follow from it here, as long as the error falls."""
     best = min(trials.of(*starts), key=lambda tried: tried.error)
-    if walk:
-        best = _walked(trials, best, _penalty)
     for _ in range(rounds):
         new = _renewed(trials, best)
         if not new.error < best.error:
             break
         best = new
+    return best
+
+
+def tuned(trials: Trials, best: Tried) -> Tried:
+    """The same with other lengths and another penalty, as long as the error falls."""
+    for move in (partial(_length, 0), partial(_length, 1), _penalty):
+        best = _walked(trials, best, move)
     return best
 
 
@@ -331,7 +335,9 @@ def _penalty(best: Tried, factor: float) -> Tried | None:
 
 def _length(kind: int, best: Tried, factor: float) -> Tried | None:
     """The penalty goes with a length, as a short one takes more."""
-    first, second = best.lengths
-    lengths = (first * factor, second) if kind == 0 else (first, second * factor)
-    inside = LEAST_LENGTH < lengths[kind] < MOST_LENGTH
-    return best.made(lengths=lengths, lam=best.metric.lam / factor) if inside else None
+    lengths = tuple(length * factor if i == kind else length for i, length in enumerate(best.lengths))
+    if not LEAST_LENGTH < lengths[kind] < MOST_LENGTH:
+        return None
+    name = ("root", "scales")[kind]
+    shorter: dict[str, Any] = {name: getattr(best.metric, name) / factor, "lam": best.metric.lam / factor}
+    return replace(best.with_numbers(**shorter), lengths=lengths)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ranges import scaled, slopes
+from ..core.ranges import scale_of, scaled, slopes
 from ..features.fourier import FourierMapping
 from .recent import differences
 
@@ -25,7 +25,7 @@ def deviations(model: Any, fallback: np.ndarray) -> np.ndarray:
     state = innermost(model).state_
     if "x_m2" not in state:
         return fallback
-    return np.sqrt(state["x_m2"] / max(state["x_count"], 1.0))
+    return scale_of(state)[2]
 
 
 def is_exact(model: Any) -> bool:
@@ -50,9 +50,7 @@ def exact(model: Any, X: np.ndarray) -> np.ndarray:
     state = model.state_
     slope: Any = 1.0
     if "x_m2" in state:
-        parts = [state[name] for name in ("x_count", "x_mean", "x_m2", "x_low", "x_high")]
-        slope = slopes(X, *parts)[:, None]
-        X = scaled(X, *parts)
+        slope, X = slopes(X, state)[:, None], scaled(X, state)
     W = np.asarray(model._learner.mapping(state).W, np.float64)
     D = W.shape[1]
     weights = _weights(model, state, 2 * D) / np.sqrt(D)

@@ -67,8 +67,7 @@ def _targets(est: Any, state: State) -> Schema:
 
 def scaled_rows(X: Any, state: State) -> np.ndarray:
     """Rows of any kind, (n, d), scaled by the moments of the columns, in the type of the model."""
-    mean, m2, low, high, _ = (state[name] for name in COLUMNS)
-    return scaled(dense(host(X)), state["x_count"], mean, m2, low, high).astype(state["dtype"])
+    return scaled(dense(host(X)), state).astype(state["dtype"])
 
 
 def _moments(est: Any, state: State) -> Schema:
@@ -77,8 +76,8 @@ def _moments(est: Any, state: State) -> Schema:
         return {}
     d = state["n_features"]
     schema: Schema = {name: Array((d,)) for name in COLUMNS}
-    counts: Schema = {"x_count": Number(0.0), "x_m2": Array((d,), low=0.0), "x_doubt": Array((d,), low=0.0)}
-    return schema | counts
+    counts: Schema = {name: Array((d,), low=0.0) for name in ("x_m2", "x_doubt", "x_since", "x_unit")}
+    return schema | counts | {"x_count": Number(0.0)}
 
 
 def _classes(est: Any, state: State) -> Schema:

@@ -14,12 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core import threads
-from ...core.ranges import COLUMNS
+from ...core.ranges import COLUMNS, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
 from . import kept
 from .first_rows import odd_cells
 from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
+from .state import scaled_rows
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -80,12 +81,21 @@ def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndar
 
 
 def standardized(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
-    """Rows scaled by the running moments, which they update."""
+    """Rows scaled by what is known of the columns, which they update."""
     if not scales_columns(state):
         return X
     X = np.array(dense(host(X)), order="C")
     est._ops.standardize(state, X, weight)
     return X
+
+
+def _settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
+    """The first rows, all scaled by their own moments, which are kept as long as the columns stay where they are."""
+    if not scales_columns(state):
+        return X
+    standardized(est, state, X, weight)
+    settle(state)
+    return scaled_rows(X, state)
 
 
 def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
@@ -117,7 +127,7 @@ def renew(est: StreamEstimator) -> None:
     weight = est._final_weights(state, y, weight)
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
-    X = standardized(est, state, X, weight)
+    X = _settled(est, state, X, weight)
     est._learner.estimate(state, X if trusted.all() else X[trusted])
     est._forget()
     est._learner.reset(state)
