@@ -89,7 +89,7 @@ def standardized(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray
     return X
 
 
-def _settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
+def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
     """The first rows, all scaled by their own moments, which are kept as long as the columns stay where they are."""
     if not scales_columns(state):
         return X
@@ -127,7 +127,7 @@ def renew(est: StreamEstimator) -> None:
     weight = est._final_weights(state, y, weight)
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
-    X = _settled(est, state, X, weight)
+    X = settled(est, state, X, weight)
     est._learner.estimate(state, X if trusted.all() else X[trusted])
     est._forget()
     est._learner.reset(state)

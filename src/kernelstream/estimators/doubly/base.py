@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from ... import kernels
 from ..._checks import positive
 from ...core import threads
+from ...core.ranges import settle
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...passes.doubly.blocks import FeatureBlocks
@@ -240,7 +241,7 @@ class Doubly(WithKernel):
         weight: Any = self.est._row_weights(state, y, self.est._trusted(X, y, state["warm_weight"]))
         target = self.est._encode(state, y)
         warm_up.begin_scaling(self.est, state, X[weight > 0])
-        X = warm_up.standardized(self.est, state, X, weight)
+        X = warm_up.settled(self.est, state, X, weight)
         plan = Plan(len(y), WARM_STEPS, self.batch_size, self.step.damping())
         self.choose(state, X, target, np.asarray(weight), self.stream_rows(len(y)), plan)
         self.est._forget()
@@ -279,6 +280,7 @@ class Doubly(WithKernel):
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
         for rows in cuts:
             warm_up.standardized(self.est, state, X[rows], None)  # for the moments
+        settle(state)
         return np.concatenate([scaled_rows(X[rows], state) for rows in cuts])
 
     def weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
