@@ -294,7 +294,7 @@ def test_moments_of_columns(name, dtype):
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_columns_that_stay_keep_their_scale(name):
-    """A counter is scaled by all rows before, a column that stays by the same rows all the time, a late one by its own."""
+    """A counter is scaled by all rows before it, a column that stays by the same rows all the time."""
     rng = np.random.default_rng(8)
     X = np.column_stack([rng.standard_normal(3000), np.arange(3000.0), np.zeros(3000)])
     X[1100:, 2] = rng.choice([-1.0, 1.0], 1900)

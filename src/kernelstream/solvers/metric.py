@@ -335,7 +335,8 @@ def _penalty(best: Tried, factor: float) -> Tried | None:
 
 def _length(kind: int, best: Tried, factor: float) -> Tried | None:
     """The penalty goes with a length, as a short one takes more."""
-    lengths = tuple(length * factor if i == kind else length for i, length in enumerate(best.lengths))
+    near, apart = best.lengths
+    lengths = (near * factor, apart) if kind == 0 else (near, apart * factor)
     if not LEAST_LENGTH < lengths[kind] < MOST_LENGTH:
         return None
     name = ("root", "scales")[kind]
