@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._checks import is_number
+from .._checks import is_flag, is_number
 from ..registry.names import enter, listed, part
 from ..registry.parameters import WithParameters
 from ._duals import Dual
@@ -185,7 +185,7 @@ class Loss(WithParameters):
         return value
 
     def _check_flag(self, parameter: str) -> None:
-        self._require(parameter, isinstance(getattr(self, parameter), (bool, int, np.bool_)), "True or False")
+        self._require(parameter, is_flag(getattr(self, parameter)), "True or False")
 
     def _require(self, parameter: str, ok: bool, must: str) -> None:
         if not ok:
