@@ -260,10 +260,7 @@ class Stack(Composite):
             target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
             spec = (self.regression, recent)
             found = self.est._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
-            if self.outputs(state) == 1:
-                scores[rows] = found
-            else:
-                scores[rows, o] = found[:, 0]
+            scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
         state["t"] = after
         self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
 
@@ -378,10 +375,7 @@ class Stack(Composite):
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):
                 found = self.est._ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
-                if self.outputs(state) == 1:
-                    scores[rows] = found
-                else:
-                    scores[rows, o] = found[:, 0]
+                scores[rows, o : o + found.shape[1]] = found
         return scores
 
     def schema(self, state: State, trained: bool) -> Schema:
