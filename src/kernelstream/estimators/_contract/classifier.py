@@ -244,7 +244,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _declare(self, state: State, declared: Any) -> None:
         classes, fixed = declared
         if "classes" not in state:
-            state["classes"] = classes[:0]
+            # words get as wide as the longest one, whatever the arrays that brought them
+            state["classes"] = classes[:0].astype("U1") if classes.dtype.kind == "U" else classes[:0]
             state["class_counts"] = np.zeros(0)
             state["classes_fixed"] = 0
             for label in classes:
@@ -272,8 +273,6 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         if place < len(old) and old[place] == label:
             return place
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
-        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays that brought the labels
-            new = new.astype(f"U{max(1, np.char.str_len(new).max())}", copy=False)
         self._enter(state, new, place, trained, Change.added(place, len(old), coming))
         return place
 

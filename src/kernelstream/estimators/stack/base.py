@@ -213,7 +213,7 @@ class Stack(Composite):
         X = self.est._ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
-        step = COMBINED if self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
+        step = COMBINED if X.shape[0] > COMBINED and self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             F = self.forecasts(state, X[rows], y[rows], own, left)
