@@ -2,7 +2,8 @@
 
     python benchmarks/speed/binning_speed.py [--rows 1000000] [--threads 2] [--parts features,products,cd] [--out FILE]
 
-Every ratio is measured in one run, the two sides interleaved, best of several repeats. The bounds are measured too:
+Rows are float32. Every ratio is measured in one run on an idle machine, the two sides interleaved, best of several. The
+bounds are measured too:
 
 - copy bandwidth: bytes read and written by ``numpy.copyto`` of an array of the size of the index, in as many threads;
 - arithmetic: 7 operations (a subtraction and three multiply-adds) for every row, column and grid, at the rate of a
@@ -203,13 +204,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cd-rows", type=int, default=120_000)
     parser.add_argument("--parts", default="features,others,products,cd")
-    parser.add_argument("--cpu", action="store_true", help="one thread, processor time: for a machine that is not idle")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     parts = args.parts.split(",")
-    if args.cpu:
-        global clock
-        clock, args.threads = time.process_time, 1
     if "features" in parts:
         say("| rows | gamma | n | R | memory bound, s | arithmetic bound, s | hashed columns, s | share of the bound | "
             "cells a grid | own columns (`fit`), s | look-up, s | share of the bound, `fit` |")  # fmt: skip

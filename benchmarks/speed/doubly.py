@@ -6,7 +6,8 @@ One thread, float32, nothing cached: every block of frequencies is made again wh
 is the product of a batch with a block's frequencies, ``2 batch block d`` operations for each pair of batch and block
 (and, with C outputs, the ``4 batch block C`` of the features times their weights); making the random numbers, cosines
 and all the rest are overhead. Its rate is divided by that of the bare products of the same shapes, measured between
-the runs. Training is a stream (``partial_fit``): iteration t scores its batch on t - 1 blocks and makes a new one.
+the runs, by the clock of an idle machine. Training is a stream (``partial_fit``): iteration t scores its batch on t - 1
+blocks and makes a new one.
 """
 
 import os
@@ -27,9 +28,9 @@ from kernelstream.estimators import DoublyStep  # noqa: E402
 
 
 def seconds(work, *args):
-    start = time.process_time()
+    start = time.perf_counter()
     work(*args)
-    return time.process_time() - start
+    return time.perf_counter() - start
 
 
 settings.change(cache_bytes=0)

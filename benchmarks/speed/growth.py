@@ -2,11 +2,11 @@
 
     python benchmarks/speed/growth.py [--full [classes,columns]] [--only rows,classes] [--jobs 8] [--out FOLDER]
 
-Rows are generated, all times are those of the processor, one thread. *rows*: seconds for the whole stream so far,
-10^4 rows up to 10^8 with ``--full`` (as far as five minutes of a learner reach), 3·10^5 without. The others: seconds a
-row of learners that have learned some rows already. The exponent is the slope of log(seconds) over log(size) through
-the larger half of the sizes, where fixed costs have faded. A law is steep where the exponent is above the expected one
-by more than 0.2.
+Rows are generated, float32; seconds are those of the clock of an idle machine, one thread. *rows*: seconds for the
+whole stream so far, 10^4 rows up to 10^8 with ``--full`` (as far as five minutes of a learner reach), 3·10^5 without.
+The others: seconds a row of learners that have learned some rows already. The exponent is the slope of log(seconds)
+over log(size) through the larger half of the sizes, where fixed costs have faded. A law is steep where the exponent is
+above the expected one by more than 0.2.
 
 A sparse row costs what its entries cost, but entries in random columns are read from tables that leave the caches of
 the processor one after the other as columns are added. What that takes is measured beside the learner, by scipy's
@@ -211,9 +211,9 @@ def row_seconds(law: Law, size: int, least: float) -> float:
     spent, learned = 0.0, 0
     while spent < least or learned < law.rows:
         X, y = next(source)
-        start = time.process_time()
+        start = time.perf_counter()
         model.learn(X, y)
-        spent += time.process_time() - start
+        spent += time.perf_counter() - start
         learned += len(y)
     return spent / learned
 
@@ -225,10 +225,10 @@ def table_seconds(law: Law, size: int, least: float) -> float:
     spent, rows = 0.0, -512  # the first block is not counted
     while spent < least:
         X, _ = next(source)
-        start = time.process_time()
+        start = time.perf_counter()
         for table in tables:
             X @ table
-        spent += (time.process_time() - start) * (rows >= 0)
+        spent += (time.perf_counter() - start) * (rows >= 0)
         rows += X.shape[0]
     return spent / rows
 
@@ -244,9 +244,9 @@ def stream_seconds(law: Law, sizes: tuple[int, ...], most: float) -> list[tuple[
             if at == len(y):
                 (X, y), at = next(source), 0
             end = min(len(y), at + size - learned)
-            start = time.process_time()
+            start = time.perf_counter()
             model.learn(X[at:end], y[at:end], classes=[0, 1])
-            spent += time.process_time() - start
+            spent += time.perf_counter() - start
             learned, at = learned + end - at, end
         found.append((size, spent))
         if len(found) > 2 and spent * following / size > most:

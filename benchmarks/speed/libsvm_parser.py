@@ -1,6 +1,7 @@
 """Speed of the text readers: LIBSVM blocks against ``load_svmlight_file``, CSV blocks against ``pandas.read_csv``.
 
-Readers are measured in turn, several times, in one run, by the processor time they take; the best counts.
+Readers are measured in turn, several times, in one run on an idle machine, by the clock; the best counts. All give
+rows of float64.
 
     python benchmarks/speed/libsvm_parser.py [FILE.svm] [--repeats 5]
 """
@@ -50,9 +51,9 @@ def times(actions: dict[str, Callable[[], object]], repeats: int) -> dict[str, f
     best = dict.fromkeys(actions, float("inf"))
     for _ in range(repeats):
         for name, action in actions.items():
-            start = time.process_time()
+            start = time.perf_counter()
             action()
-            best[name] = min(best[name], time.process_time() - start)
+            best[name] = min(best[name], time.perf_counter() - start)
     return best
 
 

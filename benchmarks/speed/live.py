@@ -1,8 +1,9 @@
 """How fast a served model answers, beside the library itself: `python benchmarks/speed/live.py`, all on this machine.
 
-The default learner with 20 columns is served by ``kernelstream serve``, and asked by a process of its own over
-connections that stay open. Each figure is the best of several rounds, and each round measures the library's own speed
-as well, in one process with nothing else to do: the ratio changes less with other work on the machine than the figures.
+The default learner with 20 columns of float64 is served by ``kernelstream serve``, and asked by a process of its own
+over connections that stay open. Each figure is the best of several rounds, and each round measures the library's own
+speed as well, in one process with nothing else to do: the ratio changes less with other work on the machine than the
+figures.
 """
 
 import argparse

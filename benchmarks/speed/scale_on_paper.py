@@ -2,10 +2,11 @@
 
     python benchmarks/speed/scale_on_paper.py [--machine "two ARM cores"] [--page]
 
-Measures the processor time of a row for each way of learning, the bytes of its model and of what it sends, and the time
-of reading a row of text. Then partitions of a million rows are handed to workers as they become free, with times that
-vary by a tenth, and what each round sends goes up and down a binary tree of workers. Writes results/scale_on_paper.json
-(the constants) and results/scale_on_paper.md (the tables); ``--page`` puts them into docs/scale.md.
+Measures the seconds of a row of float64 for each way of learning, on an idle machine, the bytes of its model and of
+what it sends, and the time of reading a row of text. Then partitions of a million rows are handed to workers as they
+become free, with times that vary by a tenth, and what each round sends goes up and down a binary tree of workers.
+Writes results/scale_on_paper.json (the constants) and results/scale_on_paper.md (the tables); ``--page`` puts them into
+docs/scale.md.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Way:
     ----------
     name : str
     seconds : float
-        Processor time of a row in one round, reading not counted.
+        Those of a row in one round, reading not counted.
     rounds : int
         How often all rows are gone through.
     sent : int
@@ -74,12 +75,12 @@ class Way:
 
 
 def rate(call: Callable[[], Any], rows: int) -> float:
-    """Processor seconds of a row: the least of three."""
+    """Seconds of a row: the least of three."""
     found = []
     for _ in range(3):
-        started = time.process_time()
+        started = time.perf_counter()
         call()
-        found.append((time.process_time() - started) / rows)
+        found.append((time.perf_counter() - started) / rows)
     return min(found)
 
 
@@ -105,10 +106,10 @@ def measure() -> tuple[list[Way], float, float]:
     ridge = OnlineRidge(RandomFourier(n_components=256), random_state=0)
     second, second_bytes = streaming(ridge, y, 10_000)
     grids = BinningRegressor(n_components=64, gamma=0.5, lam=0.01, random_state=0)
-    started = time.process_time()
+    started = time.perf_counter()
     grids.fit(X[:10_000], y[:10_000])
     rounds = int(grids.n_iter_) + 3
-    binning = (time.process_time() - started) / 10_000 / rounds
+    binning = (time.perf_counter() - started) / 10_000 / rounds
     cells = 8 * grids.coef_.size
     P = 512
     return (

@@ -2,12 +2,12 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/speed/spark_stream.py [--rows 1000000] [--batch 100000] [--page]
 
-Generated rows of 8 columns in Parquet files, a file a batch; 100 keys; two cores (``local[2]``). The same query runs
-with a function that returns its input and keeps a state of a few bytes ("Spark alone"), and with learners of several
-sizes. Beside them one process without Spark that learns the same keys (:class:`kernelstream.keyed.KeyedLearner`), and
-ridge regression summed up by Spark and by Dask. "By processor time" is what the same work would give if nothing else
-ran on the two cores. Rates leave out the first batch, in which processes start. Writes
-benchmarks/results/spark_stream.json; ``--page`` puts the tables into docs/spark.md and docs/scale.md.
+Generated rows of 8 columns of float64 in Parquet files, a file a batch; 100 keys; two cores (``local[2]``). The same
+query runs with a function that returns its input and keeps a state of a few bytes ("Spark alone"), and with learners of
+several sizes. Beside them one process without Spark that learns the same keys
+(:class:`kernelstream.keyed.KeyedLearner`), and ridge regression summed up by Spark and by Dask. "By processor time" is
+what the same work would give if nothing else ran on the two cores. Rates leave out the first batch, in which processes
+start. Writes benchmarks/results/spark_stream.json; ``--page`` puts the tables into docs/spark.md and docs/scale.md.
 """
 
 from __future__ import annotations
@@ -117,13 +117,13 @@ def streamed(session: Any, folder: Path, model: Any) -> tuple[float, float]:
 
 
 def alone(files: list[Path], model: Any) -> float:
-    """Rows a second of processor time of one process that learns the same keys, reading included."""
-    learner, states, rows, began = KeyedLearner(model), {}, 0, time.process_time()
+    """Rows a second of one process that learns the same keys, reading included."""
+    learner, states, rows, began = KeyedLearner(model), {}, 0, time.perf_counter()
     for path in files:
         for key, mine in pd.read_parquet(path).groupby("key"):
             states[key] = learner.step(states.get(key), mine[NAMES].to_numpy(), mine["y"].to_numpy())[0]
             rows += len(mine)
-    return rows / (time.process_time() - began)
+    return rows / (time.perf_counter() - began)
 
 
 def summed(session: Any, folder: Path, rows: int) -> dict[str, float]:

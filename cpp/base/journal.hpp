@@ -10,7 +10,7 @@ namespace ks {
 
 class Journal {
   public:
-    explicit Journal(bool keeps = true) : keeps_(keeps) {}  // or whoever calls can undo everything
+    bool keeps = true;  // or whoever calls can undo everything
 
     void clear() {
         bytes_.clear();
@@ -20,7 +20,7 @@ class Journal {
     // n numbers are about to change; none if there is no such array.
     template <class T>
     void keep(T* at, std::size_t n) {
-        if (!keeps_ || !at || !n) return;
+        if (!keeps || !at || !n) return;
         const auto* from = reinterpret_cast<const unsigned char*>(at);
         bytes_.insert(bytes_.end(), from, from + n * sizeof(T));
         pieces_.push_back({reinterpret_cast<unsigned char*>(at), n * sizeof(T), 1, 0});
@@ -75,7 +75,6 @@ class Journal {
         unsigned char* at;
         std::size_t size, count, stride;
     };
-    bool keeps_;
     std::vector<unsigned char> bytes_;
     std::vector<Piece> pieces_;
 };

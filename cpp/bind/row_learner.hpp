@@ -79,7 +79,8 @@ struct BoundLearner {
         require(fits(y, 1) && fits(weight, 1), "y and weight need one entry per row of Z");
         require(fits(F, 1, C), "scores must be (rows, outputs)");
         if (C > 1) require_codes(1, C, y.data(), data_or_null(weight));
-        Journal none(false);  // a call of `learn` that fails is undone as a whole
+        Journal none;
+        none.keeps = false;  // a call of `learn` that fails is undone as a whole
         require_finite(learner->pass({X.data(), nullptr, y.data()[0], data_or_null(weight)}, F.data(), &none));
         settle();
         return true;

@@ -81,16 +81,15 @@ KS_INLINE void add_exponential_sums(std::size_t m, std::size_t d, const T* X, co
     for (std::size_t start = 0; start < m; start += part) {
         const std::size_t width = std::min(part, m - start);
         exponential_rows<T, Norm, Q>(width, d, X, tiles + start * d, c, K);
-        for (std::size_t q = 0; q < Q; ++q) {
-            const T* KS_RESTRICT k = K + q * width;
+        for (std::size_t q = 0; q < Q; ++q)
             for (std::size_t o = 0; o < C; ++o) {
+                const T* KS_RESTRICT k = K + q * width;
                 const double* KS_RESTRICT a = A + o * m + start;
                 double sum = 0;
 #pragma omp simd reduction(+ : sum)
                 for (std::size_t j = 0; j < width; ++j) sum += double(k[j]) * a[j];
                 out[q * C + o] += sum;
             }
-        }
     }
 }
 
@@ -108,45 +107,53 @@ KS_CLONES void exponential_sums(std::size_t n, std::size_t m, std::size_t d, con
     for (; i < n; ++i) add_exponential_sums<T, Norm, 1>(m, d, X + i * d, tiles, c, C, A, out + i * C, part, K.data());
 }
 
+// The sums of Q outputs at x, out (Q, d): K (m) are kernel values, or those over distances, A (Q, m) coefficients. `held` has room for
+// both, rounded up to whole tiles by zeros.
+template <class T, int Norm, std::size_t Q>
+KS_INLINE void add_up_slopes(std::size_t m, std::size_t d, const T* x, const T* tiles, const T* K, const T* A, T* held, double* out) {
+    constexpr std::size_t P = tile_width<T>;
+    const std::size_t padded = (m + P - 1) / P * P;
+    for (std::size_t q = 0; q < Q; ++q)
+        for (std::size_t k = 0; k < m; ++k) held[q * padded + k] = K[k] * A[q * m + k];
+    for (std::size_t j = 0; j < d; ++j) {
+        T acc[Q][P] = {};
+        for (std::size_t t = 0; t < padded; t += P) {
+            const T *KS_RESTRICT z = tiles + t * d + j * P, *KS_RESTRICT h = held + t;
+#pragma omp simd
+            for (std::size_t k = 0; k < P; ++k) {
+                const T away = x[j] - z[k], slope = Norm == 2 ? away : away > T(0) ? T(1) : away < T(0) ? T(-1) : T(0);
+                KS_UNROLL
+                for (std::size_t q = 0; q < Q; ++q) acc[q][k] += h[q * padded + k] * slope;
+            }
+        }
+        for (std::size_t q = 0; q < Q; ++q) {
+            double sum = 0;
+            for (std::size_t k = 0; k < P; ++k) sum += double(acc[q][k]);
+            out[q * d + j] = sum;
+        }
+    }
+}
+
 // out (n, C, d) <- sums over m others of a_ci times the slope of exp(-|x - z_i|) along x, but for its sign: exp(-r) (x - z_i) / r with
 // r = |x - z_i|, 0 where r is at most `near` (Norm 2), or exp(-r) times the signs of x - z_i (Norm 1). Others in tiles, a in A (C, m).
 template <class T, int Norm>
 KS_CLONES void exponential_slopes(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T near, std::size_t C,
                                   const T* A, double* out) {
-    constexpr std::size_t P = tile_width<T>;
-    const std::size_t padded = (m + P - 1) / P * P;
-    std::vector<T> K(padded), held(padded);
+    constexpr std::size_t P = tile_width<T>, Q = 4;
+    std::vector<T> K(m), held(Q * ((m + P - 1) / P * P), T(0));
     for (std::size_t i = 0; i < n; ++i) {
         const T* x = X + i * d;
-        std::fill(K.begin(), K.end(), T(0));
         distance_rows<T, Norm, 1>(m, d, x, tiles, K.data());
-        if (Norm == 2) {
+        if (Norm == 2)
 #pragma omp simd
             for (std::size_t k = 0; k < m; ++k) held[k] = K[k] = std::sqrt(K[k]);
-        }
         exp_scaled_chunk(m, K.data(), T(1), false);
-        if (Norm == 2) {
+        if (Norm == 2)
 #pragma omp simd
             for (std::size_t k = 0; k < m; ++k) K[k] = held[k] > near ? K[k] / held[k] : T(0);
-        }
-        for (std::size_t c = 0; c < C; ++c) {
-            for (std::size_t k = 0; k < m; ++k) held[k] = K[k] * A[c * m + k];
-            std::fill(held.begin() + m, held.end(), T(0));
-            for (std::size_t j = 0; j < d; ++j) {
-                T acc[P] = {};
-                for (std::size_t t = 0; t * P < m; ++t) {
-                    const T *KS_RESTRICT z = tiles + (t * d + j) * P, *KS_RESTRICT h = held.data() + t * P;
-#pragma omp simd
-                    for (std::size_t k = 0; k < P; ++k) {
-                        const T away = x[j] - z[k];
-                        acc[k] += h[k] * (Norm == 2 ? away : T(away > T(0)) - T(away < T(0)));
-                    }
-                }
-                double sum = 0;
-                for (std::size_t k = 0; k < P; ++k) sum += double(acc[k]);
-                out[(i * C + c) * d + j] = sum;
-            }
-        }
+        std::size_t c = 0;
+        for (; c + Q <= C; c += Q) add_up_slopes<T, Norm, Q>(m, d, x, tiles, K.data(), A + c * m, held.data(), out + (i * C + c) * d);
+        for (; c < C; ++c) add_up_slopes<T, Norm, 1>(m, d, x, tiles, K.data(), A + c * m, held.data(), out + (i * C + c) * d);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "base/center.hpp"
 #include "base/parallel.hpp"
 #include "base/vecmath.hpp"
+#include "parts/losses.hpp"
 
 namespace ks::cells {
 
@@ -42,11 +43,7 @@ KS_INLINE void gradient(const Rule& rule, std::size_t C, const double* f, double
     } else if (C == 1) {
         g[0] = -y / (1.0 + std::exp(y * f[0]));
     } else {
-        const double top = *std::max_element(f, f + C);
-        double total = 0.0;
-        for (std::size_t c = 0; c < C; ++c) total += g[c] = std::exp(f[c] - top);
-        for (std::size_t c = 0; c < C; ++c) g[c] /= total;
-        g[std::size_t(y)] -= 1.0;
+        Softmax().rows_gradient(int(y), f, int(C), g);
     }
 }
 

@@ -20,8 +20,8 @@
 
 namespace ks::second {
 
-constexpr std::size_t PANEL = 24;  // coordinates solved at once by an inverted triangle
 constexpr std::size_t LINE = 8;    // numbers of a line of the cache
+constexpr std::size_t PANEL = 24;  // coordinates solved at once by an inverted triangle, some lines
 constexpr std::size_t STRIP = 16;  // rows of the window whose u is solved at once
 #if defined(__x86_64__)
 constexpr std::size_t LANES = 8;  // rows that pass a strip side by side
@@ -54,7 +54,6 @@ inline std::size_t panels(std::size_t r) { return (r + PANEL - 1) / PANEL; }
 // x <- D x for Q vectors, `apart` from each other, of `size` coordinates, at most PANEL; the last ones first, because they need the others.
 template <std::size_t Q>
 KS_INLINE void apply_triangle(std::size_t size, const double* D, double* x, std::size_t apart) {
-    static_assert(PANEL % LINE == 0, "a panel is some lines");
     for (std::size_t end = size; end > 0; end -= LINE) {
         double acc[Q][LINE] = {};
         for (std::size_t l = 0; l < end; ++l) {

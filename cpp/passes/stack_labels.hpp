@@ -148,8 +148,8 @@ struct LabelLevel {
                     continue;
                 } else low[k] = a;
                 const double step = bend[k] + V[k] > 0.0 ? slope / (bend[k] + V[k]) : INFINITY;
-                const bool near = low[k] < a - step && a - step < high[k] && 2.0 * std::abs(step) < last[k];
-                const bool inside = near || std::abs(step) <= reached * a;  // found: such a step may not leave low or high
+                const bool found = std::abs(step) <= reached * a;  // such a short step may not leave low or high
+                const bool inside = found || (low[k] < a - step && a - step < high[k] && 2.0 * std::abs(step) < last[k]);
                 const double next = inside ? a - step : 0.5 * (low[k] + high[k]);
                 last[k] = std::abs(next - a);
                 a = next;

@@ -233,7 +233,7 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
             state[name] = change.rows(state[name], state["scale"] if name == "w" else None)
     if "G" in state:
         state |= folded(state)
-        state["G"] = state["G"][change.source]
+        state["G"] = state["G"].take(change.source, axis=0)
         state["G"][change.fresh] = 0
     if "G_scale" in state:
         state["G_scale"] = np.ones(len(change))

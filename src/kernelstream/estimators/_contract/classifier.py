@@ -23,8 +23,8 @@ from ...state.turns import in_turn
 from . import link, warm_up
 from .base import State, StreamEstimator
 
-#: Scores (m, outputs) of a run of rows, the classes known then, and the one whose first row it begins with, if any.
-Part = tuple[np.ndarray, np.ndarray, Any]
+#: Scores (m, outputs) of a run of rows, the classes known then, the place of the one whose first row it begins with.
+Part = tuple[np.ndarray, np.ndarray, int | None]
 
 
 @dataclass(eq=False, repr=False)
@@ -244,7 +244,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _declare(self, state: State, declared: Any) -> None:
         classes, fixed = declared
         if "classes" not in state:
-            state["classes"] = classes[:0]
+            # words get as wide as the longest one, whatever the arrays that brought them
+            state["classes"] = classes[:0].astype("U1") if classes.dtype.kind == "U" else classes[:0]
             state["class_counts"] = np.zeros(0)
             state["classes_fixed"] = 0
             for label in classes:
@@ -265,16 +266,15 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """The side a lone class is put on until the second one appears."""
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
 
-    def _add_class(self, state: State, label: Any, trained: bool, coming: int = 0) -> None:
-        """Enter a label, unless it is known; there will be ``coming`` of them."""
+    def _add_class(self, state: State, label: Any, trained: bool, coming: int = 0) -> int:
+        """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones."""
         old = state["classes"]
         place = int(np.searchsorted(old, label))
         if place < len(old) and old[place] == label:
-            return
+            return place
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
-        if new.dtype.kind == "U":  # as wide as the longest label, whatever the arrays that brought the labels
-            new = new.astype(f"U{max(1, np.char.str_len(new).max())}", copy=False)
         self._enter(state, new, place, trained, Change.added(place, len(old), coming))
+        return place
 
     def _enter(self, state: State, new: np.ndarray, place: int, trained: bool, change: Change) -> None:
         """Change the outputs to those of classes with a new one; the scores of the others must stay the same.
@@ -316,10 +316,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         cuts = [int(row) for row, _ in arrivals] + [len(y)]
         parts: list[Part] = []
 
-        def run(start: int, stop: int, newcomer: Any = None) -> None:
+        def run(start: int, stop: int, place: int | None = None) -> None:
             if start < stop:
                 ws = None if weight is None else weight[start:stop]
-                parts.append((warm_up.learn(self, X[start:stop], y[start:stop], ws), state["classes"], newcomer))
+                parts.append((warm_up.learn(self, X[start:stop], y[start:stop], ws), state["classes"], place))
 
         run(0, cuts[0])
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
@@ -327,10 +327,10 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             lone = len(before) == 1 and outputs == 1
             flips = lone and (label > before[0]) == (self._sign_of_lone(state) > 0)
             coming = 0 if state["warm_rows"] else known + len(arrivals)  # while it lasts, all is built again and again
-            self._add_class(state, label, self._trained(state), coming)
+            place = self._add_class(state, label, self._trained(state), coming)
             if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
-                parts = [(-scores, *rest) for scores, *rest in parts]
-            run(int(row), stop, label if len(before) else None)
+                parts = [(-scores, classes, at) for scores, classes, at in parts]
+            run(int(row), stop, place if len(before) else None)
         return self._assemble(parts)
 
     def _assemble(self, parts: list[Part]) -> np.ndarray:
@@ -338,22 +338,20 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes, outputs = self._state["classes"], self._state["n_outputs"]
         if outputs == 1:
             return np.concatenate([scores[:, 0] for scores, _, _ in parts])
-        full = np.full((sum(len(scores) for scores, _, _ in parts), len(classes)), -np.inf)
-        since, stop = np.zeros(len(classes), np.intp), 0  # the part from which each class is known
-        for j, (_, _, newcomer) in enumerate(parts):
-            if newcomer is not None:
-                since[np.searchsorted(classes, newcomer)] = j
-        for j, (scores, known, newcomer) in enumerate(parts):
-            wide = full[stop : (stop := stop + len(scores))]
+        full, columns = [], np.arange(len(classes))
+        for scores, known, place in reversed(parts):
+            wide = np.full((len(scores), len(classes)), -np.inf)
             if scores.shape[1] == 1 and len(known) == 2:
                 scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
             if len(known):
-                wide[:, since <= j] = scores
+                wide[:, columns] = scores
             else:  # no class was known, so none is ahead
                 wide[:] = 0.0
-            if newcomer is not None:  # the class did not exist when its first row was predicted
-                wide[0, since == j] = -np.inf
-        return full
+            if place is not None:  # the class did not exist when its first row was predicted
+                wide[0, columns[place]] = -np.inf
+                columns = np.delete(columns, place)
+            full.append(wide)
+        return np.concatenate(full[::-1])
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         classes = state["classes"]

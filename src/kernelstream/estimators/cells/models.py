@@ -270,19 +270,18 @@ class Cells(Learner):
         So a new output takes a column, whatever its place among the others, and the tables need not be built again.
         """
         bias, tables, C, before = state["bias"], state["tables"], len(change), change.before
-        places = np.arange(C, dtype=np.int32)
         columns = room(max(C, change.coming))
         if before == 1 or columns > tables.shape[2]:
             state["tables"] = np.zeros((*tables.shape[:2], columns), np.float32)
         if before == 1:  # of two labels, or of a lone one
-            factors = np.stack([change.factor, ~change.fresh])
+            factors, state["places"] = np.stack([change.factor, ~change.fresh]), np.arange(C, dtype=np.int32)
             state["bias"], state["tables"][:, :, :C] = factors * bias, factors.astype(np.float32) * tables
         else:
-            places[np.argsort(change.fresh, kind="stable")] = np.append(state["places"], places[before:])
+            state["places"] = state["places"][change.source]
+            state["places"][change.fresh] = np.arange(before, C)
             state["bias"] = np.concatenate([bias, np.zeros((2, C - before))], axis=1)
             if state["tables"] is not tables:
                 state["tables"][:, :, :before] = tables[:, :, :before]
-        state["places"] = places
         if "sample_down" in state and C <= KEPT:
             state["sample_down"] = np.zeros((SAMPLE, C))
 

@@ -211,7 +211,7 @@ class Stack(Composite):
         X = self.est._ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
-        step = COMBINED if self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
+        step = COMBINED if X.shape[0] > COMBINED and self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             F = self.forecasts(state, X[rows], y[rows], own, left)
@@ -258,10 +258,7 @@ class Stack(Composite):
             target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
             spec = (self.regression, recent)
             found = self.est._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
-            if self.outputs(state) == 1:
-                scores[rows] = found
-            else:
-                scores[rows, o] = found[:, 0]
+            scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
         state["t"] = after
         self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
 
@@ -376,10 +373,7 @@ class Stack(Composite):
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):
                 found = self.est._ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
-                if self.outputs(state) == 1:
-                    scores[rows] = found
-                else:
-                    scores[rows, o] = found[:, 0]
+                scores[rows, o : o + found.shape[1]] = found
         return scores
 
     def schema(self, state: State, trained: bool) -> Schema:

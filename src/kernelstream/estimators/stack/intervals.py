@@ -72,10 +72,11 @@ def follow(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.
     est = stack.est
     wanted: Wanted | None = None if est._renewing else est.__dict__.get("_wanted")
     if not stack.regression:
-        errors = _doubts(est, scores, y)
-        half = tracker(est, state, 0).learn(np.zeros(len(y)), errors, weight, coverage=wanted and wanted.coverage)[1]
-        if wanted is not None:
-            wanted.found.append((0, half))
+        errors, own = _doubts(est, scores, y), tracker(est, state, 0)
+        if wanted is None:  # nobody asks for widths
+            own._pass(errors if weight is None else errors[weight > 0])
+        else:
+            wanted.found.append((0, own.learn(np.zeros(len(y)), errors, weight, coverage=wanted.coverage)[1]))
         return errors
     targets = y.reshape(len(y), -1)
     for o, target in enumerate(targets.T):
