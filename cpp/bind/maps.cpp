@@ -1,7 +1,6 @@
-// Bindings of feature maps and kernels: Fourier features of a row, sums of cosines, distances and exponentials of them.
+// Bindings of feature maps and kernels: Fourier features of a row, distances and exponentials of them.
 #include "bind/group.hpp"
 #include "maps/city_block.hpp"
-#include "maps/cosines.hpp"
 #include "maps/fourier.hpp"
 
 using namespace ks;
@@ -63,20 +62,10 @@ void bound_fourier_row(Matrix<const T> X, Matrix<const T> W, Matrix<T> Z, double
     fourier_row<T>(d, D, X.data(), W.data(), T(scale), p.data(), Z.data());
 }
 
-template <class T>
-void bound_cosine_sums(Matrix<const T> P, Vector<const T> amplitude, Vector<const T> phase, Vector<double> F) {
-    const std::size_t m = P.shape(0), D = P.shape(1);
-    require(F.size() == m && amplitude.size() == D && phase.size() == D, "cosine_sums: shapes do not agree");
-    nb::gil_scoped_release unlocked;
-    cosine_sums<T>(m, D, P.data(), amplitude.data(), phase.data(), F.data());
-}
-
 const Group group([](nb::module_& m, auto type) {
     using T = decltype(type);
     m.def("fourier_row", &bound_fourier_row<T>, plain, plain, plain, value,
           "Z (1, 2 D) <- scale * [cos(X W), sin(X W)] for one row X (1, d), W (d, D).");
-    m.def("cosine_sums", &bound_cosine_sums<T>, plain, plain, plain, plain,
-          "F (m,) += sum_j amplitude_j cos(P_ij - phase_j) for P (m, D).");
     m.def("city_block", &bound_city_block<T>, plain, plain, plain,
           "out (n, m) <- sums of |x_j - z_j| for X (n, d) and Z (m, d).");
     m.def("exponential", &bound_exponential<T>, plain, plain, plain, value, value,
