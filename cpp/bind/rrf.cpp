@@ -23,7 +23,8 @@ RrfModel<T> model_of(nb::handle state, const Carried& carried, std::size_t C, st
 template <class T>
 Guarded<T> parameters_of(nb::handle state, std::size_t size, double eta, double guard, bool batches) {
     const auto numbers = [&](const char* name) { return numbers_of<T>(state, name, size, true); };
-    return {numbers("theta"), numbers_of<T>(state, "theta0", size, false), numbers("H"), batches ? numbers("sum_theta") : nullptr, T(eta), T(guard)};
+    return {numbers("theta"), numbers_of<T>(state, "theta0", size, false), numbers("H"), batches ? numbers("sum_theta") : nullptr, T(eta),
+            T(guard)};
 }
 
 template <class T, class Rows>
