@@ -3,7 +3,7 @@
 #include "files/csv.hpp"
 #include "files/libsvm.hpp"
 
-namespace nb = nanobind;
+using namespace ks;
 using namespace nb::literals;
 
 namespace {
@@ -16,7 +16,7 @@ nb::object own(std::vector<T>&& vector, std::size_t n) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {n}, owner));
 }
 
-nb::list listed(const std::vector<ks::text::Bad>& bads) {
+nb::list listed(const std::vector<text::Bad>& bads) {
     nb::list list;
     for (const auto& bad : bads) list.append(nb::make_tuple(bad.line, bad.offset, bad.place, bad.reason));
     return list;
@@ -25,10 +25,10 @@ nb::list listed(const std::vector<ks::text::Bad>& bads) {
 template <class T>
 nb::tuple parse_libsvm(const char* text, std::size_t size, std::size_t max_rows, std::int64_t first,
                        std::int64_t n_features) {
-    ks::libsvm::Block<T> block;
+    libsvm::Block<T> block;
     {
         nb::gil_scoped_release unlocked;
-        ks::libsvm::parse<T>(text, size, max_rows, first, n_features, block);
+        libsvm::parse<T>(text, size, max_rows, first, n_features, block);
     }
     const std::size_t rows = block.labels.size(), pairs = block.pairs;
     return nb::make_tuple(own(std::move(block.labels), rows), own(std::move(block.indptr), rows + 1),
@@ -37,18 +37,18 @@ nb::tuple parse_libsvm(const char* text, std::size_t size, std::size_t max_rows,
 }
 
 std::size_t checked(const nb::bytes& data, std::size_t start) {
-    ks::require(start <= data.size(), "start is behind the end of the text");
-    ks::require(data.size() - start < (std::size_t(1) << 31), "a text of 2 GiB or more");
+    require(start <= data.size(), "start is behind the end of the text");
+    require(data.size() - start < (std::size_t(1) << 31), "a text of 2 GiB or more");
     return data.size() - start;
 }
 
-const ks::Group group([](nb::module_& m) {
+const Group group([](nb::module_& m) {
     m.def(
         "libsvm_parse",
         [](nb::bytes data, std::size_t start, std::size_t max_rows, bool zero_based, std::int64_t n_features,
            bool single) {
             const std::size_t size = checked(data, start);
-            ks::require(n_features >= 0 && n_features <= ks::libsvm::max_index, "n_features is out of range");
+            require(n_features >= 0 && n_features <= libsvm::max_index, "n_features is out of range");
             const char* text = data.c_str() + start;
             const std::int64_t first = zero_based ? 0 : 1;
             return single ? parse_libsvm<float>(text, size, max_rows, first, n_features)
@@ -61,12 +61,12 @@ const ks::Group group([](nb::module_& m) {
         [](nb::bytes data, std::size_t start, std::size_t max_rows, nb::bytes delimiter, nb::bytes kinds,
            std::optional<double> fill, double largest) {
             const std::size_t size = checked(data, start);
-            ks::require(delimiter.size() == 1 && kinds.size() > 0, "one delimiter and at least one column");
+            require(delimiter.size() == 1 && kinds.size() > 0, "one delimiter and at least one column");
             const std::vector<char> columns(kinds.c_str(), kinds.c_str() + kinds.size());
-            ks::csv::Block block;
+            csv::Block block;
             {
                 nb::gil_scoped_release unlocked;
-                ks::csv::parse(data.c_str() + start, size, max_rows, delimiter.c_str()[0], columns, fill.has_value(),
+                csv::parse(data.c_str() + start, size, max_rows, delimiter.c_str()[0], columns, fill.has_value(),
                                fill.value_or(0.0), largest, block);
             }
             const std::size_t numbers = block.numbers.size(), fields = block.fields.size();

@@ -11,9 +11,6 @@ using namespace ks;
 
 namespace {
 
-// Frequencies W (d, D) and what multiplies with them; where leading directions are damped, psi (n, k) of the rows and B (k, 2 D).
-template <class T> using Frequencies = std::tuple<Matrix<const T>, const Blas*, Maybe<Matrix<const T>>, Maybe<Matrix<const T>>>;
-
 // Rows that are multiplied with W (d, D): how many there are, and what does it.
 template <class T>
 std::pair<std::size_t, DenseProjection<T>> projected(const Matrix<const T>& X, const Matrix<const T>& W, const Blas& blas) {
@@ -27,23 +24,19 @@ std::pair<std::size_t, CsrProjection<T, I>> projected(const CsrArrays<T, I>& X, 
     return {rows.n, {rows, W.data(), W.shape(1)}};
 }
 
-// Rows X on Fourier features.
+// Rows X on Fourier features of frequencies W (d, D); `map`: these and what multiplies with them.
 template <class T>
-void bound_fourier_pass(nb::dict state, AnyRows<T> X, Frequencies<T> map, Vector<const double> y, Maybe<Vector<const double>> weight,
-                        const Spec& spec, Matrix<double> F) {
-    const auto &psi = std::get<2>(map), &B = std::get<3>(map);
+void bound_fourier_pass(nb::dict state, AnyRows<T> X, std::tuple<Matrix<const T>, const Blas*> map, Vector<const double> y,
+                        Maybe<Vector<const double>> weight, const Spec& spec, Matrix<double> F) {
     const Matrix<const T>& W = std::get<0>(map);
     const std::size_t D = W.shape(1);
     require(std::get<1>(map), "fourier_pass: there is nothing that multiplies");
     std::visit([&](const auto& rows) {
         const auto counted = projected(rows, W, *std::get<1>(map));
         const std::size_t n = counted.first;
-        const Directions<T> damped{*std::get<1>(map), data_or_null(psi), data_or_null(B), psi ? psi->shape(1) : 0};
-        require(!psi || (B && psi->shape(0) == n && B->shape(0) == damped.k && B->shape(1) == 2 * D),
-                "fourier_pass: the directions do not fit the rows and frequencies");
         learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-            return fourier_pass<T>(n, D, C, counted.second, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update,
-                                   psi ? &damped : nullptr, F.data(), scratch);
+            return fourier_pass<T>(n, D, C, counted.second, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, F.data(),
+                                   scratch);
         });
     }, X);
 }

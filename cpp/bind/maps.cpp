@@ -1,7 +1,6 @@
-// Bindings of feature maps and kernels: Fourier features of a row, sums of cosines, distances and exponentials of them.
+// Bindings of feature maps and kernels: Fourier features of a row, distances and exponentials of them.
 #include "bind/group.hpp"
 #include "maps/city_block.hpp"
-#include "maps/cosines.hpp"
 #include "maps/fourier.hpp"
 
 using namespace ks;
@@ -16,13 +15,21 @@ void bound_city_block(Matrix<const T> X, Matrix<const T> Z, Matrix<T> out) {
     city_block<T>(n, m, d, X.data(), Z.data(), out.data());
 }
 
+// Whether m rows of d columns in tiles are what `name` takes, with this norm and factor.
+template <class T>
+void check_tiles(const char* name, const Matrix<const T>& X, const Matrix<const T>& tiles, std::size_t m, int norm, double c) {
+    constexpr std::size_t P = tile_width<T>;
+    const auto demand = [&](bool ok, const char* reason) { require(ok, (std::string(name) + ": " + reason).c_str()); };
+    demand(tiles.shape(1) == X.shape(1) * P && tiles.shape(0) == (m + P - 1) / P, "shapes do not agree");
+    demand(norm == 1 || norm == 2, "norm must be 1 or 2");
+    demand(c > 0 && std::isfinite(c), "c must be a finite number > 0");
+}
+
 template <class T>
 void bound_exponential(Matrix<const T> X, Matrix<const T> tiles, Matrix<T> out, int norm, double c) {
-    constexpr std::size_t P = tile_width<T>;
     const std::size_t n = X.shape(0), d = X.shape(1), m = out.shape(1);
-    require(out.shape(0) == n && tiles.shape(1) == d * P && tiles.shape(0) == (m + P - 1) / P, "exponential: shapes do not agree");
-    require(norm == 1 || norm == 2, "exponential: norm must be 1 or 2");
-    require(c > 0 && std::isfinite(c), "exponential: c must be a finite number > 0");
+    require(fits(out, n), "exponential: shapes do not agree");
+    check_tiles("exponential", X, tiles, m, norm, c);
     nb::gil_scoped_release release;
     (norm == 1 ? exponential<T, 1> : exponential<T, 2>)(n, m, d, X.data(), tiles.data(), T(c), out.data());
 }
@@ -30,23 +37,18 @@ void bound_exponential(Matrix<const T> X, Matrix<const T> tiles, Matrix<T> out, 
 template <class T>
 void bound_exponential_sums(Matrix<const T> X, Matrix<const T> tiles, Matrix<const double> A, Matrix<double> out, int norm,
                             double c) {
-    constexpr std::size_t P = tile_width<T>;
     const std::size_t n = X.shape(0), d = X.shape(1), C = A.shape(0), m = A.shape(1);
-    require(out.shape(0) == n && out.shape(1) == C && tiles.shape(1) == d * P && tiles.shape(0) == (m + P - 1) / P,
-            "exponential_sums: shapes do not agree");
-    require(norm == 1 || norm == 2, "exponential_sums: norm must be 1 or 2");
-    require(c > 0 && std::isfinite(c), "exponential_sums: c must be a finite number > 0");
+    require(fits(out, n, C), "exponential_sums: shapes do not agree");
+    check_tiles("exponential_sums", X, tiles, m, norm, c);
     nb::gil_scoped_release release;
     (norm == 1 ? exponential_sums<T, 1> : exponential_sums<T, 2>)(n, m, d, X.data(), tiles.data(), T(c), C, A.data(), out.data());
 }
 
 template <class T>
 void bound_exponential_slopes(Matrix<const T> X, Matrix<const T> tiles, Matrix<const T> A, Cube<double> out, int norm, double near) {
-    constexpr std::size_t P = tile_width<T>;
     const std::size_t n = X.shape(0), d = X.shape(1), C = A.shape(0), m = A.shape(1);
-    require(out.shape(0) == n && out.shape(1) == C && out.shape(2) == d && tiles.shape(1) == d * P && tiles.shape(0) == (m + P - 1) / P,
-            "exponential_slopes: shapes do not agree");
-    require(norm == 1 || norm == 2, "exponential_slopes: norm must be 1 or 2");
+    require(fits(out, n, C, d), "exponential_slopes: shapes do not agree");
+    check_tiles("exponential_slopes", X, tiles, m, norm, 1.0);
     nb::gil_scoped_release release;
     (norm == 1 ? exponential_slopes<T, 1> : exponential_slopes<T, 2>)(n, m, d, X.data(), tiles.data(), T(near), C, A.data(), out.data());
 }
@@ -60,20 +62,10 @@ void bound_fourier_row(Matrix<const T> X, Matrix<const T> W, Matrix<T> Z, double
     fourier_row<T>(d, D, X.data(), W.data(), T(scale), p.data(), Z.data());
 }
 
-template <class T>
-void bound_cosine_sums(Matrix<const T> P, Vector<const T> amplitude, Vector<const T> phase, Vector<double> F) {
-    const std::size_t m = P.shape(0), D = P.shape(1);
-    require(F.size() == m && amplitude.size() == D && phase.size() == D, "cosine_sums: shapes do not agree");
-    nb::gil_scoped_release unlocked;
-    cosine_sums<T>(m, D, P.data(), amplitude.data(), phase.data(), F.data());
-}
-
-template <class T>
-void bind_for(nb::module_& m) {
+const Group group([](nb::module_& m, auto type) {
+    using T = decltype(type);
     m.def("fourier_row", &bound_fourier_row<T>, plain, plain, plain, value,
           "Z (1, 2 D) <- scale * [cos(X W), sin(X W)] for one row X (1, d), W (d, D).");
-    m.def("cosine_sums", &bound_cosine_sums<T>, plain, plain, plain, plain,
-          "F (m,) += sum_j amplitude_j cos(P_ij - phase_j) for P (m, D).");
     m.def("city_block", &bound_city_block<T>, plain, plain, plain,
           "out (n, m) <- sums of |x_j - z_j| for X (n, d) and Z (m, d).");
     m.def("exponential", &bound_exponential<T>, plain, plain, plain, value, value,
@@ -82,11 +74,6 @@ void bind_for(nb::module_& m) {
           "out (n, C) <- exp(-c |x - z|) A' for X (n, d), m rows z in tiles and A (C, m).");
     m.def("exponential_slopes", &bound_exponential_slopes<T>, plain, plain, plain, plain, value, value,
           "out (n, C, d) <- slopes of exp(-|x - z|) A' at X (n, d), but for the sign, m rows z in tiles and A (C, m).");
-}
-
-const Group group([](nb::module_& m) {
-    bind_for<float>(m);
-    bind_for<double>(m);
 });
 
 }  // namespace

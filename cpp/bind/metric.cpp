@@ -66,16 +66,11 @@ rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const Met
     return made;
 }
 
-template <class K>
-void bind_for(nb::module_& m) {
+const Group group([](nb::module_& m, auto type) {
+    using K = decltype(type);
     m.def("metric_pass", &bound_metric_pass<K>, plain, maybe, maybe, plain, plain, plain);
     m.def("row_metric_window32", &row_metric_window<float, K>, value, value, plain);
     m.def("row_metric_window64", &row_metric_window<double, K>, value, value, plain);
-}
-
-const Group group([](nb::module_& m) {
-    bind_for<float>(m);
-    bind_for<double>(m);
 });
 
 }  // namespace

@@ -147,37 +147,9 @@ std::vector<std::size_t> bound_pool_hedge_pass(nb::dict whole, const BlockArrays
     return joined;
 }
 
-// Returns the number of places, and for every learner whether it has other vectors than before.
-template <class T>
-std::tuple<std::size_t, std::vector<bool>> bound_settle_rows(Matrix<T> vectors, Maybe<Matrix<T>> columns, Vector<T> norms, std::size_t size,
-                                                             std::size_t rows, nb::list states, std::vector<Vector<std::int32_t>> places) {
-    const std::size_t d = vectors.shape(1), capacity = vectors.shape(0);
-    require(size + rows <= capacity && fits(norms, capacity) && states.size() == places.size(), "pool does not fit");
-    require(fits(columns, d, capacity), "pool does not fit");
-    std::vector<Matrix<T>> support;
-    std::vector<PoolUser> users;
-    for (std::size_t k = 0; k < places.size(); ++k) {
-        const std::size_t n = number<std::size_t>(states[k], "n_support");
-        support.push_back(entry<Matrix<T>>(states[k], "support"));
-        require(n <= places[k].shape(0) && n <= support[k].shape(0) && support[k].shape(1) == d, "support set does not fit");
-        for (std::size_t j = 0; j < n; ++j)
-            require(places[k].data()[j] >= 0 && std::size_t(places[k].data()[j]) < size + rows, "no such place in the pool");
-        users.push_back({n, places[k].data()});
-    }
-    PoolVectors<T> pool{d, size, capacity, vectors.data(), data_or_null(columns), norms.data()};
-    std::vector<bool> changed(places.size());
-    nb::gil_scoped_release release;
-    settle_rows(pool, rows, users, [&](std::size_t k, std::size_t slot, std::size_t place) {
-        std::memcpy(support[k].data() + slot * d, pool.vectors + place * d, d * sizeof(T));
-        changed[k] = true;
-    });
-    return {pool.size, changed};
-}
-
 const Group group([](nb::module_& m, auto type) {
     using T = decltype(type);
     m.def("squared_distances", &bound_squared_distances<T>, plain, plain, plain, plain, plain, plain, value);
-    m.def("settle_rows", &bound_settle_rows<T>, plain, maybe, plain, value, value, value, plain);
     m.def("pool_pass", &bound_pool_pass<T>, plain, value, plain, maybe, value, value, plain);
     m.def("pool_hedge_pass", &bound_pool_hedge_pass<T>, value, plain, value, plain, value, value, plain);
 });

@@ -8,25 +8,23 @@ using namespace ks::stack;
 
 namespace {
 
-// The combination of N numbers, or of labels with C outputs; find(name, size) gives the numbers of an entry.
+// The combination of N members that forecast numbers, or labels with C outputs; find(name, size) gives the numbers of an entry.
 template <class Find>
-Numbers numbers_by(std::size_t N, bool recent, Find find) {
+std::variant<Labels, Numbers> combination_by(bool regression, std::size_t N, std::size_t C, bool recent, Find find) {
     constexpr std::size_t K = LAST + 1;
     const std::size_t M = N + 1;
-    return {N,
-            NumberLevel(N, find("stack_A", G * M * M), find("stack_b", G * M), find("stack_w", G * M), find("stack_logs", G),
-                        find("stack_loss", N), find("stack_numbers", 6)),
-            NumberLevel(LAST, find("recent_A", G * K * K), find("recent_b", G * K), find("recent_w", G * K), find("recent_logs", G),
-                        find("recent_loss", LAST), find("recent_numbers", 6)),
-            find("recent_kept", LAST), find("level_logs", 2), find("member_errors", 3 * N), recent};
-}
-
-template <class Find>
-Labels labels_by(std::size_t N, std::size_t C, bool recent, Find find) {
-    const std::size_t M = N + 1;
-    return {N, C, LabelLevel(M, C, find("stack_A", G * M * M), find("stack_w", G * M), find("stack_logs", G)),
-            LabelLevel(RECENT, C, find("recent_A", G * RECENT * RECENT), find("recent_w", G * RECENT), find("recent_logs", G)),
-            find("recent_kept", KEPT * C), Earned<2>(find("level_logs", 2)), find("member_errors", 3 * N), find("label_counts", 2), recent};
+    require(!regression || C == 1, "a combination of numbers has one output");
+    if (regression)
+        return Numbers{N,
+                       NumberLevel(N, find("stack_A", G * M * M), find("stack_b", G * M), find("stack_w", G * M), find("stack_logs", G),
+                                   find("stack_loss", N), find("stack_numbers", 6)),
+                       NumberLevel(LAST, find("recent_A", G * K * K), find("recent_b", G * K), find("recent_w", G * K),
+                                   find("recent_logs", G), find("recent_loss", LAST), find("recent_numbers", 6)),
+                       find("recent_kept", LAST), find("level_logs", 2), find("member_errors", 3 * N), recent};
+    return Labels{N, C, LabelLevel(M, C, find("stack_A", G * M * M), find("stack_w", G * M), find("stack_logs", G)),
+                  LabelLevel(RECENT, C, find("recent_A", G * RECENT * RECENT), find("recent_w", G * RECENT), find("recent_logs", G)),
+                  find("recent_kept", KEPT * C), Earned<2>(find("level_logs", 2)), find("member_errors", 3 * N), find("label_counts", 2),
+                  recent};
 }
 
 // spec: (regression, recent); y null learns nothing. notes: (rows that counted before, rows between two notes, weights (notes, N)).
@@ -46,18 +44,12 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
         for (std::size_t i = 0; weight && i < n; ++i) rows -= weight->data()[i] == 0.0;
         require(std::int64_t(out.shape(0)) == (asked.t + rows) / asked.stride - asked.t / asked.stride, "there must be room for all notes");
     }
-    const double *target = data_or_null(y), *mass = data_or_null(weight);
-    const auto pass = [&](auto all) {
+    auto combination = combination_by(regression, N, C, recent, numbers);
+    if (y && C > 1) require_codes(n, C, y->data());
+    std::visit([&](auto& all) {
         nb::gil_scoped_release release;
-        all.pass(n, F.data(), target, mass, learns, scores.data(), asked);
-    };
-    if (regression) {
-        require(C == 1, "a combination of numbers has one output");
-        pass(numbers_by(N, recent, numbers));
-    } else {
-        if (y && C > 1) require_codes(n, C, target);
-        pass(labels_by(N, C, recent, numbers));
-    }
+        all.pass(n, F.data(), data_or_null(y), data_or_null(weight), scores.data(), asked);
+    }, combination);
     if (learns) require_finite(scores.size(), scores.data());
 }
 
@@ -98,20 +90,19 @@ class BoundStack {
     void take_combination(bool regression) {
         nb::dict own = inside(state_, "o0");
         const auto find = [&](const char* name, std::size_t size) { return changing(own, name, size); };
-        if (regression) stack_.numbers = std::make_unique<Numbers>(numbers_by(members_.size(), true, find));
-        else stack_.labels = std::make_unique<Labels>(labels_by(members_.size(), stack_.C, true, find));
+        stack_.combination.emplace(combination_by(regression, members_.size(), stack_.C, true, find));
     }
 
     // steps: of the trackers of labels; numbers have none.
-    void take_tracker(Vector<const double> levels, Maybe<Vector<const double>> steps) {
+    void take_tracker(bool regression, Vector<const double> levels, Maybe<Vector<const double>> steps) {
         const std::size_t L = levels.size();
         held_.keep(levels);
         nb::dict own = inside(inside(state_, "intervals"), "o0");
         const auto number = [&](const char* name, std::size_t size) { return changing(own, name, size); };
-        if (stack_.numbers) {
+        if (regression) {
             namespace spread = ks::quantiles;
             const std::size_t d = stack_.d;
-            stack_.spread = std::make_unique<spread::Pass>(
+            stack_.spread.emplace(
                 spread::Model{L, d, levels.data(), number("size", 2), numbers<double>(own, "recent", 2 * spread::RECENT),
                               number("knots", spread::KNOTS), number("spread", spread::KNOTS), number("columns", d * spread::CELLS),
                               number("quantiles", L * spread::KNOTS)});
@@ -121,9 +112,8 @@ class BoundStack {
         require(bool(steps), "labels need steps");
         const std::size_t E = steps->size();
         held_.keep(*steps);
-        stack_.tracker = std::make_unique<rows::Tracker>(
-            rows::Tracker{L, E, levels.data(), steps->data(), number("size", 2), number("quantiles", L * E), number("weights", L * E),
-                          number("factors", L), std::vector<double>(L)});
+        stack_.tracker = ErrorTracker{L, E, levels.data(), steps->data(), number("size", 2), number("quantiles", L * E),
+                                      number("weights", L * E), number("factors", L)};
     }
 
     bool same() const {
@@ -155,7 +145,6 @@ class BoundStack {
         stack_.d = nb::cast<std::size_t>(state["n_features"]);
         stack_.C = nb::cast<std::size_t>(state["n_outputs"]);
         stack_.squash = squash;
-        require(!regression || stack_.C == 1, "row by row, numbers have one output");
         for (nb::handle item : members) {
             rows::BoundLearner<T>* member = nb::cast<rows::BoundLearner<T>*>(item);
             require(member->d == stack_.d && member->C == stack_.C, "the learners differ in their rows or outputs");
@@ -184,7 +173,7 @@ class BoundStack {
         stack_.watched_rows = numbers<T>(watch, "X", watched.size());
         stack_.watched = numbers<double>(watch, "errors", std::size_t(stack_.n_watched));
         take_combination(regression);
-        take_tracker(levels, steps);
+        take_tracker(regression, levels, steps);
         stack_.prepare();
     }
 

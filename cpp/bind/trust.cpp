@@ -15,36 +15,27 @@ using Out = Array<double>;
 void calibrate(nb::dict state, Array<const double> scores, Maybe<In> y, Maybe<In> importance, bool own, In keep, Out out) {
     const std::size_t n = scores.shape(0), E = keep.size(), C = scores.ndim() == 2 ? scores.shape(1) : 0;
     const std::size_t parts = C ? 2 * C : 4, bends = C ? 3 * C : 10;
-    const auto size = entry<Vector<double>>(state, "size"), weights = entry<Vector<double>>(state, "weights");
-    const auto theta = entry<Out>(state, "theta"), curvature = entry<Out>(state, "curvature");
-    require(!y || y->size() == n, "calibrate: y must have one entry for each row");
-    require(!importance || importance->size() == n, "calibrate: weight must have one entry for each row");
-    require(size.size() == 3 && weights.size() == E + 1 && theta.size() == E * parts && curvature.size() == E * bends,
-            "calibrate: the state does not fit the scores");
+    const auto numbers = [&](const char* name, std::size_t size) { return numbers_of<double>(state, name, size, true); };
+    const Calibration held{E, keep.data(), numbers("size", 3), numbers("weights", E + 1), numbers("theta", E * parts),
+                           numbers("curvature", E * bends)};
+    require(fits(y, n), "calibrate: y must have one entry for each row");
+    require(fits(importance, n), "calibrate: weight must have one entry for each row");
     require(out.size() == scores.size() && E < TRUST_MOST, "calibrate: out must be like scores");
     if (y && C) require_codes(n, C, y->data());
     nb::gil_scoped_release unlocked;
-    const double* labels = data_or_null(y);
-    const double* factor = data_or_null(importance);
-    if (C)
-        calibrate_several(n, E, C, scores.data(), labels, factor, 1.0, own, bool(y), keep.data(), size.data(), weights.data(),
-                          theta.data(), curvature.data(), out.data());
-    else
-        calibrate_two(n, E, scores.data(), labels, factor, 1.0, own, bool(y), keep.data(), size.data(), weights.data(),
-                      theta.data(), curvature.data(), out.data());
+    if (C) calibrate_several(held, n, C, scores.data(), data_or_null(y), data_or_null(importance), 1.0, own, out.data());
+    else calibrate_two(held, n, scores.data(), data_or_null(y), data_or_null(importance), 1.0, own, out.data());
 }
 
 // The state: size (2), quantiles and weights (L, E), factors (L).
 void track(nb::dict state, In errors, In levels, In steps, Matrix<double> half) {
     const std::size_t n = errors.size(), L = levels.size(), E = steps.size();
-    const auto size = entry<Vector<double>>(state, "size"), factors = entry<Vector<double>>(state, "factors");
-    const auto quantiles = entry<Matrix<double>>(state, "quantiles"), weights = entry<Matrix<double>>(state, "weights");
-    require(size.size() == 2 && quantiles.size() == L * E && weights.size() == L * E && factors.size() == L,
-            "track: the state does not fit the levels and steps");
+    const auto numbers = [&](const char* name, std::size_t size) { return numbers_of<double>(state, name, size, true); };
+    const ErrorTracker tracker{L, E, levels.data(), steps.data(), numbers("size", 2), numbers("quantiles", L * E),
+                               numbers("weights", L * E), numbers("factors", L)};
     require(fits(half, n, L), "track: half must have a row for each error");
     nb::gil_scoped_release unlocked;
-    track_errors(n, L, E, errors.data(), levels.data(), steps.data(), size.data(), quantiles.data(), weights.data(),
-                 factors.data(), half.data());
+    tracker.learn(n, errors.data(), half.data());
 }
 
 // The state: see quantiles.hpp.
@@ -52,11 +43,7 @@ void quantiles_of(nb::dict state, In forecast, Maybe<Matrix<const double>> X, Ma
                   Matrix<double> out) {
     using namespace ks::quantiles;
     const std::size_t n = forecast.size(), L = levels.size(), d = X ? X->shape(1) : 0;
-    const auto numbers = [&](const char* name, std::size_t size) {
-        const auto found = entry<Out>(state, name);
-        require(found.size() == size, "quantiles: the state does not fit the levels and columns");
-        return found.data();
-    };
+    const auto numbers = [&](const char* name, std::size_t size) { return numbers_of<double>(state, name, size, true); };
     const Model model{L, d, levels.data(), numbers("size", 2), numbers("recent", 2 * RECENT), numbers("knots", KNOTS),
                       numbers("spread", KNOTS), numbers("columns", d * CELLS), numbers("quantiles", L * KNOTS)};
     require(!X || X->shape(0) == n, "quantiles: X must have a row for each forecast");

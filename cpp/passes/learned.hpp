@@ -7,6 +7,8 @@
 #pragma once
 
 #include <limits>
+#include <numeric>
+#include <vector>
 
 #include "base/center.hpp"
 #include "base/csr.hpp"
@@ -197,11 +199,21 @@ struct RrfModel {
     std::size_t batch_size;
 };
 
+// Room for the work on a row: d columns, D frequencies, C outputs, and what the spectrum needs: v (inner), h (d) and `all` (r), 0, 1, ...
 template <class T>
 struct RrfScratch {
+    std::vector<T> numbers;
+    std::vector<std::int32_t> index;
+    std::vector<double> outputs;  // (3 C,)
     Entries<T> x;
-    T *u, *z, *q;   // (D,), (2 D,), (D,)
-    double* outputs;  // (3 C,)
+    T *v, *h, *u, *z, *q;   // (inner), (d,), (D,), (2 D,), (D,)
+    std::int32_t* all;
+    RrfScratch(std::size_t d, std::size_t D, std::size_t C, std::size_t inner, std::size_t r)
+        : numbers(2 * d + inner + 4 * D), index(d + r), outputs(3 * C), x{0, index.data(), numbers.data()}, v(x.value + d), h(v + inner),
+          u(h + d), z(u + D), q(z + 2 * D), all(index.data() + d) {
+        std::iota(all, all + r, 0);
+    }
+    RrfScratch(const RrfScratch&) = delete;  // it points into itself
 };
 
 template <class T, class Spectrum>
@@ -237,8 +249,8 @@ template <class T, class Rows, class Spectrum>
 KS_CLONES std::int64_t rrf_pass(std::size_t D, int C, const Rows& X, const double* y,
                                 const double* weight, const RrfModel<T>& model, Guarded<T> p,
                                 const Spectrum& spectrum, std::int64_t t, const Loss& loss, const Update& update,
-                                double* F, RrfScratch<T> s) {
-    double *f = s.outputs, *rate = s.outputs + C, *g = s.outputs + 2 * C;
+                                double* F, RrfScratch<T>& s) {
+    double *f = s.outputs.data(), *rate = f + C, *g = rate + C;
     const T *cos = s.z, *sin = s.z + D;
     const T scale = T(1) / std::sqrt(T(D));
     for (std::size_t i = 0; i < X.n; ++i) {

@@ -112,50 +112,6 @@ KS_CLONES void pool_among(const PoolBlock<T>& block, const PoolKernel& kernel, s
     finish_values(block, kernel, i, n, k);
 }
 
-// The vectors of a pool and where learners have theirs.
-template <class T>
-struct PoolVectors {
-    std::size_t d, size, capacity;
-    T *vectors, *columns, *norms;  // (capacity, d), (d, capacity) or null, (capacity)
-
-    void copy(std::size_t from, std::size_t to) {
-        if (from == to) return;
-        std::memcpy(vectors + to * d, vectors + from * d, d * sizeof(T));
-        for (std::size_t k = 0; k < d && columns; ++k) columns[k * capacity + to] = columns[k * capacity + from];
-        norms[to] = norms[from];
-    }
-};
-
-struct PoolUser {
-    std::size_t n;
-    std::int32_t* index;  // (n)
-};
-
-// The rows of a block, at places size, ..., have been learned: those that became support vectors move to places that nobody uses,
-// or stay behind the others. changed(k, slot, place) is called for every support vector of learner k that is one of them.
-template <class T, class F>
-void settle_rows(PoolVectors<T>& pool, std::size_t rows, const std::vector<PoolUser>& users, F changed) {
-    std::vector<char> used(pool.size + rows, 0);
-    for (const PoolUser& user : users)
-        for (std::size_t j = 0; j < user.n; ++j) used[user.index[j]] = 1;
-    std::vector<std::int32_t> place(rows, -1);
-    const std::size_t before = pool.size;
-    std::size_t free = 0;
-    for (std::size_t i = 0; i < rows; ++i) {
-        if (!used[before + i]) continue;
-        while (free < before && used[free]) ++free;
-        const std::size_t to = free < before ? free++ : pool.size++;
-        pool.copy(before + i, to);
-        place[i] = std::int32_t(to);
-    }
-    for (std::size_t k = 0; k < users.size(); ++k)
-        for (std::size_t j = 0; j < users[k].n; ++j)
-            if (users[k].index[j] >= std::int32_t(before)) {
-                users[k].index[j] = place[users[k].index[j] - before];
-                changed(k, j, std::size_t(users[k].index[j]));
-            }
-}
-
 // F (C) += sum_j alpha_cj k(x_i, s_j), alpha (C, n) with rows `stride` apart.
 template <class T>
 KS_CLONES void pool_scores(const PoolBlock<T>& block, const PoolKernel& kernel, std::size_t i, std::size_t n, const std::int32_t* index,

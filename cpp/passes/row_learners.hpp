@@ -192,20 +192,13 @@ struct LearnedWidths : Learner<T> {
     RrfModel<T> model;
     Guarded<T> theta;
     const Spec& spec;
-    std::vector<T> numbers;
-    std::vector<std::int32_t> index;
-    std::vector<double> outputs;
     RrfScratch<T> scratch;
     DiagonalSpectrum<T> spectrum;
 
     LearnedWidths(std::size_t columns, std::size_t frequencies, std::size_t k, std::size_t remembered, const RrfModel<T>& m,
                   const Guarded<T>& p, const T* E, const Spec& s)
-        : d(columns), D(frequencies), C(k), memory(remembered), model(m), theta(p), spec(s),
-          numbers(3 * columns + 4 * frequencies), index(columns), outputs(3 * k) {
-        T *value = numbers.data(), *v = value + d, *h = v + d, *u_ = h + d, *z = u_ + D, *q = z + 2 * D;
-        scratch = {{0, index.data(), value}, u_, z, q, outputs.data()};
-        spectrum = {d, D, 1, false, E, v, h};
-    }
+        : d(columns), D(frequencies), C(k), memory(remembered), model(m), theta(p), spec(s), scratch(d, D, C, d, 0),
+          spectrum{d, D, 1, false, E, scratch.v, scratch.h} {}
 
     bool pass(const Row<T>& row, double* f, Journal* journal) override {
         if (journal) {

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include "base/ranges.hpp"
@@ -14,15 +15,6 @@
 #include "passes/trust.hpp"
 
 namespace ks::rows {
-
-// What follows the doubts of labels.
-struct Tracker {
-    std::size_t L, E;
-    const double *levels, *steps;
-    double *size, *quantiles, *weights, *factors;
-    std::vector<double> half;
-    void learn(double error) { track_errors(1, L, E, &error, levels, steps, size, quantiles, weights, factors, half.data()); }
-};
 
 constexpr std::int64_t KEPT_EVERY = 16, WATCHED_EVERY = 4;
 
@@ -37,10 +29,9 @@ struct Stack {
     double count;   // rows that the columns' moments are of
     Columns columns;
     std::vector<Learner<T>*> learners;
-    std::unique_ptr<stack::Labels> labels;    // one of the two
-    std::unique_ptr<stack::Numbers> numbers;
-    std::unique_ptr<Tracker> tracker;         // of labels: of what was given to wrong ones
-    std::unique_ptr<quantiles::Pass> spread;  // of numbers: of their quantiles
+    std::optional<std::variant<stack::Labels, stack::Numbers>> combination;
+    std::optional<ErrorTracker> tracker;      // of labels: of what was given to wrong ones
+    std::optional<quantiles::Pass> spread;    // of numbers: of their quantiles
     double* seen = nullptr;                   // of numbers: (5) the range of the targets
     std::vector<Changing> changing;           // arrays that every row changes
     float* history;                           // (places, learners): their weights after every so many rows
@@ -55,6 +46,7 @@ struct Stack {
         for (double* column : columns.all()) changing.push_back({column, d});
         x_.resize(d);
         wide_.resize(d);
+        half_.resize(tracker ? tracker->L : 0);
         F_.resize(learners.size() * C);
     }
 
@@ -88,7 +80,7 @@ struct Stack {
 
   private:
     std::vector<T> x_;
-    std::vector<double> wide_, F_;
+    std::vector<double> wide_, F_, half_;
     Journal journal_;
 
     // Far values of the scaled row by their logarithms.
@@ -143,19 +135,15 @@ struct Stack {
         const std::size_t N = learners.size();
         journal_.keep(to, N);
         std::vector<double> w(N);
-        if (labels) labels->first.mean_weights(w.data());
-        else numbers->first.mean_weights(w.data());
+        std::visit([&](const auto& all) { all.first.mean_weights(w.data()); }, *combination);
         for (std::size_t i = 0; i < N; ++i) to[i] = float(w[i]);
     }
 
     void combine(std::size_t n, const double* F, const double* y, bool recent, double* scores) {
-        if (labels) {
-            labels->recent = recent;
-            labels->pass(n, F, y, nullptr, y != nullptr, scores);
-        } else {
-            numbers->recent = recent;
-            numbers->pass(n, F, y, nullptr, y != nullptr, scores);
-        }
+        std::visit([&](auto& all) {
+            all.recent = recent;
+            all.pass(n, F, y, nullptr, scores);
+        }, *combination);
     }
 
     bool learn_one(const T* x, double y, bool recent, double* scores, double& error) {
@@ -171,8 +159,10 @@ struct Stack {
             if (!learners[i]->pass(row, F_.data() + i * C, &journal_)) return false;
         combine(1, F_.data(), &y, recent, scores);
         if (!all_finite(C, scores)) return false;
-        if (labels) tracker->learn(error = trust_doubt(C, scores, y));
-        else {
+        if (tracker) {
+            error = trust_doubt(C, scores, y);
+            tracker->learn(1, &error, half_.data());
+        } else {
             error = std::abs(y - scores[0]);
             journal_.keep_strided(spread->next(), 2, quantiles::RECENT);
             spread->learn(scores[0], row.wide, y);

@@ -263,13 +263,12 @@ struct Labels {
     double* counts;       // (2): rows, and those of the second label of two, lately
     bool recent;
 
-    // F (N, n, C). learns: y (n), weight (n) or null. Out: scores (n, C).
-    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores,
-                        Notes notes = {}) {
+    // F (N, n, C); y (n), null learns nothing, weight (n) or null. Out: scores (n, C).
+    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, double* scores, Notes notes = {}) {
         std::vector<double> buffer((N + 1 + RECENT) * C + 4 * C);
         double *z = buffer.data(), *zr = z + (N + 1) * C, *p = zr + RECENT * C, *pr = p + C, *f = pr + C, *mix = f + C;
-        first.load(learns);
-        second.load(learns);
+        first.load(y != nullptr);
+        second.load(y != nullptr);
         levels.load();
         for (std::size_t t = 0; t < n; ++t) {
             label_inputs(N, C, F + t * C, n * C, z);
@@ -286,7 +285,7 @@ struct Labels {
                 scores_of(C, p, scores + t * C);
             }
             const double importance = weight ? weight[t] : 1.0;
-            if (!learns || importance == 0.0) continue;
+            if (!y || importance == 0.0) continue;
             first.learn(z, y[t], importance);
             if (recent) {
                 second.learn(zr, y[t], importance);
@@ -299,7 +298,7 @@ struct Labels {
             counts[1] = counted * counts[1] + (C == 1 && y[t] > 0 ? 1.0 : 0.0);
             notes.after(first, N);
         }
-        if (!learns) return;
+        if (!y) return;
         first.store();
         if (recent) second.store(), levels.store();
     }

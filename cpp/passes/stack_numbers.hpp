@@ -156,11 +156,10 @@ struct Numbers {
     double *kept, *finals, *errors;  // (LAST), (2), (3, N): squared errors of members, all and lately; rows
     bool recent;
 
-    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, bool learns, double* scores,
-                        Notes notes = {}) {
+    KS_CLONES void pass(std::size_t n, const double* F, const double* y, const double* weight, double* scores, Notes notes = {}) {
         std::vector<double> p(N), last(LAST);
-        first.load(learns);
-        second.load(learns);
+        first.load(y != nullptr);
+        second.load(y != nullptr);
         for (std::size_t t = 0; t < n; ++t) {
             for (std::size_t i = 0; i < N; ++i) p[i] = F[i * n + t];
             const double f = first.forecast(p.data());
@@ -172,7 +171,7 @@ struct Numbers {
             }
             scores[t] = part[0] * f + part[1] * g;
             const double importance = weight ? weight[t] : 1.0;
-            if (!learns || importance == 0.0) continue;
+            if (!y || importance == 0.0) continue;
             if (recent) {
                 const double a = (y[t] - f) / first.s, c = (y[t] - g) / first.s, most = huber * huber;
                 finals[0] = quick * std::log(part[0]) - 0.5 * importance * std::min(a * a, most);
@@ -189,7 +188,7 @@ struct Numbers {
             }
             notes.after(first, N);
         }
-        if (!learns) return;
+        if (!y) return;
         first.store();
         if (recent) second.store();
     }

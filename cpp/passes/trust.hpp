@@ -103,11 +103,18 @@ KS_INLINE void trust_step(const double* z, double y, double w, double p, double 
     trust_rise(theta);
 }
 
-// Two classes; a row stands for `times` rows. size (3), weights (E + 1), theta (E, 4), curvature (E, 10: lower triangle), keep (E); y is 0 or 1. Nobody asks for the
-// answers where out is null.
-inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, const double* y, const double* importance,
-                          double times, bool own, bool learn, const double* keep, double* size, double* weights, double* theta,
-                          double* curvature, double* out) {
+// What E answers and their mixture have learned: size (3), weights (E + 1); of two classes theta (E, 4), curvature (E, 10: lower
+// triangle), of C theta (E, C, 2), curvature (E, C, 3).
+struct Calibration {
+    std::size_t E;
+    const double* keep;  // (E)
+    double *size, *weights, *theta, *curvature;
+};
+
+// Two classes; a row stands for `times` rows. y is 0 or 1, null learns nothing. Nobody asks for the answers where out is null.
+inline void calibrate_two(const Calibration& held, std::size_t n, const double* scores, const double* y, const double* importance,
+                          double times, bool own, double* out) {
+    const auto& [E, keep, size, weights, theta, curvature] = held;
     double p[TRUST_MOST], truth[TRUST_MOST];
     for (std::size_t i = 0; i < n; ++i) {
         const double s = trust_clip(scores[i] * trust_unit(size, own));
@@ -123,10 +130,10 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
             const double other = q >= 0.0 ? rest : large;
             yes += weights[e] * p[e];
             no += weights[e] * other;
-            truth[e] = learn && y[i] > 0.5 ? p[e] : other;
+            truth[e] = y && y[i] > 0.5 ? p[e] : other;
         }
         if (out) out[i] = std::log(yes) - std::log(no);
-        const double given = !learn ? 0.0 : importance ? importance[i] : 1.0;
+        const double given = !y ? 0.0 : importance ? importance[i] : 1.0;
         if (given == 0.0) continue;
         const double w = times * trust_count(size, scores[i] * scores[i], given);
         trust_weigh(weights, truth, E + 1, w);
@@ -134,10 +141,10 @@ inline void calibrate_two(std::size_t n, std::size_t E, const double* scores, co
     }
 }
 
-// C classes. weights (E + 1), theta (E, C, 2), curvature (E, C, 3); y is the number of the class, out (n, C).
-inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const double* scores, const double* y,
-                              const double* importance, double times, bool own, bool learn, const double* keep, double* size,
-                              double* weights, double* theta, double* curvature, double* out) {
+// C classes; y is the number of the class, out (n, C).
+inline void calibrate_several(const Calibration& held, std::size_t n, std::size_t C, const double* scores, const double* y,
+                              const double* importance, double times, bool own, double* out) {
+    const auto& [E, keep, size, weights, theta, curvature] = held;
     std::vector<double> room((E + 3) * C);
     double truth[TRUST_MOST], *const s = room.data(), *const unasked = s + C, *const p = unasked + C;
     for (std::size_t i = 0; i < n; ++i) {
@@ -162,7 +169,7 @@ inline void calibrate_several(std::size_t n, std::size_t E, std::size_t C, const
             for (std::size_t c = 0; c < C; ++c) mixed[c] += weights[e] * (pe[c] /= total);
         }
         for (std::size_t c = 0; c < C && out; ++c) mixed[c] = std::log(mixed[c]);
-        const double given = !learn ? 0.0 : importance ? importance[i] : 1.0;
+        const double given = !y ? 0.0 : importance ? importance[i] : 1.0;
         if (given == 0.0) continue;
         const double w = times * trust_count(size, square / double(C), given);
         const std::size_t label = std::size_t(y[i]);
@@ -195,7 +202,8 @@ inline std::size_t link_length(std::size_t E, std::size_t C) { return 5 + E + (C
 // Learn the scores (n, outputs) that rows had before they were learned; y is -1 or 1 for one output, else the number of the class.
 inline void follow_link(std::size_t n, std::size_t E, std::size_t outputs, std::size_t C, const double* scores, const double* y,
                         const double* importance, const double* keep, double* link) {
-    double *size = link + 1, *weights = size + 3, *theta = weights + E + 1, *curvature = theta + (C == 2 ? 4 * E : 2 * C * E);
+    double *weights = link + 4, *theta = weights + E + 1;
+    const Calibration held{E, keep, link + 1, weights, theta, theta + (C == 2 ? 4 * E : 2 * C * E)};
     for (std::size_t i = 0; i < n; ++i) {
         if (importance && importance[i] == 0.0) continue;
         const bool passed = static_cast<long long>(link[0]) % LINK_EVERY != 0;
@@ -203,11 +211,11 @@ inline void follow_link(std::size_t n, std::size_t E, std::size_t outputs, std::
         if (passed) continue;
         const double *row = scores + i * outputs, *factor = importance ? importance + i : nullptr;
         if (C > 2) {
-            calibrate_several(1, E, C, row, y + i, factor, LINK_EVERY, false, true, keep, size, weights, theta, curvature, nullptr);
+            calibrate_several(held, 1, C, row, y + i, factor, LINK_EVERY, false, nullptr);
             continue;
         }
         const double s = outputs == 1 ? row[0] : row[1] - row[0], label = outputs == 1 ? double(y[i] > 0.0) : y[i];
-        calibrate_two(1, E, &s, &label, factor, LINK_EVERY, false, true, keep, size, weights, theta, curvature, nullptr);
+        calibrate_two(held, 1, &s, &label, factor, LINK_EVERY, false, nullptr);
     }
 }
 
@@ -217,36 +225,41 @@ constexpr double TRACK_FAR = 10.0;       // most times the usual error that an e
 constexpr double TRACK_RATE = 5.0;       // of the weights of the trackers
 constexpr double TRACK_SHARE = 1e-3;
 
-// Errors of forecasts. size (2), levels (L), steps (E), quantiles and weights (L, E), factors (L), half (n, L).
-inline void track_errors(std::size_t n, std::size_t L, std::size_t E, const double* errors, const double* levels,
-                         const double* steps, double* size, double* quantiles, double* weights, double* factors,
-                         double* half) {
-    for (std::size_t i = 0; i < n; ++i) {
-        const double r = errors[i], usual = size[1];
-        const double u = usual > 0.0 ? std::min(r / usual, 1e6) : (r > 0.0 ? 1e6 : 0.0);
-        for (std::size_t l = 0; l < L; ++l) {
-            double* q = quantiles + l * E;
-            double* w = weights + l * E;
-            double mixed = 0.0;
-            for (std::size_t e = 0; e < E; ++e) mixed += w[e] * q[e];
-            half[i * L + l] = size[0] > 0.0 ? std::max(factors[l], 0.0) * mixed * usual
-                                            : std::numeric_limits<double>::infinity();
-            if (size[0] == 0.0) continue;
-            const double miss = 1.0 - levels[l];
-            factors[l] += TRACK_STEP * ((r > half[i * L + l] ? 1.0 : 0.0) - miss);
-            double total = 0.0;
-            for (std::size_t e = 0; e < E; ++e) {
-                const double over = u - q[e];
-                const double loss = std::min(over > 0.0 ? levels[l] * over : -miss * over, TRACK_FAR);
-                total += w[e] *= std::exp(-TRACK_RATE * loss);
-                q[e] = std::max(q[e] + steps[e] * ((over > 0.0 ? 1.0 : 0.0) - miss), 0.0);
+// What follows the errors of forecasts: levels (L), steps (E), size (2), quantiles and weights (L, E), factors (L).
+struct ErrorTracker {
+    std::size_t L, E;
+    const double *levels, *steps;
+    double *size, *quantiles, *weights, *factors;
+
+    // half (n, L): half-widths of intervals before each error.
+    void learn(std::size_t n, const double* errors, double* half) const {
+        for (std::size_t i = 0; i < n; ++i) {
+            const double r = errors[i], usual = size[1];
+            const double u = usual > 0.0 ? std::min(r / usual, 1e6) : (r > 0.0 ? 1e6 : 0.0);
+            for (std::size_t l = 0; l < L; ++l) {
+                double* q = quantiles + l * E;
+                double* w = weights + l * E;
+                double mixed = 0.0;
+                for (std::size_t e = 0; e < E; ++e) mixed += w[e] * q[e];
+                half[i * L + l] = size[0] > 0.0 ? std::max(factors[l], 0.0) * mixed * usual
+                                                : std::numeric_limits<double>::infinity();
+                if (size[0] == 0.0) continue;
+                const double miss = 1.0 - levels[l];
+                factors[l] += TRACK_STEP * ((r > half[i * L + l] ? 1.0 : 0.0) - miss);
+                double total = 0.0;
+                for (std::size_t e = 0; e < E; ++e) {
+                    const double over = u - q[e];
+                    const double loss = std::min(over > 0.0 ? levels[l] * over : -miss * over, TRACK_FAR);
+                    total += w[e] *= std::exp(-TRACK_RATE * loss);
+                    q[e] = std::max(q[e] + steps[e] * ((over > 0.0 ? 1.0 : 0.0) - miss), 0.0);
+                }
+                for (std::size_t e = 0; e < E; ++e) w[e] = (1.0 - TRACK_SHARE) * w[e] / total + TRACK_SHARE / double(E);
             }
-            for (std::size_t e = 0; e < E; ++e) w[e] = (1.0 - TRACK_SHARE) * w[e] / total + TRACK_SHARE / double(E);
+            size[0] += 1.0;
+            const double counted = usual > 0.0 ? std::min(r, TRACK_FAR * usual) : r;
+            size[1] += (counted - usual) / std::min(size[0], TRACK_MEMORY);
         }
-        size[0] += 1.0;
-        const double counted = usual > 0.0 ? std::min(r, TRACK_FAR * usual) : r;
-        size[1] += (counted - usual) / std::min(size[0], TRACK_MEMORY);
     }
-}
+};
 
 }  // namespace ks

@@ -37,7 +37,6 @@ from ..passes.cells.native import (
 )
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
-from ..passes.doubly.native import fourier_scores
 from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.ensemble.pool import Pool, pool_hedge_pass, pool_pass
 from ..passes.expansion.native import Expansion, ExpansionSpec, budget_pass, expansion_pass

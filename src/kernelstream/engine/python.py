@@ -36,7 +36,6 @@ from ..passes.cells.python import (
 )
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
-from ..passes.doubly.python import fourier_scores
 from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.expansion.python import Expansion, ExpansionSpec, budget_pass, expansion_pass
 from ..passes.learned.python import rrf_finish, rrf_pass

@@ -10,7 +10,6 @@ from ... import budgets
 from ...passes.ensemble.python import Hedge
 from ...random import Stream, uniforms
 from ...rows import Rows
-from ...state import undo as _undo
 from .._contract.base import State
 from ..budget.base import KernelExpansion
 
@@ -128,8 +127,6 @@ class ExpansionFamily:
                     self._put(block, i, n, rows)
 
                 member._learner.join(state, put, coefficients[:q], decay, born[:q])
-        for state, places in zip(self.states, self.places, strict=True):  # rows of the block come after all others
-            _undo.rows(state["support"], np.flatnonzero(places[: state["n_support"]] >= self.pool.size))
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
                 member._cache.pop("expansion", None)  # it holds the former vectors

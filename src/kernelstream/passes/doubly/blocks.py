@@ -13,9 +13,9 @@ from ...core import threads
 from ...kernels import Gaussian, Kernel
 from ...random import Stream, generator
 from ...rows import Rows
-from .python import times
 
 ROWS = 2048  # rows for which a block is made once
+TILE = 128  # rows whose features stay in the second-level cache until they are multiplied
 GROUP = 8  # blocks whose scores are summed before they join the others: the same sums on any number of threads
 
 
@@ -134,18 +134,14 @@ class FeatureBlocks:
 
     def _add(self, X: Rows, made: Any, A: np.ndarray, F: np.ndarray, together: bool) -> None:
         """``F += Z A`` for the block whose random part is given."""
-        if self.kernel.is_fourier and not (together and self.ops.BLOCK == 1):
-            self.ops.fourier_scores(X, made, np.ascontiguousarray(A), F)
-            return
-        if self.kernel.is_fourier:
-            F += self.ops.fourier(X, made) @ A
-            return
-        if self.ops.BLOCK == 1 and not together:
-            for i in range(X.shape[0]):
-                F[i : i + 1] += times(self.kernel.features(X[i : i + 1], made), A)
-            return
-        for rows in threads.cuts(X.shape[0], ROWS):
-            F[rows] += self.kernel.features(X[rows], made) @ A
+        alone = self.ops.BLOCK == 1 and not together  # a row's scores do not depend on its neighbours
+        for rows in threads.cuts(X.shape[0], 1 if alone else TILE):
+            part = X[rows]
+            if self.kernel.is_fourier:
+                Z = self.ops.fourier(part, made, self.ops.workspace("Z", (part.shape[0], len(A)), made.dtype))
+            else:
+                Z = self.kernel.features(part, made)
+            F[rows] += times(Z, A) if alone else Z @ A
 
     def _narrow(self, X: Rows) -> tuple[Rows, np.ndarray | None]:
         """Rows without columns that are 0 in all of them, and the columns left: wide CSR rows need few frequencies."""
@@ -154,3 +150,12 @@ class FeatureBlocks:
         used, indices = np.unique(X.indices, return_inverse=True)
         narrow = sp.csr_array((X.data, indices.astype(X.indices.dtype), X.indptr), shape=(X.shape[0], len(used)))
         return narrow, used
+
+
+def times(Z: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """``Z A``, (m, P) (P, C) -> (m, C), number by number: none depends on how many rows and outputs there are.
+
+    A product of matrices would add up in another order with one output than with two.
+    """
+    columns = np.ascontiguousarray(A.T)
+    return np.array([[z @ a for a in columns] for z in np.ascontiguousarray(Z)])

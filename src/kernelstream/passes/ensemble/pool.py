@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...core.threads import get_num_threads
 from ...core.workspace import workspace
 from ...kernels import Gaussian, Kernel, Polynomial
 from ...rows import Rows, dense
+from ...state import undo as _undo
 from ..expansion.native import WIDE, squared_norms
 from .native import numbers
 from .python import Hedge, State
@@ -88,10 +90,29 @@ class Pool:
         list of bool
             Which learners have new vectors.
         """
-        self.size, changed = _core.settle_rows(
-            self.vectors, self.columns, self.norms, self.size, len(block.rows), states, places
-        )
-        return changed
+        before, rows = self.size, len(block.rows)
+        own = [index[: state["n_support"]] for index, state in zip(places, states, strict=True)]
+        everywhere = np.concatenate(own)
+        new = np.flatnonzero(everywhere >= before)
+        if not len(new):
+            return [False] * len(own)
+        used = np.zeros(before + rows, bool)
+        used[everywhere] = True
+        joined = np.flatnonzero(used[before:])
+        free = np.flatnonzero(~used[:before])[: len(joined)]
+        self.size += len(joined) - len(free)
+        place = np.full(rows, -1, np.int32)  # of the block's rows that stay: where nobody is, or behind the others
+        place[joined] = at = np.concatenate([free, np.arange(before, self.size)])
+        self._write(at, self.vectors[before + joined], self.norms[before + joined])
+        starts = np.cumsum([0, *map(len, own)])
+        cuts = np.searchsorted(new, starts).tolist()  # between the new vectors of one learner and the next
+        for k, (first, last) in enumerate(pairwise(cuts)):
+            if first < last:
+                slots = new[first:last] - starts[k]
+                _undo.rows(states[k]["support"], slots)
+                own[k][slots] = place[own[k][slots] - before]
+                states[k]["support"][slots] = self.vectors[own[k][slots]]
+        return [first < last for first, last in pairwise(cuts)]
 
     def enter(self, vectors: np.ndarray) -> np.ndarray:
         """Places for vectors that learners have already, each once, (k,)."""

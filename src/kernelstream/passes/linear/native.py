@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from ...core.blas import BLAS
 from ...features import Mapping
 from ...features.fourier import FourierMapping
 from ...features.nystroem import GaussianNystroemMapping
-from ...features.preconditioned import PreconditionedMapping
 from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import host as on_host
@@ -58,30 +56,6 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
 
 
 LARGE_CALL = 5e6  # products in a call: some tenths of a millisecond
-CALL = 8192  # rows whose parts along damped directions are held at a time
-
-
-class Damped:
-    """Fourier features with damped directions, as the pass of ``cpp/passes/linear_fourier.hpp`` takes them."""
-
-    def __init__(self, inner: FourierMapping, V: np.ndarray, back: np.ndarray):
-        self.W, self.back = inner.W, np.ascontiguousarray(back)
-        self.few = FourierMapping(np.ascontiguousarray(inner.W[:, : len(V) // 2]))
-        self.V = V * V.dtype.type(math.sqrt(self.few.n_out / inner.n_out))  # the few are scaled by their own number
-
-    @classmethod
-    def of(cls, mapping: Mapping) -> Damped | None:
-        """The form of a mapping, or None where it has no such form."""
-        if not isinstance(mapping, PreconditionedMapping) or not isinstance(mapping.inner, FourierMapping):
-            return None
-        return cls(mapping.inner, mapping.V, mapping.back) if len(mapping.back) else None
-
-    def along(self, X: Any, ops: Any) -> np.ndarray:
-        """psi (n, k) of rows X (n, d)."""
-        psi = np.empty((X.shape[0], self.V.shape[1]), self.V.dtype)
-        for rows in threads.cuts(X.shape[0], ops.BLOCK):
-            psi[rows] = self.few(X[rows], ops) @ self.V
-        return psi
 
 
 class FeaturePass(host.FeaturePass):
@@ -92,7 +66,6 @@ class FeaturePass(host.FeaturePass):
     def __init__(self, ops: Any, mapping: Mapping, loss: Loss, update: Update, state: State):
         super().__init__(ops, mapping, loss, update, state)
         self.W = mapping.W if isinstance(mapping, FourierMapping) else None
-        self.damped = Damped.of(mapping)
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         core = self.spec.core
@@ -107,29 +80,15 @@ class FeaturePass(host.FeaturePass):
                 self.single = make(self.state, [], self.W, True, core)
                 self.single.learn(X, y, weight, scores)
             return scores
-        if self.damped is not None and X.shape[0] > 1:
-            return self._learn_damped(self.damped, on_host(X), y, weight)
         if isinstance(self.mapping, GaussianNystroemMapping) and X.shape[0] > 1:
             return self._learn_nystroem(self.mapping, on_host(X), y, weight)
         return super().learn(X, y, weight)
 
     def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         scores = np.empty((X.shape[0], self.outputs))
-        frequencies = np.asarray(self.W), BLAS, None, None
+        frequencies = np.asarray(self.W), BLAS
         with self._products(X):
             _core.fourier_pass(self.state, self._rows(X), frequencies, y, weight, self.spec.core, scores)
-        return scores
-
-    def _learn_damped(self, damped: Damped, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """The same with damped directions."""
-        scores = np.empty((X.shape[0], self.outputs))
-        for rows in threads.cuts(X.shape[0], CALL):
-            part, factors = X[rows], None if weight is None else weight[rows]
-            frequencies = damped.W, BLAS, damped.along(part, self.ops), damped.back
-            with self._products(part):
-                _core.fourier_pass(
-                    self.state, self._rows(part), frequencies, y[rows], factors, self.spec.core, scores[rows]
-                )
         return scores
 
     def _learn_nystroem(
