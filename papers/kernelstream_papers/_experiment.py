@@ -79,8 +79,8 @@ class Data:
         Rows in double precision; None leaves them as they are loaded.
     pca : int or None
         Columns are the leading principal components of (10,000) training rows, after ``scale``.
-    target : {"minmax"} or None
-        Targets of a regression brought to [0, 1].
+    target : {"minmax", "minmax-sym"} or None
+        Targets of a regression brought to [0, 1] or [-1, 1].
     values : dict
         What ``"$name"`` in an algorithm's parameters stands for, or a generator's arguments.
     """

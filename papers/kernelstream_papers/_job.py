@@ -25,7 +25,7 @@ from ._images import bent, blurred
 from ._peers import peer
 from ._synthetic import hands, play
 
-RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` knows
+RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` and `target` know
 SCALERS = {"minmax": MinMaxScaler(), "minmax-sym": MinMaxScaler((-1.0, 1.0)), "standard": StandardScaler()}
 PCA_ROWS = 10_000
 THREADS = "n_jobs"  # settings of a run, and no parameters of a learner: threads of the library,
@@ -103,8 +103,9 @@ def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[An
         y, task = np.where(y == data.positive, 1, -1), "binary"
     if data.above is not None:
         y, task = np.where(y > data.above, 1, -1), "binary"
-    if data.target == "minmax":
-        y = ((y - y.min()) / (y.max() - y.min())).astype(np.float64)
+    if data.target is not None:
+        low, high = RANGES[data.target]
+        y = (low + (high - low) * (y - y.min()) / (y.max() - y.min())).astype(np.float64)
     rng = np.random.default_rng(order)
     part = np.flatnonzero(~bunch.is_test) if bunch.is_test is not None else None
     if kind == "online":

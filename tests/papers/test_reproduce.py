@@ -155,6 +155,9 @@ def test_rows_as_an_experiment_wants_them():
     doubled, *_ = _job.rows_of(replace(plain, dtype="float64"), 0, "online")
     assert X.dtype == np.float32 and doubled.dtype == np.float64
     np.testing.assert_array_equal(doubled, X)
+    numbers = reproduce.Data("diabetes", target="minmax-sym")
+    raw, ends = (_job.rows_of(d, 0, "online")[1] for d in (replace(numbers, target=None), numbers))
+    np.testing.assert_allclose(ends, 2 * (raw - raw.min()) / np.ptp(raw) - 1, atol=1e-12)
     with pytest.raises(ValueError, match="square images, and 13 columns"):
         _job.rows_of(reproduce.Data("wine", blur=1.0), 0, "online")
 
