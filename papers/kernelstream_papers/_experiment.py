@@ -71,14 +71,16 @@ class Data:
         Rows of these classes only.
     also : list of str
         Further arrays of the file that are columns too, scaled like the others.
+    bends : int or None
+        Rows are square images: so many elastic deformations of each training row are training rows too.
     blur : float or None
         Rows are square images of values in [0, 1]: blurred by a Gaussian of so many pixels, then brought to [-1, 1].
     dtype : {"float64"} or None
         Rows in double precision; None leaves them as they are loaded.
     pca : int or None
         Columns are the leading principal components of (10,000) training rows, after ``scale``.
-    target : {"minmax"} or None
-        Targets of a regression brought to [0, 1].
+    target : {"minmax", "minmax-sym"} or None
+        Targets of a regression brought to [0, 1] or [-1, 1].
     values : dict
         What ``"$name"`` in an algorithm's parameters stands for, or a generator's arguments.
     """
@@ -96,6 +98,7 @@ class Data:
     above: float | None = None
     classes: tuple[int, ...] = ()
     also: tuple[str, ...] = ()
+    bends: int | None = None
     blur: float | None = None
     dtype: str | None = None
     pca: int | None = None
@@ -219,7 +222,7 @@ class Experiment:
 
     def quick(self, rows: int = QUICK_ROWS, repeats: int = QUICK_REPEATS) -> Experiment:
         """The same with few rows and repetitions: shows that it runs, not what it finds."""
-        few = tuple(replace(d, rows=min(d.rows or rows, rows), test_rows=rows) for d in self.data)
+        few = tuple(replace(d, rows=min(d.rows or rows, rows), test_rows=rows, bends=None) for d in self.data)
         short = tuple(
             replace(
                 a,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.ndimage import gaussian_filter
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import Bunch
@@ -19,13 +17,15 @@ from sklearn.utils import Bunch
 from kernelstream import datasets, zoo
 from kernelstream import settings as machine
 from kernelstream.evaluate import model_bytes, model_size, prequential
+from kernelstream.streams import augment
 
 from ._arena import run_stream
 from ._experiment import MEASURES, SYNTHETIC, Algorithm, Data, Experiment
+from ._images import bent, blurred
 from ._peers import peer
 from ._synthetic import hands, play
 
-RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` knows
+RANGES = {"minmax": (0.0, 1.0), "minmax-sym": (-1.0, 1.0)}  # of the scales that `also` and `target` know
 SCALERS = {"minmax": MinMaxScaler(), "minmax-sym": MinMaxScaler((-1.0, 1.0)), "standard": StandardScaler()}
 PCA_ROWS = 10_000
 THREADS = "n_jobs"  # settings of a run, and no parameters of a learner: threads of the library,
@@ -45,6 +45,7 @@ def _load(
     blur: float | None,
     pca: int | None,
     dtype: str | None,
+    bends: int | None,
 ) -> Any:
     if dealt is not None:
         X, y = hands(dealt, np.random.default_rng(0))
@@ -63,6 +64,12 @@ def _load(
         bunch.X, bunch.y = bunch.X[kept], bunch.y[kept]
         bunch.is_test = None if bunch.is_test is None else bunch.is_test[kept]
         bunch.task = "binary" if len(classes) == 2 else bunch.task
+    if bends:
+        train = np.arange(len(bunch.y)) if bunch.is_test is None else np.flatnonzero(~bunch.is_test)
+        (_, *more) = augment([(bunch.X[train], bunch.y[train])], bent, bends)
+        bunch.X, bunch.y = (np.concatenate([part, *new]) for part, new in zip((bunch.X, bunch.y), zip(*more)))
+        if bunch.is_test is not None:
+            bunch.is_test = np.append(bunch.is_test, np.zeros(bends * len(train), bool))
     if blur is not None:
         bunch.X = blurred(bunch.X, blur)
     if pca is not None:
@@ -73,18 +80,6 @@ def _load(
     return bunch
 
 
-def blurred(X: np.ndarray, pixels: float) -> np.ndarray:
-    """Square images in [0, 1] as rows, (n, side²): each pixel the mean of those around it, in [-1, 1].
-
-    Pixels have weights ``exp(-r² / 2 pixels²)``; outside of the image all is 0.
-    """
-    side = math.isqrt(X.shape[1])
-    if side * side != X.shape[1]:
-        raise ValueError(f"blur is for square images, and {X.shape[1]} columns make none")
-    images = gaussian_filter(X.reshape(-1, side, side), (0, pixels, pixels), mode="constant", truncate=6.0)
-    return 2.0 * images.reshape(X.shape) - 1.0
-
-
 def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[Any, np.ndarray, Any, Any, str]:
     """X, y in a random order or their own, the held-out X and y (None in an online run), and the task.
 
@@ -92,15 +87,25 @@ def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[An
     """
     alone = data.split if data.scaled == "split" else None
     bunch = _load(
-        data.name, data.scale, alone, data.hands, tuple(data.classes), tuple(data.also), data.blur, data.pca, data.dtype
+        data.name,
+        data.scale,
+        alone,
+        data.hands,
+        tuple(data.classes),
+        tuple(data.also),
+        data.blur,
+        data.pca,
+        data.dtype,
+        data.bends,
     )
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"
     if data.above is not None:
         y, task = np.where(y > data.above, 1, -1), "binary"
-    if data.target == "minmax":
-        y = ((y - y.min()) / (y.max() - y.min())).astype(np.float64)
+    if data.target is not None:
+        low, high = RANGES[data.target]
+        y = (low + (high - low) * (y - y.min()) / (y.max() - y.min())).astype(np.float64)
     rng = np.random.default_rng(order)
     part = np.flatnonzero(~bunch.is_test) if bunch.is_test is not None else None
     if kind == "online":

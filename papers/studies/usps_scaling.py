@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelstream import datasets, zoo
 from kernelstream.evaluate import prequential
-from kernelstream.reproduce._job import blurred
+from kernelstream_papers._images import blurred
 
 RESULTS = Path(__file__).parent / "results"
 BUDGET, WIDTH = 200, 8.0

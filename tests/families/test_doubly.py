@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs, make_moons
 
 import kernelstream
-from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings
+from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings, zoo
 from kernelstream.core import philox, threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators.doubly import base, choice
@@ -393,6 +393,8 @@ def test_average_can_be_the_plain_mean_of_the_iterates(engine):
     _, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01, uniform=True)
     scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
     np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
+    recipe = zoo.make("doubly_svm", eta=3.0, theta0=7.0, average="uniform", precondition=0.0)
+    assert recipe.step.get_params() == model.step.get_params() and zoo.make("doubly_svm").step == "auto"
 
 
 def test_probabilities_cost_no_second_choice(monkeypatch):

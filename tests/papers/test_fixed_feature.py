@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 import kernelstream
 from kernelstream import zoo
-from kernelstream.features import RandomFourier
+from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.solvers import CoordinateDescent
 from kernelstream_papers.rivals import FixedFeatureClassifier, FixedFeatureRegressor
 from kernelstream_papers.rivals.solvers import SDCA
@@ -22,6 +22,14 @@ target = np.sin(2 * X2[:, 0]) + 3.0
 FOURIER = RandomFourier(gamma=1.0, n_components=20, random_state=0)
 TIGHT = SDCA(tol=1e-8, max_iter=3000)
 NAMES = [f"{letter}_{solver}" for letter in "rn" for solver in ("pegasos", "sdca", "sbmd", "rbcd", "cd")]
+
+
+def test_llsvm_is_a_linear_svm_on_nystroem_features_of_chosen_landmarks():
+    model = zoo.make("llsvm", gamma=1.0, n_components=20, lam=0.5)
+    model.set_params(solver=TIGHT, features__random_state=0).fit(X2, y2)
+    Z = Nystroem("gaussian", 20, gamma=1.0, landmarks="kmeans++", random_state=0).fit_transform(X2)
+    truth = LinearSVC(loss="hinge", C=2.0, fit_intercept=False, tol=1e-9, max_iter=10**6).fit(Z, y2)
+    np.testing.assert_allclose(model.decision_function(X2), truth.decision_function(Z), atol=5e-3)
 
 
 def test_regressor_is_ridge_on_the_features():

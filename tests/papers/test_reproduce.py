@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.ndimage import gaussian_filter
+from sklearn.utils import Bunch
 
 import kernelstream_papers as reproduce
 from kernelstream import cli, datasets, zoo
 from kernelstream.evaluate import prequential
-from kernelstream_papers import _job, _unbounded, _where, report
+from kernelstream_papers import _images, _job, _unbounded, _where, report
 from kernelstream_papers._peers import peer
 from kernelstream_papers._synthetic import hands, worth
 
@@ -153,8 +155,39 @@ def test_rows_as_an_experiment_wants_them():
     doubled, *_ = _job.rows_of(replace(plain, dtype="float64"), 0, "online")
     assert X.dtype == np.float32 and doubled.dtype == np.float64
     np.testing.assert_array_equal(doubled, X)
+    numbers = reproduce.Data("diabetes", target="minmax-sym")
+    raw, ends = (_job.rows_of(d, 0, "online")[1] for d in (replace(numbers, target=None), numbers))
+    np.testing.assert_allclose(ends, 2 * (raw - raw.min()) / np.ptp(raw) - 1, atol=1e-12)
     with pytest.raises(ValueError, match="square images, and 13 columns"):
         _job.rows_of(reproduce.Data("wine", blur=1.0), 0, "online")
+
+
+def test_bent_images_are_training_rows_with_the_label_of_their_original(tmp_path, monkeypatch):
+    """A pixel of a bent image is its neighbours' mean where the field says: here by hand for one pixel of each."""
+    X = np.random.default_rng(0).random((12, 64)).astype(np.float32)
+    y, is_test = np.arange(12) % 3, np.arange(12) >= 9
+    monkeypatch.setattr(_job.datasets, "load", lambda *a, **k: Bunch(X=X, y=y, is_test=is_test, task="multiclass"))
+    _job._load.cache_clear()
+    data = reproduce.Data("bent", bends=2)
+    rows, labels, test, _, _ = _job.rows_of(data, 0, "holdout")
+    _job._load.cache_clear()
+    assert len(rows) == 27 and sorted(map(tuple, test)) == sorted(map(tuple, X[9:]))
+    rng = np.random.default_rng(0)
+    made = np.concatenate([_images.bent(X[:9], rng) for _ in range(2)])
+    found = {tuple(row): label for row, label in zip(rows, labels, strict=True)}
+    assert all(found[tuple(row)] == y[i % 9] for i, row in enumerate([*X[:9], *made]))
+    field = _images.REACH * gaussian_filter(
+        np.random.default_rng(0).uniform(-1, 1, (2, 9, 8, 8)), (0, 0, 4.0, 4.0), mode="constant"
+    )
+    i, j, image = 4, 3, X[5].reshape(8, 8)
+    a, b = i + field[0, 5, i, j], j + field[1, 5, i, j]
+    p, q = int(np.floor(a)), int(np.floor(b))
+    corners = np.pad(image, 8)[p + 8 : p + 10, q + 8 : q + 10]
+    inside = 0 <= a <= 7 and 0 <= b <= 7
+    expected = np.array([1 + p - a, a - p]) @ corners @ np.array([1 + q - b, b - q]) if inside else 0.0
+    np.testing.assert_allclose(made[5].reshape(8, 8)[i, j], expected, atol=1e-5)
+    with pytest.raises(ValueError, match="square images, and 63 columns"):
+        _images.squares(X[:, :63])
 
 
 def test_numbers_become_labels_and_a_line_has_rows_of_its_own_for_its_grid(small):

@@ -13,6 +13,7 @@
 from ._base import BadRowError, Stream
 from ._open import FORMATS, open
 from .arrays import Arrays
+from .augment import augment
 from .cells import Cells, Records
 from .chain import Chain
 from .csv import CSV
@@ -35,5 +36,6 @@ __all__ = [
     "LibSVM",
     "Records",
     "Stream",
+    "augment",
     "open",
 ]

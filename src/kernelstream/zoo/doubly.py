@@ -21,7 +21,7 @@ DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubl
 NUMBERS = ("regression",)
 
 KERNEL = {"kernel": "gaussian", "gamma": "auto"}
-STEP = {"eta": "auto"}
+STEP = DoublyStep().get_params()
 PENALTY = {"lam": "auto"}
 SCHEDULE = DoublySchedule().get_params()
 
@@ -46,11 +46,11 @@ LOSSES: tuple[tuple[str, str, tuple[str, ...], Callable[..., Any], dict[str, Any
 
 
 def _parts(given: dict[str, Any]) -> dict[str, Any]:
-    """``given`` with ``eta`` made a step and the numbers of a schedule made one."""
-    eta = given.pop("eta", "auto")
+    """``given`` with the numbers of a step and of a schedule made one."""
+    step = {name: given.pop(name) for name in STEP if name in given}
     numbers = {name: given.pop(name) for name in SCHEDULE}
-    if eta != "auto":
-        given["step"] = DoublyStep(eta)
+    if step not in ({}, STEP):
+        given["step"] = DoublyStep(**step)
     if numbers != SCHEDULE:
         given["schedule"] = DoublySchedule(**numbers)
     return given
