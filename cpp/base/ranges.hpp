@@ -62,7 +62,7 @@ inline void squash(std::size_t n, T* x, T most) {
 }
 
 constexpr double look = 128.0;                  // rows after which columns are looked at, and whenever their number has doubled
-constexpr double shift = 0.5, stretch = 1.5;    // deviations and factor by which a column that stays may differ
+constexpr double shift = 0.25, stretch = 1.5;   // deviations and factor by which a column that stays may differ
 constexpr double span = 1.5;                    // deviations that the range of n rows may have beyond log2(n)
 
 // Moments and ranges of d columns, and by which those are scaled that stay where they are, each (d); see core/ranges.py.
@@ -78,11 +78,11 @@ constexpr double squares = 1e100;  // numbers up to which squares and their sums
 KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high, double since, double middle, double unit) {
     if (is_far(x, count, low, high)) x = x < low ? low : high;
     const bool stays = since > 0.0;
-    const double n = stays ? since : count, deviation = stays ? unit : std::sqrt(m2 / std::max(count, 1.0));
+    const double deviation = stays ? unit : std::sqrt(m2 / std::max(count, 1.0));
     if (stays) mean = middle;
     if (!(deviation > 0.0)) return x == mean || count >= few ? 0.0 : std::copysign(std::sqrt(count), x - mean);
     const double u = std::min(std::max((x - mean) / deviation, -squares), squares);
-    return u * std::sqrt(n / (n + 1.0 + u * u));
+    return stays ? u : u / std::sqrt(1.0 + (1.0 + u * u) / count);
 }
 
 // A row x (d), scaled.

@@ -111,7 +111,7 @@ def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     from .core.ranges import FAR, FEW, scale_of
 
     count, low, high = (state[name] for name in ("x_count", "x_low", "x_high"))
-    n, mean, deviation = scale_of(state)
+    mean, deviation, n = scale_of(state)
     X = "X"
     reach = np.where((count >= FEW) & (high > low), FAR * (high - low), np.inf)
     for test, edge, end in (("Less", low - reach, low), ("Greater", high + reach, high)):  # glitches
@@ -122,7 +122,7 @@ def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
     X = graph.node("Sub", X, graph.constant(mean[None, :]))
     u = graph.node("Mul", X, graph.constant(slope[None, :]))
     u = graph.node("Clip", u, graph.constant(np.array(-most)), graph.constant(np.array(most)))
-    # u sqrt(n / (n + 1 + u^2)); a last product with sqrt(n) would be fused with the projection, as a float32
+    # u / sqrt(1 + (1 + u^2) / n); a last product with sqrt(n) would be fused with the projection, as a float32
     n = np.maximum(n, 1.0)[None, :]
     square = graph.node("Div", graph.node("Mul", u, u), graph.constant(n))
     return graph.node("Div", u, graph.node("Sqrt", graph.node("Add", square, graph.constant(1 + 1 / n))))

@@ -60,11 +60,11 @@ def learned(est, rows, n=None):
 
 
 def by_hand(rows):
-    """Deviations of every row from the mean of the first hundred and itself, over the deviation of these 101."""
+    """Deviations of every row from the mean of the first hundred, over theirs."""
     scaled = np.zeros(rows.shape)
     for i, j in np.ndindex(rows.shape):
-        seen = [*(float(v) for v in rows[:FIRST, j]), float(rows[i, j])]
-        scaled[i, j] = (seen[-1] - statistics.fmean(seen)) / statistics.pstdev(seen)
+        seen = [float(v) for v in rows[:FIRST, j]]
+        scaled[i, j] = (float(rows[i, j]) - statistics.fmean(seen)) / statistics.pstdev(seen)
     return scaled
 
 
@@ -219,9 +219,8 @@ QUICK = {"gamma": "median", "step": DoublyStep(eta=0.5), "schedule": DoublySched
     ids=lambda est: type(est).__name__,
 )  # fmt: skip
 def test_fit_scales_all_rows_alike(est):
-    """Rows learned and rows asked for by one formula: each as if it were one more of the rows of ``fit``."""
-    with_it = [np.concatenate([X, [x]]) for x in X]
-    scaled = np.array([(x - rows.mean(axis=0)) / rows.std(axis=0) for x, rows in zip(X, with_it, strict=True)])
+    """Rows learned and rows asked for by one formula: deviations from the mean of the rows of ``fit``, over theirs."""
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     got, want = clone(est).fit(X * UNITS, labels), plain(est).fit(scaled, labels)
     assert got._scores(X[:50] * UNITS) == pytest.approx(want._scores(scaled[:50]), rel=1e-6, abs=1e-8)
     if hasattr(est, "predict_proba"):

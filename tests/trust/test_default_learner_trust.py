@@ -161,8 +161,7 @@ def test_contributions_of_a_linear_answer_are_its_terms():
     model.learn(X, 3 * X[:, 0] - X[:, 2])
     rows, base = X[:5], np.array([0.5, 0.0, 0.0])
     why = model.explain(rows, baseline=base)
-    # the first rows were scaled by what was known of the columns then: slopes are right to about two per cent
-    np.testing.assert_allclose(why.contributions, (rows - base) * [3.0, 0.0, -1.0], atol=0.05)
+    np.testing.assert_allclose(why.contributions, (rows - base) * [3.0, 0.0, -1.0], atol=0.005)
     np.testing.assert_allclose(why.contributions.sum(axis=1), why.score - why.base, atol=1e-9)
     np.testing.assert_allclose(why.score, model.predict(rows), atol=1e-9)
     np.testing.assert_array_equal(why.baseline, base)

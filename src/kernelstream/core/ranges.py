@@ -75,7 +75,7 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
 
 
 LOOK = 128  # rows after which columns are looked at, and again whenever their number has doubled
-SHIFT, STRETCH = 0.5, 1.5  # deviations and factor by which mean and deviation of a column that stays may differ
+SHIFT, STRETCH = 0.25, 1.5  # deviations and factor by which mean and deviation of a column that stays may differ
 SPAN = 1.5  # deviations that the range of n rows may have beyond log2(n): more has a column that hardly ever varies
 
 #: What a state keeps of every column, for scaling: moments, range and doubt of all rows so far; and by which rows are
@@ -140,41 +140,41 @@ def settle(state: dict[str, Any], which: Any = True) -> None:
 
 
 def scale_of(state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that the scale of each column is of, their mean and deviation, (d,) each."""
+    """Mean and deviation by which columns are scaled, and of how many rows they are, (d,): inf where they stay."""
     mean, m2, _, _, _, since, middle, unit = (state[name] for name in COLUMNS)
     stays, count = since > 0, state["x_count"]
     deviation = np.sqrt(m2 / max(count, 1.0))
-    return np.where(stays, since, count), np.where(stays, middle, mean), np.where(stays, unit, deviation)
+    return np.where(stays, middle, mean), np.where(stays, unit, deviation), np.where(stays, np.inf, count)
 
 
 def scaled(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:
-    r"""Rows X (m, d) or (d,) by the moments of n rows (:func:`scale_of`), each as if it were one of them.
+    r"""Rows X (m, d) or (d,) by mean and deviation of n rows (:func:`scale_of`), each as if it were one of them.
 
     With :math:`u = (x - \bar x)/s`, by mean and deviation of the n rows, the deviations of x from the mean of all n + 1
-    are :math:`u \sqrt{n / (n + 1 + u^2)}`: never more than :math:`\sqrt n` (Samuelson), however small the deviation of
+    are :math:`u / \sqrt{1 + (1 + u^2)/n}`: never more than :math:`\sqrt n` (Samuelson), however small the deviation of
     the first rows, and just that where these have not varied. Later, u itself for large n, and 0 in a column that has
     not varied in ``FEW`` rows: nothing was learned of it, and a row should not be far from all others because of it.
-    What is far counts as the end of the range.
+    What is far counts as the end of the range. Where the scale stays the same, n is infinite: u is linear in x.
     """
     X, count, low, high = np.asarray(X, np.float64), state["x_count"], state["x_low"], state["x_high"]
     far = is_far(X, count, low, high)
     if far.any():
         X = np.where(far, np.where(low > X, low, high), X)
-    n, mean, deviation = scale_of(state)
-    with np.errstate(over="ignore"):
+    mean, deviation, n = scale_of(state)
+    with np.errstate(over="ignore", divide="ignore"):
         u = np.divide(X - mean, deviation, out=np.zeros(np.shape(X)), where=deviation > 0)
-    u = np.clip(u, -SQUARES, SQUARES)
-    z = u * np.sqrt(n / (n + 1.0 + u * u))
+        u = np.clip(u, -SQUARES, SQUARES)
+        z = u / np.sqrt(1.0 + (1.0 + u * u) / n)
     return z if count >= FEW else np.where(deviation > 0, z, np.sign(X - mean) * np.sqrt(count))
 
 
 def slopes(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:
     r"""Derivatives of :func:`scaled` by u, the deviations of X (m, d) from the mean.
 
-    :math:`\sqrt n (n + 1) / (n + 1 + u^2)^{3/2}`, in terms of the scaled number z: :math:`u^2 = (n+1) z^2 / (n - z^2)`.
+    :math:`(1 - z^2/n)^{3/2} / \sqrt{1 + 1/n}` for the scaled number z.
     """
-    z, n = scaled(X, state), np.maximum(scale_of(state)[0], 1.0)
-    return np.sqrt(n / (n + 1)) * np.maximum(1 - z * z / n, 0.0) ** 1.5
+    z, n = scaled(X, state), np.maximum(scale_of(state)[2], 1.0)
+    return np.maximum(1 - z * z / n, 0.0) ** 1.5 / np.sqrt(1 + 1 / n)
 
 
 def bulk(values: np.ndarray, far: float = FAR) -> tuple[float, float]:

@@ -25,7 +25,7 @@ def deviations(model: Any, fallback: np.ndarray) -> np.ndarray:
     state = innermost(model).state_
     if "x_m2" not in state:
         return fallback
-    return scale_of(state)[2]
+    return scale_of(state)[1]
 
 
 def is_exact(model: Any) -> bool:

@@ -33,7 +33,7 @@ DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are 
 
 def first_rows(est: StreamEstimator) -> int:
     """Rows of the warm-up."""
-    return max(est._learner.warm_up_rows(), WARM_UP if est._scaling() is None else 0)
+    return max(est._learner.warm_up_rows(), 0 if est._scaling() is False else WARM_UP)
 
 
 def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
