@@ -27,9 +27,9 @@ template <class T, class Project>
 std::int64_t fourier_pass(std::size_t n, std::size_t D, int C, const Project& project, const double* y, const double* weight,
                           const LinearModel<T>& model, std::int64_t t, const Loss& loss, const Update& update, double* F,
                           double* scratch) {
-    // Projections of a block stay in the cache, and are of rows enough to pay for reading all frequencies.
-    constexpr std::size_t room = std::size_t(2) << 20;
-    const std::size_t block = std::min(n, std::clamp<std::size_t>(room / (D * sizeof(T)), 32, 128));
+    // Projections of a block stay in a cache, and are of rows enough to pay for reading all frequencies.
+    constexpr std::size_t room = std::size_t(8) << 20;
+    const std::size_t block = std::min(n, std::clamp<std::size_t>(room / (D * sizeof(T)), 32, 256));
     std::vector<T> P(block * D), z(2 * D);
     for (std::size_t first = 0; first < n; first += block) {
         const std::size_t m = std::min(block, n - first);

@@ -26,7 +26,7 @@ kernel : Kernel or str, default="gaussian"
 gamma : float, "scale", "median" or None, default=None
     Bandwidth of a kernel given by name; None is "median".
 standardize : bool or "auto", default="auto"
-    Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so where
+    Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so where
     the width comes from the rows and the first 100 have columns of different units.
 class_weight : dict, "balanced" or None, default=None
     Factors of the loss by class; "balanced" follows the class frequencies seen so far.

@@ -262,7 +262,7 @@ class NystroemClassifier(StreamClassifier):
     Parameters
     ----------
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None is "median", after columns are scaled by running mean and deviation
+        Bandwidth of a kernel given by name. None is "median", after columns are scaled by mean and deviation
         if the first 100 rows show different units; with "median" rows are taken as they are.
     budget : int, default=100
         Support vectors to collect; they become the landmarks.

@@ -371,7 +371,7 @@ class CellsClassifier(StreamClassifier):
     forgetting : float, default=1.0
         Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
     standardize : bool or "auto", default="auto"
-        Scale every column by its running mean and deviation, learned row by row with the model. "auto" does so
+        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
         for hashed grids.
 
     Attributes
