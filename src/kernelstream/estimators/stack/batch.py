@@ -31,7 +31,7 @@ LEAST_ROWS = 200  # rows: with fewer there is no metric to be learned
 MOST_ROWS = 100_000  # rows that are learned at once
 STEEPEST = 20.0  # b, at most
 SHARES = (0.75, 0.5, 0.25)  # p, where members count
-CHANCE = 2.0  # standard errors by which they must lower the loss
+CHANCE = 1.25  # standard errors by which they must lower the loss
 
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 
