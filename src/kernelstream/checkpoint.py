@@ -27,6 +27,7 @@ from .evaluate._metrics import errors
 from .evaluate._runners import StreamRunner, task_of
 from .model_io import ModelFileError, read, save, to_bytes
 from .rows import concat, padded
+from .streams.cells import Cells
 
 FILES_KEPT = 3
 ROWS_BETWEEN = 100_000
@@ -271,8 +272,9 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
     started = time.perf_counter()
     blocks = list(_blocks(stream, run, labels, stop, progress))
     if blocks:
-        width = max(X.shape[1] for X, _ in blocks)
-        X, y = concat([padded(X, width) for X, _ in blocks]), np.concatenate([y for _, y in blocks])
+        parts, width = [X for X, _ in blocks], max(X.shape[1] for X, _ in blocks)
+        X: Any = Cells.join(parts) if isinstance(parts[0], Cells) else concat([padded(X, width) for X in parts])
+        y = np.concatenate([y for _, y in blocks])
         est.fit(X, y)
         run.value = float(errors(task_of(est), y, est.predict(X)).mean())
     run.seconds = time.perf_counter() - started

@@ -79,6 +79,16 @@ def test_a_table_of_words_is_learned_as_it_is(home, capsys):
     assert model.score(cells[0][0], cells[0][1]) > 0.85
 
 
+def test_learners_of_all_rows_take_words_too(home, capsys):
+    """Several blocks of cells are one table to a learner that needs all rows together."""
+    train = ["train", home / "flights.csv", "--target", "delayed", "--drop", "id,when", "-a", "random_binning_ridge"]
+    assert run(*train, "--block", "200", "-m", home / "all.ks", "-q") == 0
+    answers = out(capsys, "predict", home / "all.ks", home / "test.csv", "-q").split()
+    with open(home / "test.csv", newline="", encoding="utf-8") as file:
+        truth = [row["delayed"] for row in csv.DictReader(file)]
+    assert metrics.accuracy_score(truth, answers) > 0.85
+
+
 def test_json_lines_are_read_as_tables_are(home, capsys):
     train = ["train", home / "flights.jsonl", "--target", "delayed", "--drop", "id", "--loss", "logistic", "-q"]
     assert run(*train, "-m", home / "j.ks") == 0
