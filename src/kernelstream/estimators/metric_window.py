@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,19 @@ from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import ROUNDS, Metric, Systems, Trials, Tried, from_few, from_more, plain_metric, table, tuned
+from ..solvers.metric import (
+    RHO,
+    Metric,
+    Systems,
+    Trials,
+    Tried,
+    from_few,
+    plain_metric,
+    plain_start,
+    rounds_from,
+    table,
+    tuned,
+)
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
@@ -34,6 +46,7 @@ LEAVES = 8  # parts of it with a system of their own, at most
 SEARCHED = 1024  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
+PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
 AT_ONCE = 4096  # rows that are scored in one call
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
@@ -186,12 +199,18 @@ class MetricWindow(Learner):
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
         judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
         trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
+        plain = plain_start(rows.shape[1], False, BROAD)
         if t <= IMPROVED:
-            return from_few(trials, BROAD)
-        d, (near, apart) = rows.shape[1], state["lengths"].tolist()
-        last = Tried(_metric(state), np.inf, None, np.eye(d), np.ones(d), state["rho"], (near, apart))
-        # a metric that has lost a direction does not find it again: all directions alike are tried too
-        return tuned(trials, from_more(trials, last, last.made(), rounds=ROUNDS))
+            return from_few(trials, plain)
+        near, apart = state["lengths"].tolist()
+        last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
+        # a metric that has lost a direction does not find it again: all directions alike are a start too
+        starts = [rounds_from(trials, trials.of(plain)[0]), *trials.of(last)]
+        best = rounds_from(trials, min(starts, key=lambda tried: tried.error))
+        if best.rho == RHO:
+            whole = trials.of(best.made(rho=1.0))[0]
+            best = whole if whole.error < PAYS * best.error else best
+        return tuned(trials, best)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)

@@ -9,7 +9,8 @@ gradients of the first, g that of the squared slopes of the second, each summed 
 
 .. math:: M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}, \qquad m = g / \max_j g_j
 
-The kernel is solved again in the metrics that follow, a few times, as long as the error falls; then :math:`\rho` (how
+The kernel is solved again in the metrics that follow, a few times, as long as the error falls, from a small penalty on
+and from the one that suits the plain metric; then :math:`\rho` (how
 much of the part off the diagonal counts), L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row
 of a function of all others. What was found on few rows is improved once on more of them.
 
@@ -249,9 +250,10 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
 
     if n < FEWEST:
         return plain_metric(d)
-    best = from_few(trials(FIRST))
+    best = from_few(trials(FIRST), plain_start(d, bool(rows[1].any())))
     if n > FIRST:
-        best = from_more(trials(SECOND), best)
+        more = trials(SECOND)
+        best = rounds_from(more, more.of(best)[0], most=1)
     return best.metric
 
 
@@ -260,37 +262,38 @@ def plain_metric(d: int, ranks: float = RANKS) -> Metric:
     return Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, ranks, LAM)
 
 
-def from_few(trials: Trials, broad: int = BROAD) -> Tried:
-    """Rounds of gradients from the plain metric on; then rho, the lengths with their penalty, share and ranks.
-
-    The part off the diagonal is tried with up to ``broad`` columns, ranks where there are any.
-    """
-    X, ranks = trials.systems.X
-    d, ranked = X.shape[1], ranks.any()
-    rho, rhos = (RHO, RHOS) if 1 < d <= broad else (0.0, ())
+def plain_start(d: int, ranked: bool, broad: int = BROAD) -> Tried:
+    """All d columns alike, to begin with; the part off the diagonal is tried with up to ``broad`` of them."""
+    rho = RHO if 1 < d <= broad else 0.0
     plain = plain_metric(d, RANKS if ranked else 0.0)
-    (start,) = trials.of(Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, (LENGTH, LENGTH)))
-    last = best = _walked(trials, start, _penalty)
-    for number in range(ROUNDS):
+    return Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, (LENGTH, LENGTH))
+
+
+def from_few(trials: Trials, start: Tried) -> Tried:
+    """Rounds of gradients from a start on; then rho, the lengths with their penalty, share and ranks.
+
+    They begin with the penalty of the start, and with the one of least error. That one is large where most columns are
+    noise, and so smooth a function does not tell which; the other follows its rows, noise included.
+    """
+    (start,) = trials.of(start)
+    begun = [rounds_from(trials, one) for one in (start, _walked(trials, start, _penalty))]
+    best = min(begun, key=lambda tried: tried.error)
+    best = _least(trials, best, *(best.made(rho=rho) for rho in (RHOS if best.rho else ())))
+    best = tuned(trials, best)
+    best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
+    ranked = best.metric.ranks > 0
+    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
+
+
+def rounds_from(trials: Trials, last: Tried, most: int = ROUNDS) -> Tried:
+    """The best of some metrics, each from the gradients in the one before; the second may be worse than the first."""
+    best = last
+    for number in range(most):
         last = _renewed(trials, last)
         if last.error < best.error:
             best = last
         elif number:
             break
-    best = _least(trials, best, *(best.made(rho=rho) for rho in rhos))
-    best = tuned(trials, best)
-    best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
-    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
-
-
-def from_more(trials: Trials, *starts: Tried, rounds: int = 1) -> Tried:
-    """The best of some metrics, or of those that follow from it here, as long as the error falls."""
-    best = min(trials.of(*starts), key=lambda tried: tried.error)
-    for _ in range(rounds):
-        new = _renewed(trials, best)
-        if not new.error < best.error:
-            break
-        best = new
     return best
 
 
