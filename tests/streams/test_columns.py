@@ -79,7 +79,7 @@ def test_unscaled_numbers_and_means_are_as_they_are():
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("value", ["one", 5])
 def test_a_column_that_never_changes_is_zero(value, engine):
-    """Not what rounding leaves of a difference, which learners that scale their columns would make as large as others."""
+    """Not what rounding leaves of a difference: learners that scale their columns would make it as large as others."""
     rng = np.random.default_rng(4)
     weight = rng.uniform(0.1, 2, 50)
     enc = Columns(engine=engine)
