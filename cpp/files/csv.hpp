@@ -29,7 +29,8 @@ inline bool is_missing(const char* p, std::size_t n) {
            (n == 4 && !std::memcmp(p, "null", 4));
 }
 
-// kinds[j] is 'n' (number), 't' (text) or 's' (skipped) for column j. fill replaces missing numbers if `filled`;
+// kinds[j] is 'n' (number), 'y' (number of the target), 't' (text) or 's' (skipped) for column j. fill replaces missing numbers,
+// but no targets, if `filled`;
 // a number beyond `largest` counts as infinite.
 // Parses at most max_rows good rows of text[0, size); only complete lines are read.
 inline void parse(const char* text, std::size_t size, std::size_t max_rows, char delimiter,
@@ -79,7 +80,7 @@ inline void parse(const char* text, std::size_t size, std::size_t max_rows, char
                         good = false, reason = infinite_number;
                     } else if (form == text::Number::none || read != b) {
                         const bool none = is_missing(a, static_cast<std::size_t>(b - a));
-                        if (none && filled) value = fill;
+                        if (none && filled && kinds[j] == 'n') value = fill;
                         else good = false, reason = none ? missing : bad_number;
                     }
                     if (!good) trouble = static_cast<std::int64_t>(j);

@@ -67,7 +67,8 @@ struct ColumnsPass {
     double mean_of(std::size_t c, std::size_t t) const {
         const double total = target[t], prior = target[T + t], m2 = target[2 * T + t];
         if (total <= 0.0) return 0.0;
-        const double p = (sums[c * T + t] + shrink * prior) / (counts[c] + shrink);
+        const bool all = counts[c] == total;  // rounding must not make a difference, which a learner would scale up
+        const double p = all ? prior : (sums[c * T + t] + shrink * prior) / (counts[c] + shrink);
         if (!scale) return p;
         return m2 > 0.0 ? (p - prior) / std::sqrt(m2 / total) : 0.0;
     }

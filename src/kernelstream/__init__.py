@@ -53,7 +53,10 @@ __all__ = [*_NAMES, "zoo"]
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
+        try:
+            return import_module(f"{__name__}.{name}")
+        except ImportError as error:  # of an optional package: `help` and `inspect` go on without the module
+            raise AttributeError(str(error)) from error
     if name in _NAMES:
         value = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
         globals()[name] = value  # the next access does not come here

@@ -171,6 +171,12 @@ def test_predictions_have_a_line_for_each_row(home, tmp_path, capsys):
     assert table[0] == "id,prediction" and [line[:2] for line in table[1:]] == ["u,", "x,"]
     values = [float(line[2:]) for line in table[1:]]
     assert values == pytest.approx([float(lines[0]), float(lines[3])], rel=1e-12)
+    # the id may be a column that the model uses, too
+    table = out(capsys, "predict", tmp_path / "n.ks", tmp_path / "good.csv", "--id", "a").splitlines()
+    assert [float(line[2:]) for line in table[1:]] == values
+    plain = out(capsys, "predict", home / "m.ks", home / "new.csv", "-q").splitlines()
+    table = csv.DictReader(io.StringIO(out(capsys, "predict", home / "m.ks", home / "new.csv", "--id", "town")))
+    assert [row["prediction"] for row in table] == plain
 
 
 class Fed:

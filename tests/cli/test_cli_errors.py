@@ -26,6 +26,13 @@ pytestmark = pytest.mark.usefixtures("plain_default")
         (["train", "missing.csv", "-m", "m.ks"], 1, "missing.csv: No such file"),
         (["train", "flats.svm", "-m", "no/such/folder/m.ks"], 2, "no folder no/such/folder"),
         (["train", "flats.svm", "-m", "."], 2, "is a folder"),
+        (["train", "flats.svm", "-m", "./flats.svm"], 2, "--model: ./flats.svm is read by this command"),
+        (["predict", "ok.ks", "flats.svm", "--out", "flats.svm"], 2, "--out: flats.svm is read by this command"),
+        (["predict", "ok.ks", "flats.svm", "--out", "ok.ks"], 2, "--out: ok.ks is read by this command"),
+        (["train", "flats.svm", "-m", "m.ks", "--checkpoint", "flats.csv"], 2, "--checkpoint: flats.csv is a file"),
+        (["predict", "numbers.ks", "lacks.csv", "--id", "id"], 2, "lacks.csv has no column 'rooms': it has id, size"),
+        (["evaluate", "flats.svm", "-a", "falkon_logistic"], 1, "error: FalkonClassifier cannot learn from a stream"),
+        (["predict", "ok.ks", "flats.svm", "--proba"], 2, "unknown argument --proba\n"),
         (["train", "flats.svm", "-m", "m.ks", "--resume"], 2, "--resume needs --checkpoint"),
         (["train", "flats.svm", "-m", "m.ks", "--budget", "3"], 2, "unknown argument --budget"),
         (["train", "flats.svm", "-m", "m.ks", "-a", "fogd", "--gama", "3"], 2, "did you mean --gamma?"),
@@ -63,6 +70,7 @@ def test_errors(argv, code, message, home, capsys, monkeypatch):
     if not (home / "ok.ks").exists():
         run("train", "flats.svm", "-m", "ok.ks", "-q")
         run("train", "flats.csv", "--target", "price", "--drop", "city,kind", "-m", "numbers.ks", "-q")
+        (home / "lacks.csv").write_text("id,size\n1,50\n")
     try:
         found = run(*argv)
     except SystemExit as stop:

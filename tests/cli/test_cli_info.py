@@ -51,6 +51,13 @@ def test_info(home, tmp_path, capsys):
     assert "has not learned anything" in out(capsys, "info", model)
 
 
+def test_info_names_the_columns_that_matter(tmp_path, capsys):
+    """Also where one of them has been empty so far."""
+    (tmp_path / "t.csv").write_text("none,a,y\n" + "".join(f",{i % 7},{i % 7}.5\n" for i in range(200)))
+    out(capsys, "train", tmp_path / "t.csv", "--target", "y", "-m", tmp_path / "m.ks", "-a", "auto", "--size", "small")
+    assert "relevance      a 100%\n" in out(capsys, "info", tmp_path / "m.ks")
+
+
 def test_info_counts_the_rows_of_all_runs(home, tmp_path, capsys):
     """``train --from`` goes on: 1,000 rows and 2,000 more, and once more from a checkpoint."""
     first, second, third = tmp_path / "1.ks", tmp_path / "2.ks", tmp_path / "3.ks"

@@ -64,5 +64,6 @@ def test_tasks():
     assert find_task(np.array([1.0, 2, 3])) == "multiclass"
     assert find_task(np.arange(100.0)) == "regression"
     assert find_task(np.array([0.5])) == "regression"
+    assert find_task(np.array([1e200, 2e200])) == "regression"  # whole numbers, but no labels
     assert find_task(np.array([1, 1])) == "binary"
     assert find_task(np.array(["a", "b"])) == "binary"

@@ -57,6 +57,15 @@ def test_star_import_and_from_import():
     assert namespace["F"] is namespace["FeatureClassifier"]
 
 
+def test_modules_that_need_a_package_that_is_not_there():
+    """`help` goes on without them, and whoever asks for one is told what to install."""
+    without = "import sys; sys.modules |= {'pyspark': None, 'onnx': None, 'river': None}; import kernelstream, inspect"
+    assert "KernelClassifier" in run(f"{without}; print(*(name for name, _ in inspect.getmembers(kernelstream)))")
+    for ask in ("kernelstream.spark.anything", "from kernelstream import spark"):
+        code = f"{without}\ntry:\n    {ask}\nexcept (AttributeError, ImportError) as error:\n    print(error)"
+        assert "pip install 'kernelstream[spark]'" in run(code)
+
+
 def test_unknown_name():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = kernelstream.nothing

@@ -76,6 +76,18 @@ def test_unscaled_numbers_and_means_are_as_they_are():
     np.testing.assert_allclose(column(enc, X, "a:mean"), means)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("value", ["one", 5])
+def test_a_column_that_never_changes_is_zero(value, engine):
+    """Not what rounding leaves of a difference: learners that scale their columns would make it as large as others."""
+    rng = np.random.default_rng(4)
+    weight = rng.uniform(0.1, 2, 50)
+    enc = Columns(engine=engine)
+    X = enc.learn_transform([{"a": value}] * 50, rng.normal(3, 1, 50), weight)
+    assert not column(enc, X, "a:mean").any()
+    assert not column(enc, enc.transform([{"a": value}]), "a:mean").any()
+
+
 def test_weights_count_as_repeated_rows_in_the_means():
     rows, y = [{"a": w} for w in "uvuvuu"], [1.0, 2.0, 4.0, 0.0, 3.0, 1.0]
     weight = [1, 2, 3, 1, 1, 1]

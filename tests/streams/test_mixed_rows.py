@@ -33,7 +33,7 @@ def small(**more):
 
 def test_what_is_mixed():
     assert is_mixed(FRAME) and is_mixed([{"a": 1}]) and is_mixed({"a": 1}) and is_mixed(np.array([["a", 1]], object))
-    assert is_mixed(np.array([[1.0, np.nan]]))
+    assert is_mixed(np.array([[1.0, np.nan]])) and is_mixed([[1.0, "a"]]) and is_mixed(np.array([["a", "b"]]))
     assert not is_mixed(FRAME[["x"]][20:]) and not is_mixed(np.ones((2, 2))) and not is_mixed([[1.0, 2.0]])
 
 
@@ -116,6 +116,36 @@ def test_numbers_of_any_container_make_the_same_model():
     for X, target in ((masked, y), (frame, np.ma.masked_array(y, y > 9))):
         with pytest.raises(ValueError, match="NaN"):
             ks.FeatureRegressor(random_state=0).fit(X, target)
+
+
+def test_lists_of_words_are_the_array_of_them():
+    rows = FRAME[["town", "x"]].to_numpy()
+    one, two = small().fit(rows, LABELS), small().fit(rows.tolist(), LABELS)
+    np.testing.assert_array_equal(one.predict_proba(rows), two.predict_proba(rows.tolist()))
+
+
+@pytest.mark.parametrize("column", ["town", "day"])
+def test_learners_of_numbers_say_what_words_need(column):
+    said = f"column '{column}' holds .*, which is not a number: "
+    with pytest.raises(ValueError, match=said + r"words and dates need an encoder, make_stream\(Columns\(\), Feat"):
+        ks.FeatureClassifier().fit(FRAME[["x", column]], LABELS)
+    began = small().fit(FRAME[["x"]][20:], LABELS[20:])
+    with pytest.raises(ValueError, match=said + r"this KernelClassifier began .* columns=\{\}"):
+        began.predict(FRAME[["x", column]])
+    ready = small(columns={}).fit(FRAME[["x"]][20:], LABELS[20:])
+    assert len(ready.learn(FRAME, LABELS)) == N  # as the sentence says
+
+
+def test_a_series_is_no_row():
+    with pytest.raises(ValueError, match=r"rows must be a data frame.*got Series"):
+        small().fit(FRAME, LABELS).predict(FRAME.iloc[0])
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA])
+def test_labels_that_are_missing_are_said_to_be(nothing):
+    for rows in (FRAME, FRAME[["x"]].fillna(0)):
+        with pytest.raises(ValueError, match="y holds a missing label"):
+            small().fit(rows, np.array([nothing, *LABELS[1:]], object))
 
 
 def test_names_that_come_twice_and_dates_as_labels_are_refused():

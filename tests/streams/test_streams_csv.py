@@ -108,6 +108,27 @@ def test_csv_missing_values_can_be_filled():
         CSV(io.BytesIO(b"a\n1e300\n"), dtype="float32").read()
 
 
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_missing_target_is_never_filled(quoted):
+    text = b"a,y\n1,5\n,6\n3,\n4,NA\n"
+    stream = CSV(io.BytesIO(text), "y", missing=0.0, on_error="skip")
+    stream.quoted = stream.quoted or quoted
+    X, y = stream.read()
+    assert (X.tolist(), y.tolist(), stream.skipped) == ([[1], [0]], [5, 6], 2)
+    stream = CSV(io.BytesIO(text), "y", missing=0.0)
+    stream.quoted = stream.quoted or quoted
+    with pytest.raises(BadRowError, match=r"line 4: column 'y' \(the target\) is missing$"):
+        stream.read()
+
+
+def test_what_is_no_text_is_refused():
+    table = "größe,y\n1,2\n"
+    assert CSV(io.BytesIO(table.encode("latin-1")), "y").read()[0].tolist() == [[1]]  # a name is not all that counts
+    for content in (table.encode("utf-16"), b"\x7fELF\x01\x02,y\n"):
+        with pytest.raises(ValueError, match="is not a text in UTF-8"):
+            CSV(io.BytesIO(content), "y")
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kernelstream
-from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, OnlineRidge
+from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, KernelRegressor, OnlineRidge
 from kernelstream.trust import Calibrated, Explained
 from kernelstream.trust.gradients import by_differences, deviations, gradients, is_exact
 
@@ -51,6 +51,14 @@ def test_the_shares_are_the_squared_gradients():
     raw = Explained(FeatureRegressor(random_state=0))
     raw.learn(X, 2 * X[:, 0] + X[:, 1] / 10)
     assert raw.relevance_[2] < 0.1
+
+
+def test_columns_that_never_vary_have_no_share():
+    X = np.c_[stream(300, 1), np.ones(300)]
+    for rows, expected in ((X, [1.0, 0.0]), (np.ones((300, 2)), [0.0, 0.0])):
+        model = KernelRegressor(random_state=0)
+        model.learn(rows, X[:, 0])
+        assert model.relevance_.tolist() == expected
 
 
 def test_columns_swapped_by_a_drift_swap():

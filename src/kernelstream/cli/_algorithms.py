@@ -25,7 +25,6 @@ OPTION_WORDS = {
     "capacity": "fixed: every learner keeps its own budget; shared: they share one",
     "center": "learn the difference from the mean of the targets",
     "class_weight": "factors of the loss by class, or 'balanced'",
-    "columns": "which columns hold words, dates or gaps",
     "combination": "hedge: weights that follow the mistakes; uniform: equal weights",
     "counted": "rows in which a learner that errs loses weight: every, or those drawn",
     "degree": "degree of the Taylor series, or auto",
@@ -51,7 +50,6 @@ OPTION_WORDS = {
     "max_blocks": "blocks of features that are kept; none lets the model grow",
     "max_features": "most features of the Taylor series",
     "max_iter": "most passes over the rows, or Newton steps",
-    "members": "what learns: auto, or names of families",
     "n_centers": "rows that serve as centres",
     "n_centres": "components of a learned mixture",
     "n_components": "random features, for each kernel",
@@ -62,7 +60,6 @@ OPTION_WORDS = {
     "nu": "share of the rows outside the tube, or called novel",
     "oldest": "the oldest row leaves and no other changes",
     "passes": "how often to go through the rows, where all of them are there",
-    "points": "points whose standard deviation will be needed",
     "precondition": "damping of preconditioned steps; 0 for plain ones",
     "random_state": "where random numbers come from",
     "rank": "directions of the landmarks, or of a learned metric, that are used",
@@ -87,6 +84,7 @@ OPTION_WORDS = {
     "vote": "add up votes, or scores",
     "warm_start": "let fit go on from the weights that it has",
 }
+OBJECTS = ("columns", "members", "points")  # parameters that a command line cannot give
 SEED = 0  # two runs of the same command give the same model
 
 
@@ -138,7 +136,7 @@ def options_of(recipe: Any) -> dict[str, Any]:
     """Options and defaults of a recipe, then those parameters of its estimator that a command line can give."""
     others = recipe.build(recipe.tasks[0]).get_params(deep=False).items()
     simple = {name: default for name, default in others if isinstance(default, (bool, int, float, str, type(None)))}
-    left_out = {*recipe.options, *switched_off(recipe)}
+    left_out = {*recipe.options, *switched_off(recipe), *OBJECTS}
     return recipe.options | {name: default for name, default in simple.items() if name not in left_out}
 
 

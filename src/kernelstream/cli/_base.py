@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import math
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -55,6 +56,13 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
     return value
+
+
+def not_the_data(option: str, path: str, read: Iterable[str]) -> None:
+    """Refuse to write over a file that is read."""
+    for other in read:
+        if os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other):
+            raise UsageError(f"{option}: {path} is read by this command, and would be replaced")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:

@@ -19,7 +19,7 @@ def find_task(y: np.ndarray) -> str:
     ('binary', 'regression', 'multiclass')
     """
     different = len(np.unique(y))
-    if y.dtype.kind == "f" and not (y == np.round(y)).all():
+    if y.dtype.kind == "f" and not _is_whole(y).all():
         return "regression"
     if y.dtype.kind in "iuf" and different > MAX_LABELS:
         return "regression"
@@ -32,6 +32,11 @@ def find_task(y: np.ndarray) -> str:
     return "binary" if different <= 2 else "multiclass"
 
 
+def _is_whole(y: np.ndarray) -> np.ndarray:
+    """Which numbers could be labels: integers that floating-point numbers hold exactly."""
+    return (y == np.round(y)) & (np.abs(y) <= 2.0**53)
+
+
 def kind_of(task: str) -> str:
     """ "regression" or "classification": what a task is to an evaluation."""
     return "regression" if task == "regression" else "classification"
@@ -40,11 +45,10 @@ def kind_of(task: str) -> str:
 def as_labels(y: np.ndarray) -> np.ndarray:
     """Whole numbers as integers, so that labels look as they did in the file."""
     if y.dtype.kind == "f":
-        whole = y.astype(np.int64)
-        if not (whole == y).all():
-            odd = y[whole != y][0]
-            raise ValueError(f"the target {odd:g} is not a label: --task regression learns numbers")
-        return whole
+        whole = _is_whole(y)
+        if not whole.all():
+            raise ValueError(f"the target {y[~whole][0]:g} is not a label: --task regression learns numbers")
+        return y.astype(np.int64)
     return y
 
 

@@ -113,11 +113,13 @@ def _relevance(about: dict[str, Any]) -> str:
 
     try:
         est = model_io.read(about["file"])[0]
-        shares = est.relevance_.tolist()
+        relevance = est.relevance_
     except (AttributeError, ImportError, ValueError):  # it does not know, or needs a module that is not here
         return ""
-    names = list(about.get("columns", ())) or about["feature_names"] or _notes(about).get("reader", {}).get("features")
-    if names is None or len(names) != len(shares) or not sum(shares) > 0:
+    shares = relevance.tolist()
+    names = about["feature_names"] or _notes(about).get("reader", {}).get("features")
+    names = names or getattr(relevance, "names", None)
+    if names is None or len(names) != len(shares):
         names = [f"column {j}" for j in range(len(shares))]
     best = sorted(zip(shares, names, strict=True), key=lambda pair: -pair[0])[:MAX_COLUMNS_SHOWN]
     return ", ".join(f"{name} {share / sum(shares):.0%}" for share, name in best if share > 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._base import Run, UsageError, answers_a_file, command, csv_text
+from ._base import Run, UsageError, answers_a_file, command, csv_text, not_the_data
 from ._reading import DATASET, add_reading, inner, open_data, reading
 
 EXAMPLES = """examples:
@@ -48,6 +48,8 @@ def _run(args: argparse.Namespace) -> None:
         if len(args.data) < 2:
             raise UsageError("predict needs a model file and data ('-' for a pipe): kernelstream predict MODEL DATA")
         args.model = args.data.pop(0)
+    if args.out is not None:
+        not_the_data("--out", args.out, [args.model, *args.data])
     est, notes = model_io.read(args.model)
     answers_a_file(est)
     stream = open_model_data(args, notes, needs_target=False, est=est)
@@ -60,7 +62,7 @@ def _run(args: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         out = sys.stdout if args.out in (None, "-") else stack.enter_context(open(args.out, "w", encoding="utf-8"))
         out.write(written.header())
-        for X, ids, bad in answerable(args, notes, stream):
+        for X, ids, bad in answerable(args, notes, stream, est):
             out.write(written.none() * bad)
             if X is not None:
                 out.write(written.rows(X if hasattr(X, "columns") else fitted(est, X), ids))
@@ -70,7 +72,7 @@ def _run(args: argparse.Namespace) -> None:
         print(f"kernelstream: {stream.skipped:,} bad rows have no prediction", file=sys.stderr)
 
 
-def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> Any:
+def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any, est: Any) -> Any:
     """Blocks of rows, their ids, and how many rows before each block cannot be answered."""
     from ..streams.cells import numbers
 
@@ -87,18 +89,23 @@ def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any) -> 
             return
         rows, ids = block[0], None
         if args.id is not None:
-            ids = rows.get(args.id)
-            if ids is None:
-                known = ", ".join(rows.first_names()[:20])
-                raise UsageError(f"--id: {stream.name} has no column {args.id!r}: it has {known}")
-            rows = rows.without(args.id)
-            if not reader.get("mixed"):  # a model of numbers
-                columns = [numbers(rows.get(name))[0] for name in reader["features"]]
+            ids = _column(rows, args.id, "--id: ", stream)
+            if reader.get("mixed"):
+                rows = rows if args.id in est.columns_.kinds_ else rows.without(args.id)
+            else:  # a model of numbers
+                columns = [numbers(_column(rows, name, "", stream))[0] for name in reader["features"]]
                 rows = np.column_stack(columns).astype(reader.get("dtype", "float64"))
                 if not np.isfinite(rows).all():
                     row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
                     raise ValueError(f"{stream.name}: row {stream.rows - len(rows) + row + 1} lacks a number")
         yield rows, ids, bad
+
+
+def _column(rows: Any, name: str, option: str, stream: Any) -> Any:
+    found = rows.get(name)
+    if found is None:
+        raise UsageError(f"{option}{stream.name} has no column {name!r}: it has {', '.join(rows.first_names()[:20])}")
+    return found
 
 
 class Lines:

@@ -14,7 +14,7 @@ from typing import Any
 from .._files import descriptor, is_special
 from .._progress import RowsBar, size_text
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Interrupted, Run, UsageError, command, positive, print_json, wants_bar
+from ._base import Interrupted, Run, UsageError, command, not_the_data, positive, print_json, wants_bar
 from ._mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._stopping import Awake, Stopping, name_of
@@ -67,6 +67,10 @@ def _run(args: argparse.Namespace) -> None:
     if args.resume and args.start:
         raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
     _check_target(args.model)
+    if args.model is not None:
+        not_the_data("--model", args.model, args.data)
+    if args.checkpoint is not None and os.path.exists(args.checkpoint) and not os.path.isdir(args.checkpoint):
+        raise UsageError(f"--checkpoint: {args.checkpoint} is a file: checkpoints go into a folder")
     handler = logging.StreamHandler()
     handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])

@@ -100,6 +100,8 @@ def _mean(count: float, total: float, target: np.ndarray, shrink: float, scale: 
     if weight <= 0:
         return 0.0
     p = (total + shrink * prior) / (count + shrink)
+    if count == weight:  # a category of all rows has their mean: what rounding leaves would be scaled up by a learner
+        p = prior
     if not scale:
         return p
     return (p - prior) / math.sqrt(m2 / weight) if m2 > 0 else 0.0

@@ -140,7 +140,8 @@ def _runner(est: Any, task: str, classes: Any, probability: bool) -> Runner:
         return StreamRunner(est, task, classes, probability)
     if hasattr(est, "partial_fit") and hasattr(est, "predict"):
         return BatchRunner(est, task, classes, probability)
-    raise ValueError(f"{est!r} cannot learn from a stream: it has neither learn nor partial_fit and predict")
+    name = type(getattr(est, "model", est)).__name__
+    raise ValueError(f"{name} cannot learn from a stream: it has neither learn nor partial_fit and predict")
 
 
 def _late(runner: Runner, blocks: Iterable[Block], delay: int) -> Iterator[tuple[Any, np.ndarray, Answer]]:

@@ -12,6 +12,7 @@ from ..registry.names import did_you_mean
 from ._base import Block, Stream, joined
 from .cells import Cells, is_missing, listed
 
+FILLED = " (the option missing fills such fields)"
 Raw = tuple[Cells, list[int], dict[int, str]]  # cells, the line of each row, and what is wrong with other lines
 
 
@@ -39,7 +40,6 @@ class Table(Stream):
     missing: float | None = None
     dtype: np.dtype = np.dtype(np.float64)
     lines: list[int]
-    fills_targets = False  # whether a target that is missing is filled as other cells are
 
     def _choose(self, names: Sequence[str], target: Any, features: Any, drop: Any, ignore: Sequence[str]) -> None:
         """Note which columns are used; those to ignore need not be there."""
@@ -126,13 +126,11 @@ class Table(Stream):
             read = self._numbers(values)
             wrong = {i: self._no_number(name, values[i]) for i, value in enumerate(read) if value is None}
             x = np.array(read, np.float64)  # None is NaN
-        hint = ""
-        if self.missing is not None and (self.fills_targets or not is_target):
+        if self.missing is not None and not is_target:
             x = np.where(np.isnan(x), self.missing, x)
-        elif self.fills_targets or not is_target:
-            hint = " (the option missing fills such fields)"
         for i in np.flatnonzero(~(np.abs(x) <= float(np.finfo(self.dtype).max))).tolist():
-            reason = " is missing" + hint if np.isnan(x[i]) else f": {str(values[i])[:40]!r} is not finite"
+            gap = f" is missing{'' if is_target else FILLED}"
+            reason = gap if np.isnan(x[i]) else f": {str(values[i])[:40]!r} is not finite"
             wrong.setdefault(i, self._what(name) + reason)
         return x, wrong
 

@@ -159,7 +159,8 @@ def cells_of(rows: Any) -> Cells:
         if rows.dtype.names:
             return Cells({name: _plain(rows[name]) for name in rows.dtype.names}, len(rows))
         return _of_array(rows)
-    if hasattr(rows, "columns") or hasattr(rows, "__dataframe__") or hasattr(rows, "__arrow_c_stream__"):
+    frame = hasattr(rows, "columns") or hasattr(rows, "__dataframe__") or hasattr(rows, "__arrow_c_stream__")
+    if frame and type(rows).__name__ != "Series":
         return _of_frame(rows)
     if isinstance(rows, (list, tuple)):
         if not rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ._base import BLOCK_ROWS, Block, check_dtype
 from ._parsers import _NUMBER, _core
-from ._table import Raw
+from ._table import FILLED, Raw
 from ._text import TextTable
 from .cells import LARGEST_NUMBER, MISSING, Cells, is_missing
 from .marks import Marks, find_marks
@@ -20,6 +21,7 @@ from .marks import Marks, find_marks
 DELIMITERS = ",\t;|"
 SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
 _SPACES = " \t\r\v\f"
+_NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 _PLAIN = frozenset("0123456789+-.eE ")
 
 
@@ -49,7 +51,8 @@ class CSV(TextTable):
     labels : bool, optional
         Whether targets are labels (strings) rather than numbers. By default they are if the first one is not a number.
     missing : float, optional
-        Number that takes the place of an empty field, NA, NaN, null or ?; without it such a row is bad.
+        Number that takes the place of an empty field, NA, NaN, null or ?, except in the target; without it such a row
+        is bad.
     marks : dict of column: "." or ",", optional
         Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; in mixed
         rows they are given as Python writes them. See :meth:`look_for_marks`.
@@ -67,8 +70,6 @@ class CSV(TextTable):
     >>> X.tolist(), y.tolist()
     ([[1.0, 3.0], [2.0, 4.0]], [10.0, 20.5])
     """
-
-    fills_targets = True  # as the compiled parser does
 
     def __init__(
         self,
@@ -112,6 +113,11 @@ class CSV(TextTable):
         while first and not first.strip():
             begin, first = self.text.where(), self.text.readline()
         line = first.decode("utf-8", "replace").rstrip("\r\n")
+        if _NO_TEXT.search(first):
+            raise ValueError(
+                f"{self.name} is not a text in UTF-8: there are control characters in its first line (a table in "
+                f"UTF-16 becomes one by iconv -f UTF-16 -t UTF-8)"
+            )
         self.delimiter = delimiter or max(DELIMITERS, key=line.count)
         try:
             names = [name.strip(_SPACES) for name in next(csv.reader([_clean(line)], delimiter=self.delimiter), [])]
@@ -243,8 +249,8 @@ class CSV(TextTable):
         """Up to ``wanted`` rows of the buffer, by the compiled parser."""
         text, numeric, target = self.text, self._numeric(), self.columns.target
         kinds = dict.fromkeys(range(len(self.columns.names)), "s") | dict.fromkeys(numeric, "n")
-        if self.labels and target is not None:
-            kinds[target] = "t"
+        if target is not None:
+            kinds[target] = "t" if self.labels else "y"
         data, start = text.buffer, text.start
         rows, numbers, fields, lines, consumed, self.quoted, bad = _core.csv_parse(
             data,
@@ -266,7 +272,7 @@ class CSV(TextTable):
         texts = [_clean(data[a : a + n].decode("utf-8", "replace")) for a, n in places]
         missing = [row for row, label in enumerate(texts) if label in MISSING]
         for row in missing:
-            self._bad(text.line + data.count(b"\n", start, places[row][0]) + 1, self._reason(5, target or 0, []))
+            self._bad(text.line + data.count(b"\n", start, places[row][0]) + 1, self._reason(4, target or 0, []))
         text.use(consumed, lines)
         if missing:
             good = np.setdiff1d(np.arange(rows), missing)
@@ -300,10 +306,8 @@ class CSV(TextTable):
         if code < 2:
             return f"{field} fields, but there are {len(self.columns.names)} columns"
         what = self._what(self.columns.names[field])
-        if code == 5:  # not of csv.hpp: a missing label
-            return f"{what} is missing"
         if code == 4:
-            return f"{what} is missing (the option missing fills such fields)"
+            return f"{what} is missing{'' if field == self.columns.target else FILLED}"
         found = fields[field].strip(_SPACES)
         if code == 3:
             return f"{what}: {found[:40]!r} is not finite"

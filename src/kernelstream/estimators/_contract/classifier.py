@@ -20,6 +20,7 @@ from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change
 from ...state.turns import in_turn
+from ...streams.cells import is_missing
 from . import link, warm_up
 from .base import State, StreamEstimator
 
@@ -445,7 +446,8 @@ def _labels_1d(y: Any, name: str) -> np.ndarray:
     if y.dtype.kind == "O":
         kinds = {isinstance(label, str) for label in y}
         if len(kinds) > 1:
-            raise ValueError(f"{name} mixes strings with other labels")
+            gap = any(is_missing(label) for label in y if not isinstance(label, str))
+            raise ValueError(f"{name} {'holds a missing label' if gap else 'mixes strings with other labels'}")
         y = y.astype(str) if kinds == {True} else np.asarray(y.tolist())
     y = native(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():

@@ -17,6 +17,7 @@ from ...core.arrays import all_below
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native, unmasked
 from ...state.nested import State
+from ...streams.cells import cells_of, numbers
 from . import warm_up
 from .scaling import demanded, no_moments
 
@@ -93,7 +94,11 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         check_names(X)
         X = canonical(X) if sp.issparse(X) else native(X)
         checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
-        X = validate_data(est, X, reset=reset, **checks)
+        try:
+            X = validate_data(est, X, reset=reset, **checks)
+        except (TypeError, ValueError):
+            _check_numbers(est, X)
+            raise
     if sp.issparse(X):
         X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
     check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
@@ -106,6 +111,21 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         "standardize=True centres every column and would make sparse rows dense; "
         "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
     )
+
+
+def _check_numbers(est: StreamEstimator, X: Any) -> None:
+    """ValueError for a data frame that holds words or dates."""
+    if not hasattr(X, "columns"):
+        return
+    cells, model = cells_of(X), type(est).__name__
+    values: Any
+    remedy = f"words and dates need an encoder, make_stream(Columns(), {model}())"
+    if est.columns is not None:
+        remedy = f"this {model} began with rows of numbers; with columns={{}} it takes words and dates at any time"
+    for name in cells.first_names():
+        values = cells.get(name)
+        for row in numbers(values)[1][:1]:
+            raise ValueError(f"column {name!r} holds {values[row]!r}, which is not a number: {remedy}")
 
 
 def _is_plain(est: StreamEstimator, X: Any, dtype: Any, least: int) -> bool:

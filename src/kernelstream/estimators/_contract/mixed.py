@@ -27,13 +27,15 @@ def is_mixed(X: Any) -> bool:
     """Whether rows hold anything but numbers."""
     if sp.issparse(X):
         return False
-    if isinstance(X, dict) or (isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], dict)):
+    if isinstance(X, dict):
         return True
+    if isinstance(X, (list, tuple)):
+        return any(isinstance(row, dict) or (isinstance(row, (list, tuple)) and _has_words(row)) for row in X)
     if isinstance(X, np.ndarray):
         if np.ma.is_masked(X):
             return True
-        if X.dtype.kind == "O":
-            return any(cell is None or isinstance(cell, str) for cell in X.ravel())
+        if X.dtype.kind in "OU":
+            return _has_words(X.ravel())
         return X.dtype.kind == "f" and bool(np.isnan(X).any())
     if not hasattr(X, "columns") and not hasattr(X, "column_names"):
         return False
@@ -48,6 +50,10 @@ def is_mixed(X: Any) -> bool:
             return False
         return values.dtype.kind != "f" or bool(np.isnan(values).any())
     return True
+
+
+def _has_words(cells: Any) -> bool:
+    return any(cell is None or isinstance(cell, str) for cell in cells)
 
 
 @in_turn

@@ -73,6 +73,7 @@ def relevance(est: StackShell) -> Named:
     kept = state["reasons"]["X"]
     rows = some_of(np.array(kept[: min(state["t"], len(kept))], np.float64))
     found = (differences(functools.partial(_answers_to, est), rows, 1.0, STEP) ** 2).sum(axis=1).mean(axis=0)
+    found[state["x_m2"] == 0] = 0.0  # a column that never varied moves nothing
     groups, n = _sources(est)
     found = np.bincount(groups, found, n)
     return named(found / found.sum() if found.any() else found, est)
