@@ -186,6 +186,7 @@ class ConfidenceWeightedClassifier(StreamClassifier):
 
     loss = "hinge"  # how labels are coded
     _learner: ClassVar[Confidence]
+    coef_ = estimators.AROWClassifier.coef_
 
     features: FeatureMap | str = "fourier"
     rule: str = "scw1"
@@ -197,11 +198,6 @@ class ConfidenceWeightedClassifier(StreamClassifier):
     standardize: bool | str = "auto"
 
     _learns = Confidence
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, (r,) or (classes, r)."""
-        return estimators.AROWClassifier.coef_.fget(self)
 
     def _loss_for(self, n_classes: int) -> Loss:
         return one_against_rest(Hinge(), n_classes)
