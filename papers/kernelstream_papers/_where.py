@@ -93,7 +93,9 @@ def _paper(paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[
                 tally, details = tally + counted, details + part
                 seen.add(name)
         missing = [f"{data}: {n} ({absent[data]})" for data, n in item.get("absent", {}).items()]
-        notes = "; ".join(missing) + ("; " if missing and "note" in item else "") + item.get("note", "")
+        recipes = ", ".join(f"`{name}`" for name in item.get("recipes", []))
+        told = " ".join(filter(None, [f"Recipes {recipes}." if recipes else "", item.get("note")]))
+        notes = "; ".join([*missing, told] if told else missing)
         shown = ", ".join(f"`{name}`" for name in names) or "—"
         numbers = f"{tally.printed} | {tally.recomputed}" if tally.printed else " | "
         lines.append(f"| {item['place']} | {item['what']} | {shown} | {numbers} | {notes} |")

@@ -2,9 +2,9 @@
 
 An estimator is a dataclass of parameters that inherits from a shell, :class:`StreamClassifier` or
 :class:`StreamRegressor`, and names in ``_learns`` what learns: a :class:`Learner`, or a relative of it with a kernel
-(:class:`WithKernel`), features (:class:`Linear`), a support set (:class:`KernelExpansion`) or a solver
-(:class:`Solved`). :func:`kernelstream.estimators.register` lets model files name it, and ``kernelstream.testing``
-checks it. The package in the folder ``papers`` has examples.
+(:class:`WithKernel`), features (:class:`Linear`), a matrix beside them (:class:`Confidence`), a support set
+(:class:`KernelExpansion`) or a solver (:class:`Solved`). :func:`kernelstream.estimators.register` lets model files name
+it, and ``kernelstream.testing`` checks it. The package in the folder ``papers`` has examples.
 """
 
 from ._checks import positive, whole
@@ -19,8 +19,10 @@ from .estimators._contract.state import centres
 from .estimators._described import described
 from .estimators.budget.base import KernelExpansion
 from .estimators.feature import Linear
+from .estimators.second_order.arow import Confidence
 
 __all__ = [
+    "Confidence",
     "KernelExpansion",
     "Learner",
     "Linear",

@@ -143,6 +143,9 @@ VARIANTS = [
     ("late", ks.OnlineRidgeClassifier(TaylorFeatures(), forecaster="awv", class_weight="balanced"), {"rtol": 1e-7}),
     ("four", ks.KernelAWVClassifier(gamma=1.0), {"rtol": 1e-6, "bounded": False}),
     ("four", rivals.ProsNKonsClassifier(gamma=1.0), {"rtol": 1e-6, "bounded": False}),
+    ("four", rivals.ConfidenceWeightedClassifier(TaylorFeatures()), {"rtol": 1e-7}),
+    ("late", rivals.LargeMarginClassifier(TaylorFeatures(), "ogd")),
+    ("sparse", rivals.LargeMarginClassifier(RandomFourier(n_components=30))),
     # ---- learned frequencies
     ("four", ks.RRFClassifier(13, spectrum=Mixture(2))),
     ("two", ks.RRFClassifier(13, spectrum=LowRank(2), loss="logistic")),

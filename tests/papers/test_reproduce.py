@@ -491,7 +491,37 @@ def test_every_experiment_of_a_paper_has_its_place_on_the_page():
     for paper in told["paper"]:
         for item in paper["item"]:
             assert set(item.get("absent", {})) <= set(told["absent"]), item["place"]
-            assert item.get("experiments") or item.get("note"), f"{item['place']} is missing without a reason"
+            assert set(item.get("recipes", [])) <= set(zoo.names()), item["place"]
+            reasons = ("experiments", "recipes", "note")
+            assert any(item.get(kind) for kind in reasons), f"{item['place']} is missing without a reason"
+
+
+# What is numbered in each paper.
+NUMBERED = {
+    "thesis": {
+        "Algorithm": [str(k) for k in range(1, 19)],
+        "Figure": ["1.1", "3.1", "3.2", *(f"4.{k}" for k in range(1, 8)), "5.1", "5.2"],
+        "Table": ["2.1", "3.1", "3.2", "3.3", *(f"4.{k}" for k in range(1, 9)), *(f"5.{k}" for k in range(1, 7))],
+    },
+    "RRF": {"Algorithm": ["1"], "Figure": ["1", "2"], "Table": ["1", "2"]},
+    "random binning": {"Algorithm": ["1", "2"], "Figure": list("123456"), "Table": ["1"]},
+    "Taylor-AWV": {"Algorithm": ["1"], "Figure": list("1234"), "Table": []},
+    "doubly stochastic": {"Algorithm": ["1", "2"], "Figure": list("12345678"), "Table": list("1234")},
+}
+
+
+@pytest.mark.parametrize("paper", _where.contents()["paper"], ids=lambda paper: paper["source"])
+def test_all_that_a_paper_numbers_has_its_place_on_the_page(paper):
+    found = {kind: [] for kind in NUMBERED[paper["source"]]}
+    for place in (part for item in paper["item"] for part in item["place"].split("; ")):
+        kind, _, numbers = place.partition(" ")
+        if kind.rstrip("s") in found:
+            first, _, last = numbers.partition(" to ")
+            new = range(int(first), int(last) + 1) if last else numbers.split(", ")
+            found[kind.rstrip("s")] += map(str, new)
+    assert {kind: sorted(numbers) for kind, numbers in found.items()} == {
+        kind: sorted(numbers) for kind, numbers in NUMBERED[paper["source"]].items()
+    }
 
 
 def test_the_page_counts_cells_and_gives_causes(monkeypatch):

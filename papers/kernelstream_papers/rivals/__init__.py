@@ -11,13 +11,16 @@ KernelSDCAClassifier(gamma=0.1)
 from . import recipes
 from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
 from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
+from .margin import ConfidenceWeightedClassifier, LargeMarginClassifier
 from .pros_n_kons import ProsNKons, ProsNKonsClassifier
 
 __all__ = [
+    "ConfidenceWeightedClassifier",
     "FixedFeatureClassifier",
     "FixedFeatureRegressor",
     "KernelSDCAClassifier",
     "KernelSDCARegressor",
+    "LargeMarginClassifier",
     "ProsNKons",
     "ProsNKonsClassifier",
     "recipes",

@@ -6,10 +6,11 @@ from typing import Any
 
 from kernelstream.features import Nystroem, for_kernel
 from kernelstream.losses import EpsilonInsensitive
-from kernelstream.zoo import TASKS, enter, recipe
+from kernelstream.zoo import LABELS, TASKS, enter, recipe
 
 from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
 from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
+from .margin import ConfidenceWeightedClassifier, LargeMarginClassifier
 from .pros_n_kons import ProsNKons, ProsNKonsClassifier
 
 DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, 2014, table 2"
@@ -62,7 +63,7 @@ def ksdca(
 
 @recipe(
     "Calandriello, Lazaric, Valko: Efficient second-order online kernel learning with adaptive embedding, 2017",
-    ("binary", "multiclass"),
+    LABELS,
     {"regression": "'ridge' or 'awv'"},
 )
 def pros_n_kons(
@@ -86,3 +87,53 @@ def pros_n_kons(
         budget = None
     sampling = (1.0 if alpha is None else alpha, 1.0 if beta is None else beta, 0.5 if epsilon is None else epsilon)
     return kind(kernel, gamma, *sampling, budget=budget)
+
+
+def _enter_margin(name: str, kind: Any, rule: Any, reference: str, text: str, **own: Any) -> None:
+    """A recipe on the natural features of a kernel; ``rule`` is the estimator's, or makes it of the options."""
+
+    def compose(task: str, kernel: Any, gamma: Any, n_components: int, **given: Any) -> Any:
+        chosen = rule(given) if callable(rule) else rule
+        return kind(for_kernel(kernel, n_components=n_components, gamma=gamma), chosen, **given)
+
+    enter(name, reference, LABELS, text, {"kernel": "gaussian", "gamma": None, "n_components": 100, **own}, compose)
+
+
+def _scw(given: dict[str, Any]) -> str:
+    return f"scw{given.pop('variant')}"
+
+
+def _romma(given: dict[str, Any]) -> str:
+    return "aggressive_romma" if given.pop("aggressive") else "romma"
+
+
+_enter_margin(
+    "sop", ConfidenceWeightedClassifier, "sop",
+    "Cesa-Bianchi, Conconi, Gentile: A second-order perceptron algorithm, SIAM J. Computing 34 (2005)",
+    "The second-order perceptron: ridge regression on the rows that were mistakes.", lam=1.0, diagonal=False,
+)  # fmt: skip
+_enter_margin(
+    "cw", ConfidenceWeightedClassifier, "cw",
+    "Dredze, Crammer, Pereira: Confidence-weighted linear classification, ICML 2008",
+    "The nearest Gaussian over weights that is sure enough of every row.", confidence=0.9, lam=1.0, diagonal=False,
+)  # fmt: skip
+_enter_margin(
+    "scw", ConfidenceWeightedClassifier, _scw,
+    "Wang, Zhao, Hoi: Exact soft confidence-weighted learning, ICML 2012",
+    "SCW-I, or SCW-II with ``variant=2``: confidence-weighted learning that may miss a row, at a price.",
+    variant=1, confidence=0.9, C=1.0, lam=1.0, diagonal=False,
+)  # fmt: skip
+_enter_margin(
+    "alma", LargeMarginClassifier, "alma",
+    "Gentile: A new approximate maximal margin classification algorithm, JMLR 2 (2001)",
+    "ALMA: the perceptron in the unit ball, with a margin that it may miss by a part 1 - ``alpha``.", alpha=0.9,
+)  # fmt: skip
+_enter_margin(
+    "romma", LargeMarginClassifier, _romma, "Li, Long: The relaxed online maximum margin algorithm, ML 46 (2002)",
+    "ROMMA: the shortest weights that are right about this row and no less sure than the last.", aggressive=False,
+)  # fmt: skip
+_enter_margin(
+    "ogd_ball", LargeMarginClassifier, "ogd",
+    "Zinkevich: Online convex programming and generalized infinitesimal gradient ascent, ICML 2003",
+    "Online gradient descent, projected on a ball after every step.", eta=1.0, radius=10.0,
+)  # fmt: skip

@@ -13,9 +13,9 @@ FeatureClassifier(features=RandomFourier(gamma=0.5, n_components=200),
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ._registry import NOVELTY, RIVALS, TASKS, Recipe, enter, get, make, names, recipe
+from ._registry import LABELS, NOVELTY, RIVALS, TASKS, Recipe, enter, get, make, names, recipe
 
-__all__ = ["NOVELTY", "RIVALS", "TASKS", "Recipe", "enter", "get", "make", "names", "recipe"]
+__all__ = ["LABELS", "NOVELTY", "RIVALS", "TASKS", "Recipe", "enter", "get", "make", "names", "recipe"]
 
 for _module in iter_modules(__path__):
     if not _module.name.startswith("_"):

@@ -17,7 +17,14 @@ NOVELTY = "novelty"  # rows without a target: what is unlike those before?
 
 # Recipes that the papers only compare with, and the package in the folder papers/ brings.
 SOLVERS = ("cd", "pegasos", "rbcd", "sbmd", "sdca")
-RIVALS = ("ksdca", "llsvm", "pros_n_kons", *(f"{features}_{solver}" for features in "rn" for solver in SOLVERS))
+MARGINS = ("alma", "cw", "ogd_ball", "romma", "scw", "sop")
+RIVALS = (
+    *MARGINS,
+    "ksdca",
+    "llsvm",
+    "pros_n_kons",
+    *(f"{features}_{solver}" for features in "rn" for solver in SOLVERS),
+)
 
 Compose = Callable[..., Any]
 
