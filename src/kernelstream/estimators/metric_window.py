@@ -269,8 +269,8 @@ class MetricWindowClassifier(StreamClassifier):
         Rows of the window; "auto" is 8,192, fewer for rows of more than 128 columns. A leaf has 1,024 rows, or an
         eighth of a larger window.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. Columns of the window
-        are divided by their deviations in any case, so that "auto" does not.
+        Scale every column by mean and deviation of its first rows, or by running ones while they move. Columns of the
+        window are divided by their deviations in any case, so that "auto" does not.
     random_state : ignored
         Nothing here is random; it is there because all learners have it.
 

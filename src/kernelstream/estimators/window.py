@@ -113,8 +113,8 @@ class WindowClassifier(StreamClassifier):
     neighbours : int, default=10
         The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so where
-        the first 100 rows have columns of different units.
+        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
+        where the first 100 rows have columns of different units.
     random_state : ignored
         Nothing here is random; it is there because all learners have it.
 

@@ -47,9 +47,9 @@ class DoublyStochasticClassifier(StreamClassifier):
     schedule : DoublySchedule or "auto", default="auto"
         Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so where
-        the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of different
-        units.
+        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
+        where the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of
+        different units.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss by class.
 
