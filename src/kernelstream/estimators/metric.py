@@ -69,11 +69,7 @@ class LearnedMetric(Learner):
         first = min(len(merged(X[:apart], Y[:apart], None)[0]), MOST_LEFT)
         X, Y, weight = merged(X, Y, weight)  # equal rows are one, with the sum of their weights
         leave = _some(len(Y), first, state["seed"])
-        offset = np.average(Y, axis=0, weights=weight)
-        unit = np.ones(Y.shape[1])
-        if self.regression:
-            unit = deviations(Y, offset, weight)
-        Y = (Y - offset) / unit
+        Y, offset, unit = scaled_targets(Y, weight, self.regression)
         state |= units_of(X, weight)
         given, X = X, standard_rows(state, X, self.ops)
         state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
@@ -98,7 +94,7 @@ class LearnedMetric(Learner):
         Z, W = metric.rows(rows)
         tree, parts = _leaves.cut(Z, _depth(len(Z), exact), LEAF)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
-        tree["leaves"], order = np.cumsum([0, *map(len, parts)]).astype(np.int64), np.concatenate(parts)
+        tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
         alpha, residual = np.empty_like(Y), np.empty_like(Y)
         for part in filter(len, parts):
             own = (Z[part], W[part])
@@ -240,6 +236,15 @@ def units_of(X: np.ndarray, weight: np.ndarray | None) -> State:
     """Means and deviations of the columns of X (n, d); 1 for a column that never varies."""
     middle = np.average(X, axis=0, weights=weight).astype(np.float64)
     return {"middle": middle, "unit": deviations(X, middle, weight)}
+
+
+def scaled_targets(
+    Y: np.ndarray, weight: np.ndarray | None, regression: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets (n, C) about their means, numbers in deviations; these means and deviations, (C,)."""
+    offset = np.average(Y, axis=0, weights=weight)
+    unit = deviations(Y, offset, weight) if regression else np.ones(Y.shape[1])
+    return (Y - offset) / unit, offset, unit
 
 
 def deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
