@@ -186,21 +186,31 @@ def take(X: Any, at: Any) -> Any:
     return X.iloc[at] if hasattr(X, "iloc") else X[at]
 
 
-def merged(X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:
-    """Rows (n, d) and targets (n, outputs), equal pairs of them as one with the sum of their weights, in order."""
+def merged(
+    X: Rows, Y: np.ndarray, weight: np.ndarray | None, also: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
+    """Equal rows (n, d) as one: the first of each, mean targets, sums of weights, and which one each row became.
+
+    Squared losses of targets Y (n, outputs) are those of their mean, up to a constant. Rows that differ in ``also``,
+    (n, ...), are not equal.
+    """
 
     def content(i: int) -> bytes:
+        own = b"" if also is None else also[i].tobytes()
         if sp.issparse(X):
             part = slice(X.indptr[i], X.indptr[i + 1])
-            return X.indices[part].tobytes() + X.data[part].tobytes() + Y[i].tobytes()
-        return X[i].tobytes() + Y[i].tobytes()
+            return X.indices[part].tobytes() + X.data[part].tobytes() + own
+        return X[i].tobytes() + own
 
     place: dict[bytes, int] = {}
-    group = np.array([place.setdefault(content(i), len(place)) for i in range(len(Y))])
-    if len(place) == len(Y):
-        return X, Y, weight
+    group = np.array([place.setdefault(content(i), len(place)) for i in range(len(Y))], np.int64)
     first = np.unique(group, return_index=True)[1]
-    return X[first], Y[first], np.bincount(group, weights=weight).astype(np.float64)
+    if len(first) == len(Y):
+        return first, Y, weight, group
+    total = np.bincount(group, weights=weight).astype(np.float64)
+    away = (Y - Y[first][group]) * (1.0 if weight is None else weight[:, None])  # 0 for equal targets
+    sums = np.stack([np.bincount(group, weights=column) for column in away.T], axis=1)
+    return first, Y[first] + sums / np.where(total > 0, total, 1.0)[:, None], total, group
 
 
 def divided(X: Rows, width: np.ndarray) -> Rows:

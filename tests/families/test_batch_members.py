@@ -84,13 +84,24 @@ def test_it_is_kernel_ridge_on_all_rows(regressor):
 
 
 def test_labels_are_scaled_by_forecasts_of_rows_that_were_not_learned():
-    """The slope of a logistic regression by scikit-learn without penalty and constant."""
+    """The slope of scikit-learn's logistic regression without penalty and constant, with one mistake more."""
     rng = np.random.default_rng(0)
     F = rng.normal(size=(500, 1))
     y = np.where(rng.random(500) < 1 / (1 + np.exp(-3 * F[:, 0])), 1.0, -1.0)
     weight = rng.integers(1, 4, 500).astype(float)
-    peer = LogisticRegression(C=np.inf, fit_intercept=False).fit(F, y, sample_weight=weight)
+    peer = LogisticRegression(C=np.inf, fit_intercept=False)
+    peer.fit(np.concatenate([F, F]), np.concatenate([y, -y]), sample_weight=np.concatenate([weight, weight / 500]))
     assert batch._scale(F, y[:, None], weight) == pytest.approx(peer.coef_[0, 0], rel=1e-3)
+
+
+@pytest.mark.parametrize("labels", [2, 3, 10])
+def test_rows_without_a_mistake_leave_room_for_one(labels):
+    """Of n rows that are all right by the same margin, one more is expected to be wrong: p = n/(n + 1)."""
+    n, margin = 60, 1.5
+    y = np.arange(n) % labels
+    Y = np.eye(labels)[y] if labels > 2 else np.where(y == 1, 1.0, -1.0)[:, None]
+    b = batch._scale(margin * Y, Y, None)
+    np.testing.assert_allclose(b * margin, np.log(n * (labels - 1)), rtol=1e-4)
 
 
 def test_intervals_and_sets_are_those_of_rows_that_were_not_learned():

@@ -275,3 +275,15 @@ def test_words_and_gaps_in_a_pipeline():
     y = np.where(LABELS == "up", 2.0, -2.0) + X[:, 0]
     model = make_pipeline(columns.Columns(), ks.MetricRegressor(random_state=0)).fit(rows[:200], y[:200])
     assert model.score(rows[200:], y[200:]) > 0.7
+
+
+def test_copies_of_a_row_help_to_forecast_it():
+    """Labels of four kinds of rows are drawn with known probabilities: nothing tells more than the shares of each."""
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(4, size=2000)
+    rows = np.stack([kinds % 2, kinds // 2], axis=1).astype(float)
+    y = rng.random(2000) < np.array([0.1, 0.3, 0.6, 0.9])[kinds]
+    shares = np.array([y[kinds == kind].mean() for kind in range(4)])[kinds]
+    metric, default = (model(random_state=0).fit(rows, y) for model in (ks.MetricClassifier, ks.KernelClassifier))
+    np.testing.assert_allclose(metric.decision_function(rows), 2 * shares - 1, atol=0.01)
+    np.testing.assert_allclose(default.predict_proba(rows)[:, 1], shares, atol=0.05)

@@ -65,24 +65,25 @@ class LearnedMetric(Learner):
             positive("lam", self.lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        X, apart = _dense(X), self.est.__dict__.pop("_apart", 0)
-        first = min(len(merged(X[:apart], Y[:apart], None)[0]), MOST_LEFT)
-        X, Y, weight = merged(X, Y, weight)  # equal rows are one, with the sum of their weights
-        leave = _some(len(Y), first, state["seed"])
-        Y, offset, unit = scaled_targets(Y, weight, self.regression)
-        state |= units_of(X, weight)
-        given, X = X, standard_rows(state, X, self.ops)
-        state |= dict(zip(RANKS, rank_knots(X, weight), strict=True))
-        rows = _pair(state, X)
+        X, apart = _dense(X), min(self.est.__dict__.pop("_apart", 0), MOST_LEFT)
+        held = _some(len(Y), apart, state["seed"])
+        targets, offset, unit = scaled_targets(Y, weight, self.regression)
+        # The metric is judged by rows that are unlike all others: equal ones are one, with the sum of their weights.
+        one, mean, total, _ = merged(X, targets, weight)
+        state |= units_of(X[one], total)
+        rows = standard_rows(state, X[one], self.ops)
+        state |= dict(zip(RANKS, rank_knots(rows, total), strict=True))
         clock = self.est.__dict__.pop("_clock", Clock())
-        metric = learn_metric(rows, Y, weight, state["seed"], self.ops, clock)
+        metric = learn_metric(_pair(state, rows), mean, total, state["seed"], self.ops, clock)
+        # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
+        one, mean, total, place = merged(X, targets, weight, also=held)
         exact = self._exact()
-        n = clock.rows(len(Y), 2 ** _depth(len(Y), exact), exact)
-        if n < len(Y):  # there is no time for more
-            some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(Y))[:n])
-            X, Y, weight, leave = X[some], Y[some], None if weight is None else weight[some], leave[some]
-            given, first = given[some], int(np.count_nonzero(some < first))
-            rows = (rows[0][some], rows[1][some])
+        n = clock.rows(len(one), 2 ** _depth(len(one), exact), exact)
+        some = np.arange(len(one))
+        if n < len(one):  # there is no time for more
+            some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(one))[:n])
+            one, mean, total = one[some], mean[some], None if total is None else total[some]
+        leave = held[one]
         lam = float(metric.lam if self.lam is None else self.lam)
         state |= {
             "root": metric.root,
@@ -91,23 +92,25 @@ class LearnedMetric(Learner):
             "ranks": metric.ranks,
             "lam": lam,
         }
-        Z, W = metric.rows(rows)
+        X_one = standard_rows(state, X[one], self.ops)
+        Z, W = metric.rows(_pair(state, X_one))
         tree, parts = _leaves.cut(Z, _depth(len(Z), exact), LEAF)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
         tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
-        alpha, residual = np.empty_like(Y), np.empty_like(Y)
+        alpha, forecast = np.empty_like(mean), mean.copy()
         for part in filter(len, parts):
             own = (Z[part], W[part])
-            more = addition(lam, len(part), None if weight is None else weight[part])
+            more = addition(lam, len(part), None if total is None else total[part])
             matrix = self._matrix(own, metric.share, more)
-            alpha[part] = descend(matrix, Y[part], TOLERANCE).W
+            alpha[part] = descend(matrix, mean[part], TOLERANCE).W
             last = int(np.count_nonzero(leave[part]))
             if last:
-                residual[part[len(part) - last :]] = matrix.left_out(alpha[part], last)
-        weights = None if weight is None else weight[leave]
-        F, targets = (part[leave] * unit + offset for part in (Y - residual, Y))
-        self.est.__dict__["_left"] = F, targets, weights, given[leave], first
-        state |= tree | {"rows": X[order], "alpha": alpha[order] * unit, "offset": offset}
+                forecast[part[len(part) - last :]] -= matrix.left_out(alpha[part], last)
+        left = np.flatnonzero(held & np.isin(place, some))
+        F = forecast[np.searchsorted(some, place[left])] * unit + offset
+        weights = None if weight is None else weight[left]
+        self.est.__dict__["_left"] = F, Y[left], weights, X[left], int(np.count_nonzero(left < apart))
+        state |= tree | {"rows": X_one[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
 
     def _exact(self) -> int:

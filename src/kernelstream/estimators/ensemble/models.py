@@ -44,8 +44,8 @@ class MultiKernelClassifier(StreamClassifier):
         Add votes, or the scores themselves, ``sum_i theta_i f_i(x)``.
     standardize : bool or "auto", default="auto"
         Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
-        where the first 100 rows have columns of different units, unless all widths of the
-        ``learners`` are given numbers.
+        where the first 100 rows have columns of different units, unless all widths of the ``learners`` are given
+        numbers.
     class_weight : dict, "balanced" or None, default=None
         Factors of losses and discounts by class.
     random_state : int, Generator, RandomState or None, default=None

@@ -93,7 +93,8 @@ class Falkon(WithKernel):
         X, lam = self.choose(state, X, Y, weight, m)
         kernel = self.kernel(state)
         if X.shape[0] <= m:  # all are centres: equal rows are one, with the sum of their weights
-            X, Y, weight = merged(X, Y, weight)
+            first, Y, weight, _ = merged(X, Y, weight, also=Y)
+            X = X[first]
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
             centers = np.sort(generator(seed, Stream.MAP).choice(X.shape[0], m, replace=False))

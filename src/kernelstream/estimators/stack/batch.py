@@ -194,9 +194,22 @@ def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> fl
 
 
 def _scale(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
-    """The b of least loss for scores F (n, C) of rows with codes Y (n, C)."""
+    """The b of least loss for scores F (n, C) of rows with codes Y (n, C), had one row more been a mistake.
+
+    The rule of succession: n rows without a mistake do not show that there will be none, and a b without bound would
+    make the first mistake cost any amount. Every row is the one more, in equal parts, and every wrong label.
+    """
     from scipy.optimize import minimize_scalar  # slow to import, and wanted only here
 
-    y = Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1)
-    found = minimize_scalar(lambda b: mean_loss(False, b * F, y, weight), bounds=(0.01, STEEPEST), method="bounded")
-    return float(found.x)
+    if F.shape[1] == 1:
+        F, y = np.concatenate([-F, F], axis=1) / 2, (Y[:, 0] > 0).astype(int)
+    else:
+        y = Y.argmax(axis=1)
+    n, C = F.shape
+
+    def loss(b: float) -> float:
+        each = special.logsumexp(b * F, axis=1, keepdims=True) - b * F
+        right = each[np.arange(n), y]
+        return float(np.average(right + (each.sum(axis=1) - right) / (n * (C - 1)), weights=weight))
+
+    return float(minimize_scalar(loss, bounds=(0.01, STEEPEST), method="bounded").x)
