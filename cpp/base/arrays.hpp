@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
+#include <vector>
 
 #include "base/vecmath.hpp"
 
@@ -30,6 +31,13 @@ template <class A, class... Sizes> bool fits(const A& a, Sizes... sizes) {
     return ((a.shape(axis++) == std::size_t(sizes)) && ...);
 }
 template <class A, class... Sizes> bool fits(const Maybe<A>& a, Sizes... sizes) { return !a || fits(*a, sizes...); }
+
+// A vector as a numpy array, without a copy.
+template <class T> auto own(std::vector<T>&& vector) {
+    auto* held = new std::vector<T>(std::move(vector));
+    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>(held->data(), {held->size()}, owner);
+}
 
 // ValueError with a reason, for shapes that do not fit together.
 inline void require(bool ok, const char* reason) {

@@ -9,31 +9,21 @@
 
 namespace ks {
 
-// out (m, D): products of rows first ... first + m - 1 with W (d, D).
+// out (m, D): products of rows first ... first + m - 1 with W (d, D), by the library where they are dense.
 template <class T>
-struct DenseProjection {
-    const Blas& blas;
-    const T *X, *W;
-    std::size_t d, D;
-    void operator()(std::size_t first, std::size_t m, T* out) const {
-        blas.gemm(D, m, d, T(1), W, D, X + first * d, d, T(0), out, D);
-    }
-};
+void project(const Blas* blas, const Dense<T>& rows, const T* W, std::size_t D, std::size_t first, std::size_t m, T* out) {
+    blas->gemm(D, m, rows.d, T(1), W, D, rows.X + first * rows.d, rows.d, T(0), out, D);
+}
 
 template <class T, class I>
-struct CsrProjection {
-    Csr<T, I> X;
-    const T* W;
-    std::size_t D;
-    void operator()(std::size_t first, std::size_t m, T* out) const {
-        // A copy of each tile of W pays when its rows are used several times and it fits the second-level cache: up to 1.7 times the
-        // speed where D is a power of two, nothing lost elsewhere.
-        constexpr std::size_t tile = csr_tile_width<T>;
-        const std::size_t d = X.d, stored = std::size_t(X.indptr[first + m] - X.indptr[first]);
-        std::unique_ptr<T[]> buffer;
-        if (D >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-        csr_matmul<T, I>(m, d, D, X.data, X.indices, X.indptr + first, W, D, buffer.get(), out);
-    }
-};
+void project(const Blas*, const Csr<T, I>& rows, const T* W, std::size_t D, std::size_t first, std::size_t m, T* out) {
+    // A copy of each tile of W pays when its rows are used several times and it fits the second-level cache: up to 1.7 times the
+    // speed where D is a power of two, nothing lost elsewhere.
+    constexpr std::size_t tile = csr_tile_width<T>;
+    const std::size_t d = rows.d, stored = std::size_t(rows.indptr[first + m] - rows.indptr[first]);
+    std::unique_ptr<T[]> buffer;
+    if (D >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
+    csr_matmul<T, I>(m, d, D, rows.data, rows.indices, rows.indptr + first, W, D, buffer.get(), out);
+}
 
 }  // namespace ks

@@ -13,20 +13,11 @@ using GridArrays = std::tuple<Matrix<const T>, Matrix<const T>, Vector<const T>,
 
 // inverse, offset (R, d), limit (d,) and multipliers (2, d)
 template <class T>
-Grids<T> grids_of(std::size_t d, const GridArrays<T>& arrays) {
+Grids<T> grids_of(const GridArrays<T>& arrays) {
     const auto& [inverse, offset, limit, multipliers] = arrays;
-    require(inverse.shape(1) == d && fits(offset, inverse.shape(0), d) && fits(limit, d) &&
-                fits(multipliers, 2, d),
-            "the grids do not fit the width of the rows");
+    const std::size_t d = limit.shape(0);
+    require(inverse.shape(1) == d && fits(offset, inverse.shape(0), d) && fits(multipliers, 2, d), "the arrays of the grids differ");
     return {d, inverse.shape(0), inverse.data(), offset.data(), limit.data(), multipliers.data(), multipliers.data() + d};
-}
-
-template <class A>
-A owned(std::size_t size, typename A::Scalar*& data) {
-    using S = typename A::Scalar;
-    data = new S[size];
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<S*>(p); });
-    return A(data, {size}, owner);
 }
 
 // Whether `starts` leads from 0 to `total`, by no more than `most` from one grid to the next.
@@ -48,22 +39,20 @@ std::tuple<Keys, Counts> slots(Vector<const std::uint64_t> keys, Vector<const st
     require(rises(starts, keys.shape(0), Table::max_cells), "the cells do not fit the grids");
     const std::size_t R = starts.shape(0) - 1;
     std::vector<Table> tables(R);
-    std::int64_t* places;
-    Counts begins = owned<Counts>(R + 1, places);
-    places[0] = 0;
+    std::vector<std::int64_t> places(R + 1, 0);
     for (std::size_t r = 0; r < R; ++r) {
         tables[r].bits = Table::bits_for(starts.data()[r + 1] - starts.data()[r]);
         places[r + 1] = places[r] + std::int64_t(tables[r].size());
     }
-    std::uint64_t* all;
-    Keys out = owned<Keys>(places[R], all);
-    nb::gil_scoped_release release;
-    std::fill_n(all, places[R], 0);
-    for (std::size_t r = 0; r < R; ++r) {
-        tables[r].slots = all + places[r];
-        tables[r].fill(keys.data() + starts.data()[r], starts.data()[r + 1] - starts.data()[r]);
+    std::vector<std::uint64_t> all(places[R], 0);
+    {
+        nb::gil_scoped_release release;
+        for (std::size_t r = 0; r < R; ++r) {
+            tables[r].slots = all.data() + places[r];
+            tables[r].fill(keys.data() + starts.data()[r], starts.data()[r + 1] - starts.data()[r]);
+        }
     }
-    return {out, begins};
+    return {own(std::move(all)), own(std::move(places))};
 }
 
 template <class> auto as_is() { return plain; }
@@ -72,26 +61,19 @@ template <class> auto as_is() { return plain; }
 // hash(sink) hands the hashes of all rows, some of a grid at a time, to sink(grid, rows, a, b, their place in out (grids, rows)).
 template <class T, class Out, class... Rest, class F>
 void over_rows(nb::module_& m, const char* name, F f) {
-    const auto over = [f](const auto& rows, const Grids<T>& grids, Matrix<Out> out, int threads, Rest... rest) {
-        require(fits(out, grids.R, rows.n), "out must be (grids, rows)");
-        return f(grids.R, [&](auto sink) {
-            nb::gil_scoped_release release;
-            hash_cells<T>(rows, grids, threads, [&](std::size_t r, std::size_t row, std::size_t count, const std::uint32_t* a, const std::uint32_t* b) {
-                sink(r, count, a, b, out.data() + r * rows.n + row);
-            });
-        }, rest...);
-    };
-    m.def(name, [over](Matrix<const T> X, GridArrays<T> grids, Rest... rest, Matrix<Out> out, int threads) {
-        return over(Dense<T>{X.shape(0), X.shape(1), X.data()}, grids_of<T>(X.shape(1), grids), out, threads, rest...);
+    m.def(name, [f](AnyRows<T> X, GridArrays<T> arrays, Rest... rest, Matrix<Out> out, int threads) {
+        const Grids<T> grids = grids_of<T>(arrays);
+        return std::visit([&](const auto& given) {
+            const auto rows = rows_of(given, grids.d);
+            require(fits(out, grids.R, rows.n), "out must be (grids, rows)");
+            return f(grids.R, [&](auto sink) {
+                nb::gil_scoped_release release;
+                hash_cells<T>(rows, grids, threads, [&](std::size_t r, std::size_t row, std::size_t count, const std::uint32_t* a, const std::uint32_t* b) {
+                    sink(r, count, a, b, out.data() + r * rows.n + row);
+                });
+            }, rest...);
+        }, X);
     }, plain, plain, as_is<Rest>()..., plain, value);
-    const auto sparse = [&](auto integer) {
-        m.def(name, [over](CsrArrays<T, decltype(integer)> X, GridArrays<T> grids, Rest... rest, Matrix<Out> out, int threads) {
-            const std::size_t d = std::get<2>(grids).shape(0);
-            return over(csr_of(X, d), grids_of<T>(d, grids), out, threads, rest...);
-        }, plain, plain, as_is<Rest>()..., plain, value);
-    };
-    sparse(std::int32_t());
-    sparse(std::int64_t());
 }
 
 using Words = const std::uint32_t*;
@@ -115,18 +97,13 @@ void bind_cells(nb::module_& m) {
             if (!number_cells(tables[r], count, a, b, to)) full = true;
         });
         require(!full, "a grid has more than 2^24 cells: set n_columns to hash them");
-        std::size_t total = 0;
-        for (const auto& grid : tables) total += grid.keys.size();
-        std::uint64_t* keys;
-        std::int64_t* starts;
-        Keys all = owned<Keys>(total, keys);
-        Counts counts = owned<Counts>(R + 1, starts);
-        starts[0] = 0;
-        for (std::size_t r = 0; r < R; ++r) {
-            std::copy(tables[r].keys.begin(), tables[r].keys.end(), keys + starts[r]);
-            starts[r + 1] = starts[r] + std::int64_t(tables[r].keys.size());
+        std::vector<std::uint64_t> keys;
+        std::vector<std::int64_t> starts{0};
+        for (const auto& grid : tables) {
+            keys.insert(keys.end(), grid.keys.begin(), grid.keys.end());
+            starts.push_back(std::int64_t(keys.size()));
         }
-        return {all, counts};
+        return {own(std::move(keys)), own(std::move(starts))};
     });
     using Starts = Vector<const std::int64_t>;
     over_rows<T, std::int32_t, Vector<std::uint64_t>, Starts>(m, "bin_find", [](std::size_t R, auto hash, auto slots, Starts starts) {

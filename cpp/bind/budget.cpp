@@ -40,7 +40,7 @@ void bound_row_norms(Matrix<const T> X, Vector<T> norms) {
 
 template <class T, class I>
 void bound_csr_norms(CsrArrays<T, I> X, std::size_t d, Vector<T> norms) {
-    const Csr<T, I> rows = csr_of(X, d);
+    const Csr<T, I> rows = rows_of(X, d);
     require(fits(norms, rows.n), "norms need one entry per row");
     csr_norms<T, I>(rows, norms.data());
 }
@@ -49,7 +49,7 @@ template <class T, class I>
 void bound_gaussian_csr(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> tiles, Vector<const T> sn, double gamma,
                         Strided<T> K) {
     const std::size_t d = tiles.shape(1), n = K.shape(1);
-    const Csr<T, I> rows = csr_of(X, d);
+    const Csr<T, I> rows = rows_of(X, d);
     require(fits(xn, rows.n) && fits(K, rows.n), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(K);
@@ -61,7 +61,7 @@ void bound_gaussian_csr(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> ti
 template <class T, class I>
 void bound_gaussian_csr_among(CsrArrays<T, I> X, Vector<const T> xn, Tiles<T> tiles, double gamma, Matrix<T> G) {
     const std::size_t d = tiles.shape(1), room = tiles.shape(0) * tiles.shape(2);
-    const Csr<T, I> rows = csr_of(X, d);
+    const Csr<T, I> rows = rows_of(X, d);
     require(fits(xn, rows.n) && fits(G, rows.n, rows.n), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && room >= rows.n, "tiles do not fit");
     std::vector<T> buffer(d + room), norms(room);
@@ -73,7 +73,7 @@ template <class T, class I>
 void bound_gaussian_csr_scores(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> tiles, Vector<const T> sn, double gamma,
                                Strided<const T> alpha, Matrix<double> F) {
     const std::size_t d = tiles.shape(1), n = alpha.shape(1), C = alpha.shape(0);
-    const Csr<T, I> rows = csr_of(X, d);
+    const Csr<T, I> rows = rows_of(X, d);
     require(fits(xn, rows.n) && fits(F, rows.n, C), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(alpha);
@@ -85,17 +85,16 @@ void bound_gaussian_csr_scores(CsrArrays<T, I> X, Vector<const T> xn, Tiles<cons
 
 template <class T, class I>
 void bound_csr_to_slots(CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots,
-                        Maybe<Matrix<T>> support, Maybe<Tiles<T>> tiles) {
-    const std::size_t d = tiles ? tiles->shape(1) : support ? support->shape(1) : 0;
+                        Matrix<T> support, Tiles<T> tiles) {
+    const std::size_t d = support.shape(1);
     require(fits(rows, slots.shape(0)), "rows and slots differ");
-    require(!tiles || tiles->shape(2) == csr_tile_width<T>, "tiles have another width");
-    require(!support || support->shape(1) == d, "support vectors have another width");
-    const Csr<T, I> all = csr_of(X, d);
+    require(tiles.shape(1) == d && tiles.shape(2) == csr_tile_width<T>, "tiles have another width");
+    const Csr<T, I> all = rows_of(X, d);
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
-        require(i < all.n && (!tiles || j < tiles->shape(0) * tiles->shape(2)) && (!support || j < support->shape(0)), "slot out of range");
-        if (tiles) csr_to_tile<T, I>(all, i, tiles->data(), j);
-        if (support) csr_to_row<T, I>(all, i, support->data() + j * d);
+        require(i < all.n && j < tiles.shape(0) * tiles.shape(2) && j < support.shape(0), "slot out of range");
+        csr_to_tile<T, I>(all, i, tiles.data(), j);
+        csr_to_row<T, I>(all, i, support.data() + j * d);
     }
 }
 
@@ -111,37 +110,29 @@ void read_vectors(SparseSet<T>& set, Matrix<const T> support, Vector<const std::
     }
 }
 
-template <class T>
-std::size_t count_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots) {
-    std::size_t count = 0;
-    for (std::size_t k = 0; k < slots.shape(0); ++k) {
-        require(std::size_t(slots.data()[k]) < set.capacity(), "slot out of range");
-        count += set[std::size_t(slots.data()[k])].columns.size();
-    }
-    return count;
-}
-
 // Slots and columns of all entries of the vectors `slots`.
 template <class T>
-void list_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots, Vector<std::int64_t> rows, Vector<std::int64_t> columns) {
-    require(rows.shape(0) == count_entries(set, slots) && fits(columns, rows.shape(0)), "no room for the entries");
-    std::size_t to = 0;
-    for (std::size_t k = 0; k < slots.shape(0); ++k)
-        for (const std::uint32_t j : set[std::size_t(slots.data()[k])].columns) {
-            rows.data()[to] = slots.data()[k];
-            columns.data()[to++] = std::int64_t(j);
-        }
+nb::tuple list_entries(const SparseSet<T>& set, Vector<const std::int64_t> slots) {
+    std::vector<std::int64_t> rows, columns;
+    for (std::size_t k = 0; k < slots.shape(0); ++k) {
+        require(std::size_t(slots.data()[k]) < set.capacity(), "slot out of range");
+        const auto& found = set[std::size_t(slots.data()[k])].columns;
+        rows.insert(rows.end(), found.size(), slots.data()[k]);
+        columns.insert(columns.end(), found.begin(), found.end());
+    }
+    return nb::make_tuple(own(std::move(rows)), own(std::move(columns)));
 }
 
+// Rows of X (m, d) become vectors of the set, and of the support vectors where there are some.
 template <class T, class I>
-void put_rows(SparseSet<T>& set, CsrArrays<T, I> X, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots, Matrix<T> support) {
-    const std::size_t d = support.shape(1);
-    const Csr<T, I> all = csr_of(X, d);
-    require(fits(rows, slots.shape(0)) && fits(support, set.capacity()), "rows, slots and support vectors do not fit");
+void put_rows(SparseSet<T>& set, CsrArrays<T, I> X, std::size_t d, Vector<const std::int64_t> rows, Vector<const std::int64_t> slots,
+              Maybe<Matrix<T>> support) {
+    const Csr<T, I> all = rows_of(X, d);
+    require(fits(rows, slots.shape(0)) && fits(support, set.capacity(), d), "rows, slots and support vectors do not fit");
     for (std::size_t k = 0; k < rows.shape(0); ++k) {
         const auto i = std::size_t(rows.data()[k]), j = std::size_t(slots.data()[k]);
         require(i < all.n && j < set.capacity(), "slot out of range");
-        set.put(j, all, i, support.data() + j * d);
+        set.put(j, all, i, support ? support->data() + j * d : nullptr);
     }
 }
 
@@ -150,18 +141,10 @@ template <class T, class I>
 void wide_values(const SparseSet<T>& set, CsrArrays<T, I> X, std::size_t d, Vector<const T> xn, std::size_t first, Vector<const T> sn,
                  double gamma, Strided<T> K) {
     const std::size_t n = K.shape(1), stride = row_stride(K);
-    const Csr<T, I> rows = csr_of(X, d);
+    const Csr<T, I> rows = rows_of(X, d);
     require(fits(xn, rows.n) && fits(K, rows.n) && fits(sn, n) && first + n <= set.capacity(), "block shapes differ");
     nb::gil_scoped_release release;
     gaussian_wide<T, I>(n, rows, xn.data(), set, first, sn.data(), Gaussian<T>{gamma}, K.data(), stride);
-}
-
-template <class T, class I>
-void bound_gaussian_wide_among(CsrArrays<T, I> X, std::size_t d, Vector<const T> xn, double gamma, Matrix<T> G) {
-    const Csr<T, I> rows = csr_of(X, d);
-    require(fits(xn, rows.n) && fits(G, rows.n, rows.n), "block shapes differ");
-    nb::gil_scoped_release release;
-    gaussian_wide_among<T, I>(rows, xn.data(), Gaussian<T>{gamma}, G.data());
 }
 
 template <class T>
@@ -170,10 +153,9 @@ void bind_sparse_set(nb::module_& m, const char* name) {
         .def(nb::init<std::size_t>())
         .def("__len__", &SparseSet<T>::capacity)
         .def("read", &read_vectors<T>, plain, plain)
-        .def("count", &count_entries<T>, plain)
-        .def("entries", &list_entries<T>, plain, plain, plain)
-        .def("put", &put_rows<T, std::int32_t>, plain, plain, plain, plain)
-        .def("put", &put_rows<T, std::int64_t>, plain, plain, plain, plain)
+        .def("entries", &list_entries<T>, plain)
+        .def("put", &put_rows<T, std::int32_t>, plain, value, plain, plain, maybe)
+        .def("put", &put_rows<T, std::int64_t>, plain, value, plain, plain, maybe)
         .def("gaussian", &wide_values<T, std::int32_t>, plain, value, plain, value, plain, value, plain)
         .def("gaussian", &wide_values<T, std::int64_t>, plain, value, plain, value, plain, value, plain);
 }
@@ -269,8 +251,7 @@ void bind_sparse(nb::module_& m) {
     m.def("gaussian_csr", &bound_gaussian_csr<T, I>, plain, plain, plain, plain, value, plain);
     m.def("gaussian_csr_among", &bound_gaussian_csr_among<T, I>, plain, plain, plain, value, plain);
     m.def("gaussian_csr_scores", &bound_gaussian_csr_scores<T, I>, plain, plain, plain, plain, value, plain, plain);
-    m.def("gaussian_wide_among", &bound_gaussian_wide_among<T, I>, plain, value, plain, value, plain);
-    m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, maybe, maybe);
+    m.def("csr_to_slots", &bound_csr_to_slots<T, I>, plain, plain, plain, plain, plain);
 }
 
 const Group typed([](nb::module_& m, auto type) {

@@ -8,14 +8,6 @@ using namespace nb::literals;
 
 namespace {
 
-// A numpy array of the first n elements of a vector, without a copy.
-template <class T>
-nb::object own(std::vector<T>&& vector, std::size_t n) {
-    auto* held = new std::vector<T>(std::move(vector));
-    nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {n}, owner));
-}
-
 nb::list listed(const std::vector<text::Bad>& bads) {
     nb::list list;
     for (const auto& bad : bads) list.append(nb::make_tuple(bad.line, bad.offset, bad.place, bad.reason));
@@ -30,9 +22,7 @@ nb::tuple parse_libsvm(const char* text, std::size_t size, std::size_t max_rows,
         nb::gil_scoped_release unlocked;
         libsvm::parse<T>(text, size, max_rows, first, n_features, block);
     }
-    const std::size_t rows = block.labels.size(), pairs = block.pairs;
-    return nb::make_tuple(own(std::move(block.labels), rows), own(std::move(block.indptr), rows + 1),
-                          own(std::move(block.indices), pairs), own(std::move(block.values), pairs),
+    return nb::make_tuple(own(std::move(block.labels)), own(std::move(block.indptr)), own(std::move(block.indices)), own(std::move(block.values)),
                           block.width, block.lines, block.consumed, listed(block.bad));
 }
 
@@ -69,9 +59,7 @@ const Group group([](nb::module_& m) {
                 csv::parse(data.c_str() + start, size, max_rows, delimiter.c_str()[0], columns, fill.has_value(),
                                fill.value_or(0.0), largest, block);
             }
-            const std::size_t numbers = block.numbers.size(), fields = block.fields.size();
-            return nb::make_tuple(block.rows, own(std::move(block.numbers), numbers),
-                                  own(std::move(block.fields), fields), block.lines, block.consumed, block.quoted,
+            return nb::make_tuple(block.rows, own(std::move(block.numbers)), own(std::move(block.fields)), block.lines, block.consumed, block.quoted,
                                   listed(block.bad));
         },
         "data"_a, "start"_a, "max_rows"_a, "delimiter"_a, "kinds"_a, "fill"_a.none(), "largest"_a,

@@ -2,26 +2,18 @@
 #include "bind/group.hpp"
 #include "bind/linear.hpp"
 #include "bind/row_learner.hpp"
-#include "passes/linear_fourier.hpp"
-#include "passes/linear_nystroem.hpp"
-
-#include <nanobind/stl/variant.h>
+#include "passes/linear_maps.hpp"
 
 using namespace ks;
 
 namespace {
 
-// Rows that are multiplied with W (d, D): how many there are, and what does it.
-template <class T>
-std::pair<std::size_t, DenseProjection<T>> projected(const Matrix<const T>& X, const Matrix<const T>& W, const Blas& blas) {
-    require(X.shape(1) == W.shape(0), "the rows have another width than what they are multiplied with");
-    return {X.shape(0), {blas, X.data(), W.data(), W.shape(0), W.shape(1)}};
-}
-
-template <class T, class I>
-std::pair<std::size_t, CsrProjection<T, I>> projected(const CsrArrays<T, I>& X, const Matrix<const T>& W, const Blas&) {
-    const Csr<T, I> rows = csr_of(X, W.shape(0));
-    return {rows.n, {rows, W.data(), W.shape(1)}};
+// What multiplies rows with W (d, D).
+template <class Rows, class T>
+auto times(const Rows& rows, const Matrix<const T>& W, const Blas* blas) {
+    return [=, frequencies = W.data(), D = W.shape(1)](std::size_t first, std::size_t m, T* out) {
+        project(blas, rows, frequencies, D, first, m, out);
+    };
 }
 
 // Rows X on Fourier features of frequencies W (d, D); `map`: these and what multiplies with them.
@@ -31,12 +23,15 @@ void bound_fourier_pass(nb::dict state, AnyRows<T> X, std::tuple<Matrix<const T>
     const Matrix<const T>& W = std::get<0>(map);
     const std::size_t D = W.shape(1);
     require(std::get<1>(map), "fourier_pass: there is nothing that multiplies");
-    std::visit([&](const auto& rows) {
-        const auto counted = projected(rows, W, *std::get<1>(map));
-        const std::size_t n = counted.first;
-        learn_rows<T>(state, n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-            return fourier_pass<T>(n, D, C, counted.second, y.data(), data_or_null(weight), model, t, *spec.loss, *spec.update, F.data(),
-                                   scratch);
+    std::visit([&](const auto& given) {
+        const auto rows = rows_of(given, W.shape(0));
+        std::vector<T> z(2 * D);
+        learn_rows<T>(state, rows.n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
+            const auto learn = [&](std::size_t first, std::size_t m, const T* P, std::int64_t seen) {
+                return fourier_rows<T>(m, D, C, P, z.data(), y.data() + first, weight ? weight->data() + first : nullptr, model, seen,
+                                       *spec.loss, *spec.update, F.data() + first * C, scratch);
+            };
+            return projected_pass<T>(rows.n, fourier_block<T>(D), D, times(rows, W, std::get<1>(map)), t, learn);
         });
     }, X);
 }
@@ -65,24 +60,27 @@ using Landmarks = std::tuple<Matrix<const T>, Vector<const T>, Matrix<const T>, 
 template <class T>
 void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, Vector<const double> y, Maybe<Vector<const double>> weight,
                          const Spec& spec, Matrix<double> F) {
-    const auto& [S2, norms, P, gamma, sizes, blas] = landmarks;
-    require(blas, "nystroem_pass: there is nothing that multiplies");
-    const Blas& products = *blas;
-    const T* xx = sizes.data();
-    const std::size_t s = S2.shape(1), k = P.shape(1), count = sizes.shape(0);
-    require(fits(norms, s) && fits(P, s), "nystroem_pass: the landmarks do not fit the rows");
-    const GaussianLandmarks<T> map{s, k, norms.data(), P.data(), T(gamma)};
-    const double* weights = data_or_null(weight);
+    const auto& [S2, norms, P, gamma, xx, blas] = landmarks;
     const Matrix<const T>& W = S2;
-    std::visit([&](const auto& rows) {
-        const auto counted = projected(rows, W, products);
-        const std::size_t n = counted.first;
-        require(count == n, "nystroem_pass: the landmarks do not fit the rows");
+    const T *own = norms.data(), *sizes = xx.data(), *projection = P.data(), width = T(gamma);
+    const Blas* products = blas;
+    const std::size_t n = xx.shape(0), s = W.shape(1), k = P.shape(1);
+    require(products, "nystroem_pass: there is nothing that multiplies");
+    require(fits(norms, s) && fits(P, s), "nystroem_pass: the landmarks do not fit the rows");
+    std::visit([&](const auto& given) {
+        const auto rows = rows_of(given, W.shape(0));
+        require(n == rows.n, "nystroem_pass: the landmarks do not fit the rows");
+        constexpr std::size_t block = 64;
+        std::vector<T> Z(block * k);
         learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
-            return nystroem_pass<T>(n, counted.second, xx, map, products, t, [&](std::size_t first, std::size_t m, const T* Z, std::int64_t seen) {
-                return linear_pass<T>(m, k, C, Z, y.data() + first, weights ? weights + first : nullptr, model, seen, *spec.loss,
+            const auto learn = [&](std::size_t first, std::size_t m, T* K, std::int64_t seen) {
+                add_norms(m, s, sizes + first, own, K);
+                exp_scaled(m * s, K, width, true);
+                products->gemm(k, m, s, T(1), projection, k, K, s, T(0), Z.data(), k);
+                return linear_pass<T>(m, k, C, Z.data(), y.data() + first, weight ? weight->data() + first : nullptr, model, seen, *spec.loss,
                                       *spec.update, false, F.data() + first * C, scratch);
-            });
+            };
+            return projected_pass<T>(n, block, s, times(rows, W, products), t, learn);
         });
     }, X);
 }

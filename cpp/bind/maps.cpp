@@ -7,14 +7,6 @@ using namespace ks;
 
 namespace {
 
-template <class T>
-void bound_city_block(Matrix<const T> X, Matrix<const T> Z, Matrix<T> out) {
-    const std::size_t n = X.shape(0), d = X.shape(1), m = Z.shape(0);
-    require(Z.shape(1) == d && out.shape(0) == n && out.shape(1) == m, "city_block: shapes do not agree");
-    nb::gil_scoped_release release;
-    city_block<T>(n, m, d, X.data(), Z.data(), out.data());
-}
-
 // Whether m rows of d columns in tiles are what `name` takes, with this norm and factor.
 template <class T>
 void check_tiles(const char* name, const Matrix<const T>& X, const Matrix<const T>& tiles, std::size_t m, int norm, double c) {
@@ -66,8 +58,6 @@ const Group group([](nb::module_& m, auto type) {
     using T = decltype(type);
     m.def("fourier_row", &bound_fourier_row<T>, plain, plain, plain, value,
           "Z (1, 2 D) <- scale * [cos(X W), sin(X W)] for one row X (1, d), W (d, D).");
-    m.def("city_block", &bound_city_block<T>, plain, plain, plain,
-          "out (n, m) <- sums of |x_j - z_j| for X (n, d) and Z (m, d).");
     m.def("exponential", &bound_exponential<T>, plain, plain, plain, value, value,
           "out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.");
     m.def("exponential_sums", &bound_exponential_sums<T>, plain, plain, plain, plain, value, value,

@@ -1,5 +1,4 @@
 // Bindings of the sequential passes over blocks of rows.
-#include "base/ranges.hpp"
 #include "bind/group.hpp"
 #include "bind/linear.hpp"
 
@@ -12,7 +11,7 @@ template <class T, class I>
 void bound_linear_pass_csr(nb::dict state, CsrArrays<T, I> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
                            Matrix<double> F, nb::object before_all) {
     const std::size_t P = entry<Matrix<T>>(state, "w").shape(1);
-    const Csr<T, I> rows = csr_of(X, P);
+    const Csr<T, I> rows = rows_of(X, P);
     const auto kept = maybe_entry<Vector<double>>(state, "G_scale");
     const std::function<void()> announce = [&] {
         nb::gil_scoped_acquire held;
@@ -48,18 +47,12 @@ void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y
 
 template <class T>
 void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> weight) {
-    std::vector<Vector<double>> columns;
-    for (const char* which : {"x_mean", "x_m2", "x_low", "x_high", "x_doubt", "x_since", "x_middle", "x_unit"}) {
-        columns.push_back(entry<Vector<double>>(state, which));
-        require(columns.back().shape(0) == X.shape(1), "moments and ranges need one entry per column");
-    }
+    const Columns columns = columns_by(X.shape(1), [&](const char* name, std::size_t d) { return shaped<double>(state, name, d); });
     require(!weight || weight->shape(0) == X.shape(0), "weight needs one entry per row");
     double count = number<double>(state, "x_count");
     {
         nb::gil_scoped_release release;
-        count = standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count,
-                               {columns[0].data(), columns[1].data(), columns[2].data(), columns[3].data(), columns[4].data(),
-                                columns[5].data(), columns[6].data(), columns[7].data()});
+        count = standardize<T>(X.shape(0), X.shape(1), X.data(), data_or_null(weight), count, columns);
     }
     set_number(state, "x_count", count);
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 
 #include <tuple>
 #include <variant>
 
 #include "base/arrays.hpp"
 #include "base/csr.hpp"
+#include "base/ranges.hpp"
 #include "base/states.hpp"
 #include "parts/spec.hpp"
 
@@ -18,8 +20,12 @@ template <class T, class I> using CsrArrays = std::tuple<Vector<const T>, Vector
 // Rows X (n, d), dense or sparse.
 template <class T> using AnyRows = std::variant<Matrix<const T>, CsrArrays<T, std::int32_t>, CsrArrays<T, std::int64_t>>;
 
-// The rows of a CSR matrix with d columns, checked.
-template <class T, class I> Csr<T, I> csr_of(const CsrArrays<T, I>& X, std::size_t d) {
+// These rows, of d columns, checked.
+template <class T> Dense<T> rows_of(const Matrix<const T>& X, std::size_t d) {
+    require(X.shape(1) == d, "the rows have another width than they must");
+    return {X.shape(0), d, X.data()};
+}
+template <class T, class I> Csr<T, I> rows_of(const CsrArrays<T, I>& X, std::size_t d) {
     const auto& [data, indices, indptr] = X;
     require(indptr.shape(0) > 0 && fits(indices, data.shape(0)), "not a CSR matrix: data, indices and indptr do not agree");
     const std::size_t n = indptr.shape(0) - 1;
@@ -27,6 +33,11 @@ template <class T, class I> Csr<T, I> csr_of(const CsrArrays<T, I>& X, std::size
     return {n, d, data.data(), indices.data(), indptr.data()};
 }
 
+// Moments and ranges of d columns; find(name, d) gives the numbers of an entry.
+template <class Find> Columns columns_by(std::size_t d, Find find) {
+    return {find("x_mean", d), find("x_m2", d), find("x_low", d), find("x_high", d), find("x_doubt", d), find("x_since", d),
+            find("x_middle", d), find("x_unit", d)};
+}
 
 // What the update and the target's mean keep in a state.
 struct Carried {

@@ -27,14 +27,17 @@ Guarded<T> parameters_of(nb::handle state, std::size_t size, double eta, double 
             T(guard)};
 }
 
+// Rows that come one after another, dense or sparse.
 template <class T, class Rows>
 void learn(nb::handle state, const Rows& rows, const Vector<const double>& y,
            const Maybe<Vector<const double>>& weight, const Spec& spec, const Kernel<T>& kernel, const Matrix<double>& F) {
     const auto& [kind, size, E, eta_g, guard, batch_size] = kernel;
     const std::size_t m = rows.n, d = rows.d;
-    require(kind == "diagonal" || kind == "mixture" || kind == "low_rank", "unknown spectrum");
     const bool low_rank = kind == "low_rank", centred = kind == "mixture";
     const std::size_t C = F.shape(1), D = E.shape(1), r = std::min(size, d), Q = centred ? size : 1;
+    if constexpr (!std::is_same_v<Rows, Dense<T>>)
+        for (std::size_t i = 0; i < m; ++i)  // a row's entries are copied to d places
+            require(std::size_t(rows.indptr[i + 1] - rows.indptr[i]) <= d, "a row holds an index twice");
     const std::size_t parameters = low_rank ? d * r : (centred ? 2 : 1) * Q * d;
     const Carried carried(state, spec, C);
     require(d < (std::size_t(1) << 31), "more columns than 32-bit indices reach");
@@ -61,19 +64,13 @@ void learn(nb::handle state, const Rows& rows, const Vector<const double>& y,
 }
 
 template <class T>
-void bound_dense(nb::dict state, Matrix<const T> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
-                 Kernel<T> kernel, Matrix<double> F) {
-    learn<T>(state, Dense<T>{X.shape(0), X.shape(1), X.data()}, y, weight, spec, kernel, F);
-}
-
-template <class T, class I>
-void bound_csr(nb::dict state, std::tuple<Vector<const T>, Vector<const I>, Vector<const I>, std::size_t> X, Vector<const double> y,
-               Maybe<Vector<const double>> weight, const Spec& spec, Kernel<T> kernel, Matrix<double> F) {
-    const auto& [data, indices, indptr, d] = X;
-    const Csr<T, I> rows = csr_of(CsrArrays<T, I>(data, indices, indptr), d);
-    for (std::size_t i = 0; i < rows.n; ++i)  // a row's entries are copied to d places
-        require(std::size_t(indptr.data()[i + 1] - indptr.data()[i]) <= d, "a row holds an index twice");
-    learn<T>(state, rows, y, weight, spec, kernel, F);
+void bound_pass(nb::dict state, AnyRows<T> X, Vector<const double> y, Maybe<Vector<const double>> weight, const Spec& spec,
+                Kernel<T> kernel, Matrix<double> F) {
+    const std::string& kind = std::get<0>(kernel);
+    const std::size_t height = std::get<2>(kernel).shape(0);  // of E: a row for each column, or for each of the few they are mapped to
+    require((kind == "diagonal" || kind == "mixture" || kind == "low_rank") && height > 0, "unknown spectrum");
+    const std::size_t d = kind == "low_rank" ? entry<Array<const T>>(state, "theta0").size() / height : height;
+    std::visit([&](const auto& rows) { learn<T>(state, rows_of(rows, d), y, weight, spec, kernel, F); }, X);
 }
 
 template <class T>
@@ -90,13 +87,9 @@ rows::LearnerPtr<T> row_learned_widths(nb::dict state, nb::list others, Matrix<c
     return made;
 }
 
-// rows: X (m, d), or (data, indices, indptr, d).
 const Group group([](nb::module_& m, auto type) {
     using T = decltype(type);
-    const auto pass = [&](auto* f) { m.def("rrf_pass", f, value, plain, plain, maybe, value, plain, plain); };
-    pass(&bound_dense<T>);
-    pass(&bound_csr<T, std::int32_t>);
-    pass(&bound_csr<T, std::int64_t>);
+    m.def("rrf_pass", &bound_pass<T>, value, plain, plain, maybe, value, plain, plain);
     m.def(rows::named<T>("row_learned_widths").c_str(), &row_learned_widths<T>, value, value, plain, value, value, value);
 });
 

@@ -13,13 +13,6 @@ using namespace ks::second;
 
 namespace {
 
-// What a row does, found by name once and used for many blocks.
-struct Act {
-    std::unique_ptr<const Rule> rule;
-    Act(const std::string& name, const std::vector<double>& parameters, const std::string& loss, const std::vector<double>& loss_parameters)
-        : rule(known(make_rule(name, parameters, loss, loss_parameters), "second-order rule", name)) {}
-};
-
 // The arrays of a head: R (r, r), D (panels, PANEL²), V (m, r), M (m, m), kappa (m), tau (m, k), q (k, r); rows have `features`, r is padded.
 Head head_of(nb::handle state) {
     const std::size_t features = number<std::size_t>(state, "features"), r = padded(features);
@@ -39,7 +32,7 @@ Statistics sums_of(nb::handle state, const Head& h) {
 }
 
 // The block: Z (n, r), y (n, k), weight (n), and room for F (n, k), s (n), c (n), beta (n, k). Changes the head.
-void bound_learn(nb::dict state, nb::dict block, const Act& act) {
+void bound_learn(nb::dict state, nb::dict block, const Rule& rule) {
     const Head h = head_of(state);
     const std::size_t n = entry<Matrix<const double>>(block, "Z").shape(0), j = number<std::size_t>(state, "n"), k = h.k;
     const auto given = [&](const char* name, auto... sizes) { return shaped<const double>(block, name, n, sizes...); };
@@ -51,7 +44,7 @@ void bound_learn(nb::dict state, nb::dict block, const Act& act) {
     {
         nb::gil_scoped_release release;
         thread_local std::vector<double> work;
-        end = learn_block(h, j, n, Z, y, weight, *act.rule, F, s, c, beta, work);
+        end = learn_block(h, j, n, Z, y, weight, rule, F, s, c, beta, work);
         require_finite(n * k, F, n, s, end - j, h.kappa + j, (end - j) * k, h.tau + j * k);
     }
     set_number(state, "n", end);
@@ -104,7 +97,7 @@ bool bound_factor(Matrix<const double> gram, double ridge, Matrix<const double> 
 }
 
 // The state: A and w (k, r).
-void bound_diagonal_pass(nb::dict state, Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, const Act& act,
+void bound_diagonal_pass(nb::dict state, Matrix<const double> Z, Matrix<const double> y, Maybe<Vector<const double>> weight, const Rule& rule,
                          Matrix<double> F) {
     const auto A = entry<Matrix<double>>(state, "A"), W = entry<Matrix<double>>(state, "w");
     const std::size_t n = Z.shape(0), r = Z.shape(1), k = W.shape(0);
@@ -112,7 +105,7 @@ void bound_diagonal_pass(nb::dict state, Matrix<const double> Z, Matrix<const do
     require(fits(y, n, k) && fits(F, n, k), "y and scores must be (rows, outputs)");
     require(!weight || weight->shape(0) == n, "weight needs one entry per row");
     nb::gil_scoped_release release;
-    diagonal_pass(n, r, int(k), Z.data(), y.data(), data_or_null(weight), *act.rule, A.data(), W.data(), F.data());
+    diagonal_pass(n, r, int(k), Z.data(), y.data(), data_or_null(weight), rule, A.data(), W.data(), F.data());
     require_finite(F.size(), F.data(), A.size(), A.data(), W.size(), W.data());
 }
 
@@ -160,8 +153,7 @@ const Group group([](nb::module_& m) {
     nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
     m.attr("LINE") = LINE;
-    nb::class_<Act>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.")
-        .def(nb::init<const std::string&, const std::vector<double>&, const std::string&, const std::vector<double>&>());
+    nb::class_<Rule>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.").def(nb::new_(&make_rule));
     m.def("second_order_learn", &bound_learn);
     m.def("second_order_run", &bound_run, value, value, value, plain, plain, maybe, plain);
     m.def("second_order_score", &bound_score, value, plain, plain, plain);

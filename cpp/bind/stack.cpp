@@ -154,9 +154,7 @@ class BoundStack {
         }
         require(!members_.empty(), "there is nothing to combine");
         const std::size_t d = stack_.d;
-        stack_.columns = {numbers<double>("x_mean", d), numbers<double>("x_m2", d), numbers<double>("x_low", d),
-                          numbers<double>("x_high", d), numbers<double>("x_doubt", d), numbers<double>("x_since", d),
-                          numbers<double>("x_middle", d), numbers<double>("x_unit", d)};
+        stack_.columns = columns_by(d, [&](const char* name, std::size_t size) { return numbers<double>(name, size); });
         const auto history = entry<Matrix<const float>>(state, "history");
         require(history.shape(1) == members_.size(), "the history does not fit the learners");
         places_ = std::int64_t(history.shape(0));

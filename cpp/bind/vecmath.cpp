@@ -35,12 +35,6 @@ void bound_exp_scaled(Array<T> X, double c, bool clip) {
 }
 
 template <class T>
-bool bound_all_finite(Array<const T> X) {
-    Release unlocked(X.size());
-    return all_finite<T>(X.size(), X.data());
-}
-
-template <class T>
 bool bound_all_below(Array<const T> X, int exponent) {
     constexpr int most = std::numeric_limits<T>::max_exponent;
     require(exponent > -most && exponent <= most, "all_below: no such exponent");
@@ -70,7 +64,7 @@ void bound_csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<cons
     Release unlocked(m * D);
     require(csr_form<I>(m, d, nnz, indptr.data(), indices.data()) <= Form::unordered,
                 "csr_matmul: indptr or a column index is out of range");
-    CsrProjection<T, I>{{m, d, data.data(), indices.data(), indptr.data()}, W.data(), D}(0, m, out.data());
+    project(nullptr, Csr<T, I>{m, d, data.data(), indices.data(), indptr.data()}, W.data(), D, 0, m, out.data());
 }
 
 const Group typed([](nb::module_& m, auto type) {
@@ -79,7 +73,6 @@ const Group typed([](nb::module_& m, auto type) {
           "Z (m, 2 D) <- scale * [cos P, sin P] for P (m, D).");
     m.def("exp_scaled", &bound_exp_scaled<T>, "X"_a.noconvert(), "c"_a, "clip"_a = true,
           "X <- exp(-c X) in place; with clip, negative entries count as 0.");
-    m.def("all_finite", &bound_all_finite<T>, "X"_a.noconvert(), "False when X holds a NaN or an infinity.");
     m.def("all_below", &bound_all_below<T>, "X"_a.noconvert(), "exponent"_a, "False when some |X| reaches 2^exponent, or is NaN.");
     m.def("csr_matmul", &bound_csr_matmul<T, std::int32_t>, plain, plain, plain, plain, plain, "out (m, D) <- A W, A in CSR, W (d, D).");
     m.def("csr_matmul", &bound_csr_matmul<T, std::int64_t>, plain, plain, plain, plain, plain);

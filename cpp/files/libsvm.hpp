@@ -31,10 +31,9 @@ constexpr std::int64_t max_index = 2147483646;
 
 template <class T> struct Block {
     std::vector<double> labels;
-    std::vector<std::int32_t> indptr{0}, indices;  // the first `pairs` of indices and values are in use
+    std::vector<std::int32_t> indptr{0}, indices;
     std::vector<T> values;
     std::vector<text::Bad> bad;
-    std::size_t pairs = 0;
     std::int64_t width = 0;  // largest index, counted from 1
     std::int64_t lines = 0;  // lines read
     std::size_t consumed = 0;
@@ -140,7 +139,8 @@ void parse(const char* text, std::size_t size, std::size_t max_rows, std::int64_
         }
         p = *p == '\n' ? p + 1 : static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p))) + 1;
     }
-    out.pairs = pairs;
+    out.indices.resize(pairs);
+    out.values.resize(pairs);
     out.consumed = static_cast<std::size_t>(p - text);
 }
 

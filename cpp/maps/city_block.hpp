@@ -43,18 +43,6 @@ KS_INLINE void distance_rows(std::size_t m, std::size_t d, const T* X, const T* 
         distance_tile<T, Norm, Q, P>(d, X, tiles + t * d * P, std::min(P, m - t * P), out + t * P, m);
 }
 
-// out (n, m) for X (n, d) and Z (m, d).
-template <class T>
-KS_CLONES void city_block(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* Z, T* out) {
-    constexpr std::size_t P = tile_width<T>, Q = 4;
-    std::vector<T> tiles((m + P - 1) / P * d * P);
-    for (std::size_t k = 0; k < m; ++k)
-        for (std::size_t j = 0; j < d; ++j) tiles[(k / P * d + j) * P + k % P] = Z[k * d + j];
-    std::size_t i = 0;
-    for (; i + Q <= n; i += Q) distance_rows<T, 1, Q>(m, d, X + i * d, tiles.data(), out + i * m);
-    for (; i < n; ++i) distance_rows<T, 1, 1>(m, d, X + i * d, tiles.data(), out + i * m);
-}
-
 template <class T, int Norm, std::size_t Q>
 KS_INLINE void exponential_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T c, T* out) {
     distance_rows<T, Norm, Q>(m, d, X, tiles, out);

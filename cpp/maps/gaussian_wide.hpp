@@ -32,21 +32,14 @@ class SparseSet {
             if (x[j] != T(0)) v.columns.push_back(std::uint32_t(j)), v.values.push_back(x[j]);
     }
 
-    // It becomes row i of X,
-    template <class I>
-    void put(std::size_t slot, const Csr<T, I>& X, std::size_t i) {
-        Entries& v = vectors_[slot];
-        v.columns.assign(X.indices + X.indptr[i], X.indices + X.indptr[i + 1]);
-        v.values.assign(X.data + X.indptr[i], X.data + X.indptr[i + 1]);
-    }
-
-    // here and in the dense s, of which nothing but these entries and the old ones is written to.
+    // It becomes row i of X, here and, where there is one, in the dense s, of which nothing but these entries and the old ones is written to.
     template <class I>
     void put(std::size_t slot, const Csr<T, I>& X, std::size_t i, T* s) {
-        for (const std::uint32_t j : vectors_[slot].columns) s[j] = T(0);
-        put(slot, X, i);
-        const Entries& v = vectors_[slot];
-        for (std::size_t k = 0; k < v.columns.size(); ++k) s[v.columns[k]] = v.values[k];
+        Entries& v = vectors_[slot];
+        for (std::size_t k = 0; s && k < v.columns.size(); ++k) s[v.columns[k]] = T(0);
+        v.columns.assign(X.indices + X.indptr[i], X.indices + X.indptr[i + 1]);
+        v.values.assign(X.data + X.indptr[i], X.data + X.indptr[i + 1]);
+        for (std::size_t k = 0; s && k < v.columns.size(); ++k) s[v.columns[k]] = v.values[k];
     }
 
   private:
@@ -153,16 +146,6 @@ KS_CLONES void gaussian_wide(std::size_t n, const Csr<T, I>& X, const T* xn, con
             });
         exp2_all(n, t, care.deep);
     }
-}
-
-// G (m, m): kernel values of the rows with each other, 1 on the diagonal.
-template <class T, class I>
-KS_CLONES void gaussian_wide_among(const Csr<T, I>& X, const T* xn, const Gaussian<T>& kernel, T* G) {
-    const std::size_t m = X.n;
-    SparseSet<T> set(m);
-    for (std::size_t i = 0; i < m; ++i) set.put(i, X, i);
-    gaussian_wide(m, X, xn, set, 0, xn, kernel, G, m);
-    for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);
 }
 
 }  // namespace ks

@@ -60,13 +60,14 @@ struct Newton : Rule {
     }
 };
 
+// What a row does, found by name once and used for many blocks.
 inline std::unique_ptr<Rule> make_rule(const std::string& name, const std::vector<double>& p, const std::string& loss_name,
                                        const std::vector<double>& loss_parameters) {
     if (name == "least_squares") return std::make_unique<LeastSquares>();
     if (name == "known") return std::make_unique<Known>();
     if (name == "margin") return std::make_unique<Margin>();
     if (name == "newton") return std::make_unique<Newton>(p.at(0), p.at(1), known(make_loss(loss_name, loss_parameters), "loss", loss_name));
-    return nullptr;
+    return known(std::unique_ptr<Rule>(), "second-order rule", name);
 }
 
 // The recursion with a diagonal A, one for every output: s = sum z_i^2/A_i, w_i += tau z_i/A_i, A_i += c z_i^2.

@@ -7,6 +7,7 @@ from command_line import out, run
 
 import kernelstream
 from kernelstream import FeatureClassifier
+from kernelstream_papers.rivals import KernelSDCAClassifier
 
 pytestmark = pytest.mark.usefixtures("plain_default")
 
@@ -49,6 +50,8 @@ def test_info(home, tmp_path, capsys):
     assert about["classes"] == ["large", "small"]
     kernelstream.save(FeatureClassifier(), model)
     assert "has not learned anything" in out(capsys, "info", model)
+    kernelstream.save(KernelSDCAClassifier(), model)  # of another package
+    assert "estimator      KernelSDCAClassifier\n" in out(capsys, "info", model)
 
 
 def test_info_names_the_columns_that_matter(tmp_path, capsys):

@@ -173,8 +173,9 @@ def test_kernel_values_of_wide_rows(dtype, index):
     tolerance = 3e-5 if dtype == np.float32 else 1e-13
     np.testing.assert_allclose(K[:, :21], truth, rtol=0, atol=tolerance)
     assert not K[:, 21:].any()
-    among = np.empty((40, 40), dtype)
-    _core.gaussian_wide_among(csr, 5000, norms, 0.7, among)
+    among, own, places = np.empty((40, 40), dtype), type(vectors)(40), np.arange(40)
+    own.put(csr, 5000, places, places, None)
+    own.gaussian(csr, 5000, norms, 0, norms, 0.7, among)
     exact = np.exp(-0.7 * ((X[:, None].astype(float) - X[None]) ** 2).sum(axis=2))
     np.testing.assert_allclose(among, exact, rtol=0, atol=tolerance)
 

@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
         ks::libsvm::Block<float> narrow;
         ks::libsvm::parse<double>(exact.get(), text.size(), max_rows, first, width, wide);
         ks::libsvm::parse<float>(exact.get(), text.size(), max_rows, first, width, narrow);
-        if (wide.consumed > text.size() || wide.labels.size() > max_rows || wide.indptr.back() != std::int32_t(wide.pairs)) return 1;
-        for (std::size_t i = 0; i < wide.pairs; ++i)
+        if (wide.consumed > text.size() || wide.labels.size() > max_rows || wide.indptr.back() != std::int32_t(wide.indices.size())) return 1;
+        for (std::size_t i = 0; i < wide.indices.size(); ++i)
             if (wide.indices[i] < 0 || wide.indices[i] >= wide.width || !std::isfinite(wide.values[i])) return 2;
         std::vector<char> kinds(1 + rng() % 4);
         for (auto& kind : kinds) kind = "nts"[rng() % 3];

@@ -53,7 +53,7 @@ def _lines(about: dict[str, Any], state: dict[str, Any], full: bool) -> Any:
     versions = f"format {about['format_version']}, kernelstream {about['library_version']}"
     yield "file", f"{about['file']}, {size_text(about['bytes'])}, {versions}"
     yield "written", time.strftime("%Y-%m-%d %H:%M", time.localtime(os.path.getmtime(about["file"])))
-    yield "estimator", about["class"].removeprefix("estimators.")
+    yield "estimator", about["class"].removeprefix("estimators").lstrip(".:")
     for name, value in about["parameters"].items() if full else ():
         if value is not None:
             yield f"  {name}", " ".join(str(value).split())

@@ -90,11 +90,6 @@ def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
     return np.exp(D, out=D)
 
 
-def all_finite(X: np.ndarray) -> bool:
-    """Whether no entry is NaN or infinite."""
-    return bool(np.isfinite(X).all())
-
-
 def plain_rows(X: np.ndarray, single: bool, d: int, exponent: int) -> bool:
     """Whether X is a contiguous (n, d) array of float32 (``single``) or float64, n > 0, all ``|X| < 2^exponent``."""
     plain = X.ndim == 2 and X.flags.c_contiguous and X.dtype == (np.float32 if single else np.float64)
@@ -102,7 +97,8 @@ def plain_rows(X: np.ndarray, single: bool, d: int, exponent: int) -> bool:
 
 
 def all_below(X: np.ndarray, exponent: int) -> bool:
-    """Whether ``|X| < 2^exponent`` for every entry; False for NaN."""
-    limit = X.dtype.type(2.0) ** exponent
+    """Whether ``|X| < 2^exponent`` for every entry; False for NaN. The largest exponent asks for finite ones."""
+    with np.errstate(over="ignore"):
+        limit = X.dtype.type(2.0) ** exponent
     # one after the other without a copy of X: NaN is neither
     return bool(X.size == 0 or (X.max() < limit and X.min() > -limit))

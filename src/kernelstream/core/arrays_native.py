@@ -14,7 +14,6 @@ from .workspace import workspace as workspace
 
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
 
-all_finite = _core.all_finite
 all_below = _core.all_below
 plain_rows = _core.plain_rows
 standardize = _core.standardize  # see kernelstream.core.ranges

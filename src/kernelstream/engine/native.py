@@ -10,7 +10,6 @@ from .._core import adwin_look, calibrate, doubts, follow, kernel_look, quantile
 from ..core.arrays_native import (
     BLOCK,
     all_below,
-    all_finite,
     exp_scaled,
     exponential,
     exponential_slopes,

@@ -11,7 +11,6 @@ import sys
 
 from ..core.arrays import (
     all_below,
-    all_finite,
     exp_scaled,
     exponential,
     exponential_slopes,

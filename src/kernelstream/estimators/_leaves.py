@@ -38,6 +38,11 @@ def cut(Z: np.ndarray, depth: int, enough: int) -> tuple[dict[str, Any], list[np
     return {"directions": cuts, "thresholds": np.array(thresholds, np.float64)}, parts
 
 
+def starts(parts: list[np.ndarray]) -> np.ndarray:
+    """Where each leaf begins among the rows of all of them, and where the last one ends."""
+    return np.cumsum([0, *map(len, parts)]).astype(np.int64)
+
+
 def _middle(values: np.ndarray) -> float:
     """Between two of the sorted values (n,), as near to the median as ties allow."""
     edges = np.flatnonzero(np.diff(values) > 0) + 1

@@ -67,9 +67,7 @@ class LearnedMetric(Learner):
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         X, apart = _dense(X), min(self.est.__dict__.pop("_apart", 0), MOST_LEFT)
         held = _some(len(Y), apart, state["seed"])
-        offset = np.average(Y, axis=0, weights=weight)
-        unit = deviations(Y, offset, weight) if self.regression else np.ones(Y.shape[1])
-        targets = (Y - offset) / unit
+        targets, offset, unit = scaled_targets(Y, weight, self.regression)
         # The metric is judged by rows that are unlike all others: equal ones are one, with the sum of their weights.
         one, mean, total, _ = merged(X, targets, weight)
         state |= units_of(X[one], total)
@@ -98,7 +96,7 @@ class LearnedMetric(Learner):
         Z, W = metric.rows(_pair(state, X_one))
         tree, parts = _leaves.cut(Z, _depth(len(Z), exact), LEAF)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
-        tree["leaves"], order = np.cumsum([0, *map(len, parts)]).astype(np.int64), np.concatenate(parts)
+        tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
         alpha, forecast = np.empty_like(mean), mean.copy()
         for part in filter(len, parts):
             own = (Z[part], W[part])
@@ -241,6 +239,15 @@ def units_of(X: np.ndarray, weight: np.ndarray | None) -> State:
     """Means and deviations of the columns of X (n, d); 1 for a column that never varies."""
     middle = np.average(X, axis=0, weights=weight).astype(np.float64)
     return {"middle": middle, "unit": deviations(X, middle, weight)}
+
+
+def scaled_targets(
+    Y: np.ndarray, weight: np.ndarray | None, regression: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Targets (n, C) about their means, numbers in deviations; these means and deviations, (C,)."""
+    offset = np.average(Y, axis=0, weights=weight)
+    unit = deviations(Y, offset, weight) if regression else np.ones(Y.shape[1])
+    return (Y - offset) / unit, offset, unit
 
 
 def deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

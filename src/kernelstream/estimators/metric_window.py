@@ -36,7 +36,7 @@ from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
-from .metric import deviations, metric, standard_rows, units_of
+from .metric import metric, scaled_targets, standard_rows, units_of
 from .second_order.base import targets
 from .window import codes_after
 
@@ -166,10 +166,7 @@ class MetricWindow(Learner):
         X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
         if not self.regression and state["n_outputs"] == 1:
             value = 2 * value - 1
-        Y = targets(state, value)
-        offset = np.average(Y, axis=0, weights=weight)
-        unit = deviations(Y, offset, weight) if self.regression else np.ones(Y.shape[1])
-        Y = (Y - offset) / unit
+        Y, offset, unit = scaled_targets(targets(state, value), weight, self.regression)
         state |= units_of(X, weight)
         rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
         if t >= SEARCHES:
@@ -190,7 +187,7 @@ class MetricWindow(Learner):
             alpha[leaf] = descend(matrix, Y[parts[leaf]], TOLERANCE).W * unit
 
         threads.each(solve, [leaf for leaf, part in enumerate(parts) if len(part)])
-        leaves = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+        leaves = _leaves.starts(parts)
         spare = ((0, room - leaves[-1]), (0, 0))
         state |= tree | {"leaves": leaves, "offset": offset}
         state |= {"centres": np.pad(rows[np.concatenate(parts)], spare), "alpha": np.pad(np.concatenate(alpha), spare)}

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 try:
-    from kernelstream._core import city_block, exp_scaled
+    from kernelstream._core import exp_scaled
 except ImportError:  # installed without the compiled core
-    city_block = exp_scaled = None  # type: ignore[assignment, unused-ignore]
+    exp_scaled = None  # type: ignore[assignment, unused-ignore]
 
 from kernelstream.rows import Rows, canonical, dense
 
@@ -130,12 +130,3 @@ def _exp_neg(D2: np.ndarray, gamma: float) -> np.ndarray:
         return D2
     D2 *= D2.dtype.type(-gamma)
     return np.exp(D2, out=D2)
-
-
-def city_block_distances(X: Rows, Z: Rows) -> np.ndarray | None:
-    """Sums of ``|x_j - z_j|``, (n, d) (m, d) -> (n, m); None for sparse rows, and without the compiled core."""
-    if city_block is None or sparse.issparse(X) or sparse.issparse(Z) or X.dtype != Z.dtype:
-        return None
-    out = np.empty((X.shape[0], Z.shape[0]), X.dtype)
-    city_block(np.ascontiguousarray(X), np.ascontiguousarray(Z), out)
-    return out

@@ -7,19 +7,24 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse, special
+from scipy.spatial.distance import cdist
 
 from kernelstream._checks import positive
 from kernelstream.kernels._base import FourierKernel, register
 from kernelstream.kernels._coordinates import CoordinateKernel
 from kernelstream.kernels._rows import (
     _exp_neg,
-    city_block_distances,
     exact_squared_distances,
     gaussian_distances,
     squared_distances,
 )
 from kernelstream.kernels.bandwidth import gaussian_gamma, laplacian_gamma
 from kernelstream.rows import Rows
+
+try:
+    from kernelstream.core import arrays_native as arrays
+except ImportError:  # installed without the compiled core
+    arrays = None  # type: ignore[assignment, unused-ignore]
 
 __all__ = ["Cauchy", "Gaussian", "Laplacian", "Matern", "SpectralMixture"]
 
@@ -113,9 +118,15 @@ class Laplacian(FourierKernel, CoordinateKernel):
         difference = x - z
         return np.abs(difference, out=difference)
 
+    def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
+        if arrays is None or sparse.issparse(X) or sparse.issparse(Z) or X.dtype != Z.dtype:
+            return super()._gram(X, Z)
+        return arrays.exponential(X, arrays.tiles(Z), Z.shape[0], 1, self.gamma)
+
     def _combine_dense(self, X: Rows, Z: Rows) -> np.ndarray:
-        found = city_block_distances(X, Z)
-        return super()._combine_dense(X, Z) if found is None else found
+        if sparse.issparse(X) or sparse.issparse(Z):
+            return super()._combine_dense(X, Z)
+        return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
 
     def _finish(self, S: np.ndarray) -> np.ndarray:
         return _exp_neg(S, self.gamma)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from types import MappingProxyType
@@ -344,7 +345,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
         scores = self._score_in_cuts(state, X, alone or X.shape[0] == 1)
-        if not self._ops.all_finite(scores):
+        if not self._ops.all_below(scores, sys.float_info.max_exp):
             raise ValueError(SCORING)
         return scores
 

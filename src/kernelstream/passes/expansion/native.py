@@ -94,15 +94,21 @@ class Expansion:
         K = workspace("K", (X.shape[0], len(support)), support.dtype)
         if n == 0:
             return K
-        if not self._fits(X):
-            K[:, :n] = self.kernel.pairwise(X, support[:n])
-        elif isinstance(X, WideRows):
-            self._wide(X, state, slice(0, n), K[:, :n])
-        elif isinstance(X, SparseRows):
-            _core.gaussian_csr(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, K[:, :n])
-        else:
-            self._dense(X, support[:n], self._norms(state)[:n], K[:, :n])
+        self._values(X, state, slice(0, n), K[:, :n])
         return K
+
+    def _values(self, X: Any, state: State, part: slice, K: np.ndarray) -> None:
+        """K (m, n): kernel values with some support vectors."""
+        support, norms = state["support"][part], self._norms(state) if self.gaussian else self.norms
+        if not self._fits(X):
+            K[:] = self.kernel.pairwise(X, support)
+        elif isinstance(X, WideRows):
+            self._entries(state).gaussian(X.csr, X.shape[1], X.norms, part.start, norms[part], self._gamma, K)
+        elif isinstance(X, SparseRows):
+            _core.gaussian_csr(X.csr, X.norms, self._tiles(state), norms, self._gamma, K)  # all from the first on
+        else:
+            np.matmul(X, support.T, out=K)
+            _core.gaussian_dense(X, squared_norms(X), support, norms[part], self._gamma, K, False)
 
     def among(self, X: Any) -> np.ndarray:
         """G (m, m): kernel values of the block's rows with each other, on and above the diagonal."""
@@ -111,7 +117,10 @@ class Expansion:
             return np.ascontiguousarray(self.kernel.pairwise(X, X))
         G = workspace("G", (m, m), X.norms.dtype if isinstance(X, SparseRows) else X.dtype)
         if isinstance(X, WideRows):
-            _core.gaussian_wide_among(X.csr, X.shape[1], X.norms, self._gamma, G)
+            among, places = _sparse_set(m, G.dtype), np.arange(m)
+            among.put(X.csr, X.shape[1], places, places, None)
+            among.gaussian(X.csr, X.shape[1], X.norms, 0, X.norms, self._gamma, G)
+            np.fill_diagonal(G, 1.0)
         elif isinstance(X, SparseRows):
             width = tile_width(G.dtype)
             tiles = workspace("tiles", (-(-m // width), X.shape[1], width), G.dtype)
@@ -126,21 +135,13 @@ class Expansion:
         """sum_j alpha_cj k(s_j, x) for the rows, alpha (C, n) -> (m, C) float64."""
         n, support = alpha.shape[1], state["support"]
         F = np.zeros((X.shape[0], len(alpha)))
-        if n == 0:
-            return F
-        if isinstance(X, SparseRows) and not isinstance(X, WideRows):
+        if n and type(X) is SparseRows:  # values that are added up at once need not be stored
             _core.gaussian_csr_scores(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, alpha, F)
             return F
         for start in range(0, n, CHUNK):
             part = slice(start, min(start + CHUNK, n))
-            if self._fits(X):
-                K = workspace("scores", (X.shape[0], part.stop - start), support.dtype)
-                if isinstance(X, WideRows):
-                    self._wide(X, state, part, K)
-                else:
-                    self._dense(X, support[part], self._norms(state)[part], K)
-            else:
-                K = self.kernel.pairwise(X, support[part])
+            K = workspace("scores", (X.shape[0], part.stop - start), support.dtype)
+            self._values(X, state, part, K)
             F += K @ alpha[:, part].T
         return F
 
@@ -202,21 +203,11 @@ class Expansion:
         """Whether the block goes through the compiled Gaussian kernel."""
         return self.gaussian and not sp.issparse(X)
 
-    def _dense(self, X: np.ndarray, S: np.ndarray, norms: np.ndarray, K: np.ndarray) -> None:
-        np.matmul(X, S.T, out=K)
-        _core.gaussian_dense(X, squared_norms(X), S, norms, self._gamma, K, False)
-
-    def _wide(self, X: WideRows, state: State, part: slice, K: np.ndarray) -> None:
-        """Kernel values of wide rows with some support vectors, from the columns that both have."""
-        norms = self._norms(state)[part]
-        self._entries(state).gaussian(X.csr, X.shape[1], X.norms, part.start, norms, self._gamma, K)
-
     def _entries(self, state: State) -> Any:
         """The support vectors by their entries."""
         support = state["support"]
         if self.entries is None or len(self.entries) != len(support):
-            make = _core.SparseSetSingle if support.dtype == np.float32 else _core.SparseSet
-            self.entries = make(len(support))
+            self.entries = _sparse_set(len(support), support.dtype)
             self.entries.read(support, np.arange(state["n_support"]))
         return self.entries
 
@@ -225,15 +216,12 @@ class Expansion:
         count, columns = X.entries(rows)
         new = np.stack([np.repeat(slots, count), columns])
         _undo.rows(state["support"], tuple(np.concatenate([self.filled(state, slots), new], axis=1)))
-        self._entries(state).put(X.csr, rows, slots, state["support"])
+        self._entries(state).put(X.csr, X.shape[1], rows, slots, state["support"])
         self._norms(state)[slots] = X.norms[rows]
 
     def filled(self, state: State, slots: np.ndarray) -> np.ndarray:
         """Slots and columns (2, n) of all entries of some support vectors."""
-        held = self._entries(state)
-        found = np.empty((2, held.count(slots)), np.int64)
-        held.entries(slots, *found)
-        return found
+        return np.stack(self._entries(state).entries(slots))
 
     def blend(self, X: WideRows, state: State, blends: np.ndarray) -> None:
         """:func:`_blend` for wide rows, in the columns that the vectors and rows have which it is about."""
@@ -254,7 +242,7 @@ class Expansion:
         norms = np.empty(len(written), support.dtype)
         _core.csr_norms(csr, X.shape[1], norms)
         _undo.rows(support, np.ix_(written, used))
-        self._entries(state).put(csr, np.arange(len(written)), written, support)
+        self._entries(state).put(csr, X.shape[1], np.arange(len(written)), written, support)
         self._norms(state)[written] = norms
 
     def _norms(self, state: State) -> np.ndarray:
@@ -280,6 +268,11 @@ class Expansion:
             padded[:capacity] = support
             tiles[:] = padded.reshape(count, width, d).transpose(0, 2, 1)
         return self.tiles  # type: ignore[return-value]
+
+
+def _sparse_set(size: int, dtype: Any) -> Any:
+    """Room for vectors of very many columns, by their entries."""
+    return (_core.SparseSetSingle if dtype == np.float32 else _core.SparseSet)(size)
 
 
 def squared_norms(X: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ def rrf_pass(
     if spec.core is None or shape is None:
         return _rrf_python.rrf_pass(X, y, weight, state, spec.parts, spectrum, E, eta_g, batch_size)
     scores = np.empty((X.shape[0], len(state["w"])))
-    rows = (X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else X
+    rows = (X.data, X.indices, X.indptr) if sp.issparse(X) else X
     kernel = (*shape, E, float(eta_g), float(GUARD), batch_size)
     _core.rrf_pass(state, rows, y, weight, spec.core, kernel, scores)
     return scores
