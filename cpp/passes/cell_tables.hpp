@@ -38,7 +38,8 @@ struct Model {
 // Derivative of the loss by the scores: squared with limited residuals, logistic (y = -1, 1), or softmax (y a class).
 KS_INLINE void gradient(const Rule& rule, std::size_t C, const double* f, double y, const double* target, double* g) {
     if (rule.regression) {
-        const double most = target[0] > settled ? reach * deviation(target) : INFINITY;
+        // the first target teaches the mean alone
+        const double most = target[0] > settled ? reach * deviation(target) : target[0] > 0.0 ? INFINITY : 0.0;
         g[0] = std::min(std::max(f[0] - y, -most), most);
     } else if (C == 1) {
         g[0] = -y / (1.0 + std::exp(y * f[0]));

@@ -33,7 +33,7 @@ def naive_cells(X, y, state_of, eta, regression):
         scores.append(f + offset)
         unit = (math.sqrt(m2 / count) if count > 1 else first) if regression else 1.0
         if regression:
-            g = f - (target - offset)
+            g = f - (target - offset) if count else 0.0  # the first target teaches the mean alone
             if count > 10:
                 g = max(-5 * unit, min(5 * unit, g))
         else:
@@ -248,3 +248,14 @@ def test_wide_rows_later():
     wide[:, 5] = LABELS
     model.partial_fit(wide, LABELS).partial_fit(wide, LABELS)
     assert model.score(wide, LABELS) > 0.95
+
+
+@pytest.mark.parametrize("name", ["python", "native"])
+def test_a_target_far_from_zero_is_learned_as_one_around_it(name):
+    """Years, or degrees above absolute zero: forecasts are as good as of the same targets around 0."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(600, 3))
+    y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=600)
+    near, far = (CellsRegressor(engine=name, random_state=0).learn(rows, y + shift) - shift for shift in (0.0, 1e4))
+    errors = [np.sqrt(np.mean(np.square(part - y)[300:])) for part in (near, far)]
+    assert errors[1] < 1.02 * errors[0] < 0.5

@@ -3,9 +3,10 @@ r"""Learning on cells: ``f_c(x) = b_c + sum_r w[cell_r(x), c]``, AdaGrad with a 
 .. math:: G \leftarrow \mu G + g^2, \qquad w \leftarrow w - \eta\, u\, g / \sqrt{(R + 1)(G + u^2)}
 
 g is the derivative of the loss by the score, R the number of grids, u the unit of the target: 1 for labels, the running
-deviation for numbers, whose residuals count for ``REACH`` deviations at most. Where the cells of a row are comes from
-:func:`by_levels` (grids over few columns, edges at quantiles) or :func:`by_hashing` (grids over many columns, cells in
-one table by hashing). The compiled twin is cpp/passes/cell_tables.hpp.
+deviation for numbers, whose residuals count for ``REACH`` deviations at most. The first number, which may be far from
+0, teaches the mean alone. Where the cells of a row are comes from :func:`by_levels` (grids over few columns, edges at
+quantiles) or :func:`by_hashing` (grids over many columns, cells in one table by hashing). The compiled twin is
+cpp/passes/cell_tables.hpp.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def follow(target: np.ndarray, y: float) -> None:
 def gradient(regression: bool, f: np.ndarray, y: float, target: np.ndarray) -> np.ndarray:
     """Derivative of the loss by the scores f (C,): squared, logistic (y = ±1) or softmax (y a class)."""
     if regression:
-        most = REACH * deviation(target) if target[0] > SETTLED else math.inf
+        most = REACH * deviation(target) if target[0] > SETTLED else math.inf if target[0] else 0.0
         return np.clip(f - y, -most, most)
     if len(f) == 1:
         with np.errstate(over="ignore"):
