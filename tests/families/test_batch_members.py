@@ -14,6 +14,7 @@ import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators._contract.state import scaled_rows
+from kernelstream.estimators.metric import steepness
 from kernelstream.estimators.stack import batch, fit
 from kernelstream.estimators.stack.base import Stack
 
@@ -91,7 +92,7 @@ def test_labels_are_scaled_by_forecasts_of_rows_that_were_not_learned():
     weight = rng.integers(1, 4, 500).astype(float)
     peer = LogisticRegression(C=np.inf, fit_intercept=False)
     peer.fit(np.concatenate([F, F]), np.concatenate([y, -y]), sample_weight=np.concatenate([weight, weight / 500]))
-    assert batch._scale(F, y[:, None], weight) == pytest.approx(peer.coef_[0, 0], rel=1e-3)
+    assert steepness(F, y[:, None], weight) == pytest.approx(peer.coef_[0, 0], rel=1e-3)
 
 
 @pytest.mark.parametrize("labels", [2, 3, 10])
@@ -100,7 +101,7 @@ def test_rows_without_a_mistake_leave_room_for_one(labels):
     n, margin = 60, 1.5
     y = np.arange(n) % labels
     Y = np.eye(labels)[y] if labels > 2 else np.where(y == 1, 1.0, -1.0)[:, None]
-    b = batch._scale(margin * Y, Y, None)
+    b = steepness(margin * Y, Y, None)
     np.testing.assert_allclose(b * margin, np.log(n * (labels - 1)), rtol=1e-4)
 
 
@@ -161,7 +162,7 @@ def test_files_and_what_does_not_fit(regressor):
     state = regressor.state_
     weights = "batch/metric/alpha"
     wrong = {
-        "batch/scale": [(np.array([1.0]), "scale"), (-1.0, "scale")],
+        "batch/share": [(np.array([1.0]), "share"), (-1.0, "share")],
         "batch/rows": [(10**9, "rows")],
         weights: [(state[weights][:-1], "must be an array of"), (state[weights] * np.nan, "alpha")],
         "batch/odd": [(1, "odd")],
@@ -178,16 +179,16 @@ def test_files_and_what_does_not_fit(regressor):
 def test_labels_and_a_class_that_comes_later(engine):
     X, y = LABELS
     model = KernelClassifier(random_state=0, engine=engine).fit(X[:150], y[:150])
-    assert "batch/scale" in model.state_ and model.score(X[150:], y[150:]) > 0.9
+    assert "batch/share" in model.state_ and model.score(X[150:], y[150:]) > 0.9
     model.learn(X[:1], [7])
-    assert "batch/scale" not in model.state_ and model.decision_function(X[:2]).shape == (2, 3)
+    assert "batch/share" not in model.state_ and model.decision_function(X[:2]).shape == (2, 3)
 
 
 def test_several_classes_are_log_probabilities():
     X, y = load_digits(return_X_y=True)
     keep, X = y < 3, X[:, 1::3]
     model = KernelClassifier(random_state=0).fit(X[keep][:400], y[keep][:400])
-    assert "batch/scale" in model.state_
+    assert "batch/share" in model.state_
     np.testing.assert_allclose(logsumexp(model.decision_function(X[keep][400:]), axis=1), 0.0, atol=1e-12)
     assert model.score(X[keep][400:], y[keep][400:]) > 0.95
 
@@ -212,7 +213,7 @@ def test_a_class_of_weight_0_has_no_say():
     keep = y < 4
     X, y = X[keep][:500, 1::3], y[keep][:500]
     model = KernelClassifier(class_weight={0: 1.0, 1: 1.0, 2: 1.0, 3: 0.0}, random_state=0).fit(X, y)
-    assert "batch/scale" in model.state_ and model.score(X[y < 3], y[y < 3]) > 0.95
+    assert "batch/share" in model.state_ and model.score(X[y < 3], y[y < 3]) > 0.95
 
 
 @pytest.mark.parametrize("regression", [True, False])

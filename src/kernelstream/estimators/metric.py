@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_regressor
+from scipy import special
 
 from .. import losses
 from .._checks import positive
 from ..core import threads
 from ..losses import Loss
-from ..passes.metric.python import leaf_of
+from ..passes.metric.python import leaf_of, logarithms
 from ..random import Stream, generator
 from ..rows import Rows, dense, merged
 from ..solvers.clock import Clock
@@ -37,7 +37,8 @@ LEAF = 10_000  # of more rows, at most so many
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
-LEFT = 0.2  # part of the rows whose forecasts by the others teach the link,
+STEEPEST = 20.0  # b, at most
+LEFT = 0.2  # part of the rows whose forecasts by the others teach probabilities,
 MOST_LEFT = 4000  # and how many at most
 RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and where they have which
 
@@ -45,9 +46,9 @@ RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and wher
 class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them.
 
-    The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. It gets ``_left``
-    about some rows, those ``_apart`` before all others: forecasts of each by the rest, targets (rows, outputs),
-    weights, the rows themselves, and how many were apart, as far as they differ.
+    The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. Then it gets
+    ``_left`` about some rows, those ``_apart`` before all others: forecasts of each by the rest, targets (rows,
+    outputs), weights, the rows themselves, and how many were apart.
     """
 
     keeps_rows = True
@@ -65,7 +66,8 @@ class LearnedMetric(Learner):
             positive("lam", self.lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        X, apart = _dense(X), min(self.est.__dict__.pop("_apart", 0), MOST_LEFT)
+        X, asked = _dense(X), self.est.__dict__.pop("_apart", None)
+        apart = min(asked or 0, MOST_LEFT)
         held = _some(len(Y), apart, state["seed"])
         targets, offset, unit = scaled_targets(Y, weight, self.regression)
         # The metric is judged by rows that are unlike all others: equal ones are one, with the sum of their weights.
@@ -109,7 +111,10 @@ class LearnedMetric(Learner):
         left = np.flatnonzero(held & np.isin(place, some))
         F = forecast[np.searchsorted(some, place[left])] * unit + offset
         weights = None if weight is None else weight[left]
-        self.est.__dict__["_left"] = F, Y[left], weights, X[left], int(np.count_nonzero(left < apart))
+        if not self.regression:
+            state["steepness"] = steepness(logarithms(F), Y[left], weights)
+        if asked is not None:
+            self.est.__dict__["_left"] = F, Y[left], weights, X[left], int(np.count_nonzero(left < apart))
         state |= tree | {"rows": X_one[order], "alpha": alpha[order] * unit, "offset": offset}
         self.est._cache.pop("leaves", None)
 
@@ -187,6 +192,8 @@ class LearnedMetric(Learner):
             "alpha": Array((n, outputs)),
             "offset": Array((outputs,)),
         }
+        if not self.regression:
+            own["steepness"] = Number(POSITIVE, STEEPEST)
         own |= _leaves.schema(state, d, n)
         check({name: state[name] for name in own if name in state}, own)
         if state["leaves"][0] != 0 or state["leaves"][-1] != n:
@@ -199,14 +206,28 @@ class LearnedMetric(Learner):
         return Metric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
 
 
-def link_from(self: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-    """Learn the link from the rows that were forecast by the others."""
-    if self._link_frozen:
-        return
-    state, (scores, Y, own, *_) = self._state, self.__dict__.pop("_left")
-    if is_regressor(self) or len(state["classes"]) < 2 or len(y) < link.FEWEST:
-        return
-    link.follow(self, state, scores, Y[:, 0] if Y.shape[1] == 1 else Y.argmax(axis=1), own)
+def steepness(G: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
+    """The b of least loss for logarithms G (n, C) of rows with codes Y (n, C), had one row more been a mistake.
+
+    The rule of succession: n rows without a mistake do not show that there will be none, and a b without bound would
+    make the first mistake cost any amount. Every row is the one more, in equal parts, and every wrong label.
+    """
+    from scipy.optimize import minimize_scalar  # slow to import, and wanted only here
+
+    if not len(G):
+        return 1.0
+    if G.shape[1] == 1:
+        G, y = np.concatenate([-G, G], axis=1) / 2, (Y[:, 0] > 0).astype(int)
+    else:
+        y = Y.argmax(axis=1)
+    n, C = G.shape
+
+    def loss(b: float) -> float:
+        each = special.logsumexp(b * G, axis=1, keepdims=True) - b * G
+        right = each[np.arange(n), y]
+        return float(np.average(right + (each.sum(axis=1) - right) / (n * (C - 1)), weights=weight))
+
+    return float(minimize_scalar(loss, bounds=(0.01, STEEPEST), method="bounded").x)
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
@@ -370,7 +391,6 @@ class MetricClassifier(StreamClassifier):
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = scales, share, lam
     dual_coef_, intercept_ = dual_coef, intercept
-    _link_from = link_from
 
     lam: float | None = None
 
@@ -379,6 +399,16 @@ class MetricClassifier(StreamClassifier):
     def _loss_for(self, n_classes: int) -> Loss:
         loss = losses.get("squared")
         return losses.OneVsRest(loss) if n_classes > 2 else loss
+
+    def _needs_link(self) -> bool:
+        return False
+
+    def _proba_of(self, scores: np.ndarray) -> np.ndarray:
+        if len(self._known_labels()) == 1:
+            return np.ones((len(scores), 1))
+        G = self._state["steepness"] * logarithms(scores)
+        p = special.softmax(np.concatenate([-G, G], axis=1) / 2 if G.shape[1] == 1 else G, axis=1)
+        return link.agreeing(p, scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] >= 0).astype(int))
 
 
 @described(like=MetricClassifier)
@@ -417,7 +447,6 @@ class MetricRegressor(StreamRegressor):
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = scales, share, lam
     dual_coef_, intercept_ = dual_coef, intercept
-    _link_from = link_from
     loss = "squared"
     _several_targets = True
 

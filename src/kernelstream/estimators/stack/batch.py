@@ -29,7 +29,6 @@ from . import intervals
 
 LEAST_ROWS = 200  # rows: with fewer there is no metric to be learned
 MOST_ROWS = 100_000  # rows that are learned at once
-STEEPEST = 20.0  # b, at most
 SHARES = (0.75, 0.5, 0.25)  # p, where members count
 CHANCE = 1.25  # standard errors by which they must lower the loss
 
@@ -49,12 +48,11 @@ def chosen(seed: int, n: int) -> np.ndarray:
 def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
     """Learn all rows at once, some of which are held out from members."""
     state, learner = est._state, _make(est)
-    learner.__dict__.update(_clock=clock, _apart=len(held[1]), _link_frozen=True)  # scores are all that is asked of it
+    learner.__dict__.update(_clock=clock, _apart=len(held[1]))
     X, y, weight = joined(held, others)
     learner.fit(X, y, sample_weight=weight)
     F, Y, own, rows_left, k = learner.__dict__.pop("_left")
-    scale = 1.0 if est._regression else _scale(logarithms(F), Y, own)
-    G = scale * _spread(est, learner, F, state["n_outputs"])
+    G = _spread(est, learner, F, state["n_outputs"])
     if not est._regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
@@ -62,7 +60,7 @@ def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
     if k:
         S = est._learner.members_score(state, rows_left[:k], False)
         share = _chosen_share(est._regression, G[:k], S, Y[:k], None if own is None else own[:k])
-    state["batch"] = {"scale": scale, "share": share, "rows": int(state["t"]), "metric": learner.state_}
+    state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
     est._cache.pop("batch", None)
     # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
     # few rows that the members do not know.
@@ -116,7 +114,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any 
     scores = learner._learner.score(learner._state, X[:, : learner.n_features_in_])
     G = _spread(est, learner, scores, state["n_outputs"])
     share = _share(state, age)
-    F = share * state["batch"]["scale"] * G + (1.0 - share) * S
+    F = share * G + (1.0 - share) * S
     return F if est._regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
 
 
@@ -132,7 +130,6 @@ def schema(state: State) -> Schema:
     t, found = max(state["t"], 1), state["batch"] if isinstance(state["batch"], dict) else {}
     metric = found.get("metric")
     own: Schema = {
-        "scale": Number(POSITIVE, STEEPEST),
         "share": Number(POSITIVE, 1.0),
         "rows": Count(1, t),
         "metric": Inside(anything(metric if isinstance(metric, dict) else ())),
@@ -170,12 +167,15 @@ def _attached(est: Any, state: State) -> Any:
 
 
 def _spread(est: Any, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
-    """g (n, C) of the whole's outputs, from scores of the learner: forecasts, margins, one for each class."""
-    if est._regression or C == 1:
-        return F if est._regression else logarithms(F)
+    """b g (n, C) of the whole's outputs, from scores of the learner: forecasts, log-odds, one for each class."""
+    if est._regression:
+        return F
+    steepness = learner._state["steepness"]
+    if C == 1:
+        return steepness * logarithms(F)
     full = np.full((len(F), C), -1.0)  # a class that it has not seen
     full[:, np.asarray(learner.classes_, int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
-    return logarithms(full)
+    return steepness * logarithms(full)
 
 
 def losses(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -191,25 +191,3 @@ def losses(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> float:
     """The mean of :func:`losses` for one target, y (n,)."""
     return float(np.average(losses(regression, F[:, :1] if regression else F, y[:, None]), weights=weight))
-
-
-def _scale(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
-    """The b of least loss for scores F (n, C) of rows with codes Y (n, C), had one row more been a mistake.
-
-    The rule of succession: n rows without a mistake do not show that there will be none, and a b without bound would
-    make the first mistake cost any amount. Every row is the one more, in equal parts, and every wrong label.
-    """
-    from scipy.optimize import minimize_scalar  # slow to import, and wanted only here
-
-    if F.shape[1] == 1:
-        F, y = np.concatenate([-F, F], axis=1) / 2, (Y[:, 0] > 0).astype(int)
-    else:
-        y = Y.argmax(axis=1)
-    n, C = F.shape
-
-    def loss(b: float) -> float:
-        each = special.logsumexp(b * F, axis=1, keepdims=True) - b * F
-        right = each[np.arange(n), y]
-        return float(np.average(right + (each.sum(axis=1) - right) / (n * (C - 1)), weights=weight))
-
-    return float(minimize_scalar(loss, bounds=(0.01, STEEPEST), method="bounded").x)
