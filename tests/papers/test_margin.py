@@ -167,7 +167,7 @@ def test_romma_is_the_shortest_of_both_half_spaces():
 
 def test_romma_stays_finite_where_no_plane_parts_the_labels():
     labels = np.tile([1, -1, -1, 1], 5000)
-    rows = np.repeat(rng.normal(size=(5000, 2)), 4, axis=0) + 1e-3
+    rows = np.repeat(np.random.default_rng(1).normal(size=(5000, 2)), 4, axis=0) + 1e-3
     scores = linear(LargeMarginClassifier, "romma").learn(rows, labels, classes=[-1, 1])
     assert np.isfinite(scores).all() and np.abs(scores).max() > 1
 
@@ -175,8 +175,9 @@ def test_romma_stays_finite_where_no_plane_parts_the_labels():
 @pytest.mark.parametrize("name", ["sop", "cw", "scw", "alma", "romma", "ogd_ball"])
 def test_recipes_learn_labels_of_three_classes(name):
     centres = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
-    codes = rng.integers(3, size=600)
-    rows = centres[codes] + 0.5 * rng.normal(size=(600, 2))
+    own = np.random.default_rng(2)
+    codes = own.integers(3, size=600)
+    rows = centres[codes] + 0.5 * own.normal(size=(600, 2))
     model = zoo.make(name, "multiclass", random_state=0).fit(rows, np.array(["a", "b", "c"])[codes])
     assert model.score(rows, np.array(["a", "b", "c"])[codes]) > 0.95
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse, special
-from scipy.spatial.distance import cdist
 
 from kernelstream._checks import positive
 from kernelstream.kernels._base import FourierKernel, register
@@ -126,6 +125,8 @@ class Laplacian(FourierKernel, CoordinateKernel):
     def _combine_dense(self, X: Rows, Z: Rows) -> np.ndarray:
         if sparse.issparse(X) or sparse.issparse(Z):
             return super()._combine_dense(X, Z)
+        from scipy.spatial.distance import cdist  # slow to import, and seldom wanted
+
         return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
 
     def _finish(self, S: np.ndarray) -> np.ndarray:
