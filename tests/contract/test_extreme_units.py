@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, OnlineRidge, engine, losses, zoo
+from kernelstream import (
+    BudgetRegressor,
+    FeatureClassifier,
+    FeatureRegressor,
+    MultiKernelRegressor,
+    NystroemRegressor,
+    OnlineRidge,
+    RRFRegressor,
+    engine,
+    losses,
+    zoo,
+)
 from kernelstream.core import overflow as overflow
 from kernelstream.kernels import Gaussian, Laplacian, Linear, Polynomial
 from kernelstream.rows import MODERATE
@@ -479,3 +490,16 @@ def test_scores_beyond_floats_are_an_error():
     est.state_["alpha"][:] = 1e200
     with pytest.raises(ValueError, match="range of floats"):
         est.predict(X * 1e140)
+
+
+@pytest.mark.parametrize("name", ["python", "native"])
+@pytest.mark.parametrize(
+    "kind", [BudgetRegressor, FeatureRegressor, MultiKernelRegressor, NystroemRegressor, RRFRegressor]
+)
+def test_targets_far_from_zero_are_learned_as_those_around_it(kind, name):
+    """Years, or degrees above absolute zero: the same forecasts, so much higher; of the first row nothing is known."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(300, 3))
+    y = np.sin(2 * rows[:, 0]) + 0.1 * rng.normal(size=300)
+    near, far = (kind(engine=name, random_state=0).learn(rows, y + shift) - shift for shift in (0.0, 4096.0))
+    np.testing.assert_allclose(far[1:], near[1:], atol=1e-9)

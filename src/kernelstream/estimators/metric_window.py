@@ -201,9 +201,10 @@ class MetricWindow(Learner):
             return from_few(trials, plain)
         near, apart = state["lengths"].tolist()
         last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
-        # a metric that has lost a direction does not find it again: all directions alike are a start too
-        starts = [rounds_from(trials, trials.of(plain)[0]), *trials.of(last)]
-        best = rounds_from(trials, min(starts, key=lambda tried: tried.error))
+        # A metric that has lost a direction does not find it again: all directions alike are a start too. With many
+        # columns a round of gradients takes long.
+        alike = rounds_from(trials, trials.of(plain)[0]) if rows.shape[1] <= BROAD else trials.of(last.made())[0]
+        best = rounds_from(trials, min(alike, trials.of(last)[0], key=lambda tried: tried.error))
         if best.rho == RHO:
             whole = trials.of(best.made(rho=1.0))[0]
             best = whole if whole.error < PAYS * best.error else best
