@@ -13,7 +13,6 @@ from kernelstream import (
     BudgetRegressor,
     FeatureClassifier,
     FeatureRegressor,
-    MultiKernelRegressor,
     NystroemRegressor,
     OnlineRidge,
     RRFRegressor,
@@ -493,9 +492,7 @@ def test_scores_beyond_floats_are_an_error():
 
 
 @pytest.mark.parametrize("name", ["python", "native"])
-@pytest.mark.parametrize(
-    "kind", [BudgetRegressor, FeatureRegressor, MultiKernelRegressor, NystroemRegressor, RRFRegressor]
-)
+@pytest.mark.parametrize("kind", [BudgetRegressor, FeatureRegressor, NystroemRegressor, RRFRegressor])
 def test_targets_far_from_zero_are_learned_as_those_around_it(kind, name):
     """Years, or degrees above absolute zero: the same forecasts, so much higher; of the first row nothing is known."""
     rng = np.random.default_rng(5)

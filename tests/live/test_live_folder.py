@@ -1,7 +1,8 @@
 """The promise about folders: one that this format's first version wrote is read by every later version of the format.
 
 ``folder/`` holds such a store and what it must be, made once by ``python tests/live/test_live_folder.py``. It is not to
-be made again while the number of the format stays the same.
+be made again while the number of the format stays the same. The log holds rows, which are learned when it is read:
+where a learner learns otherwise than before, what it must be changes, and the store stays.
 """
 
 import json

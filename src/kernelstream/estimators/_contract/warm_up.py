@@ -18,6 +18,7 @@ from ...core.ranges import COLUMNS, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
 from . import kept
+from .deviations import UNIT
 from .first_rows import odd_cells
 from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
 from .state import scaled_rows
@@ -109,16 +110,6 @@ def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
         state |= no_moments(X.shape[1])
 
 
-def _begin_around(state: State, means: list[Any]) -> None:
-    """Learners that follow the mean of the target begin with that of the first rows: it may be far from 0."""
-    members = state.get("members", [])
-    for i, part in enumerate(members):
-        if "center" in part:
-            part["center"][1] = means[i * len(means) // len(members)]
-    if "center" in state:
-        state["center"][1] = means if state["center"].ndim > 1 else means[0]
-
-
 def _drop_kept(est: StreamEstimator) -> None:
     """The warm-up has ended."""
     kept.take("warm", est._state)
@@ -141,8 +132,9 @@ def renew(est: StreamEstimator) -> None:
     est._learner.estimate(state, X if trusted.all() else X[trusted])
     est._forget()
     est._learner.reset(state)
-    if est._learner.regression and trusted.any():
-        _begin_around(state, [np.average(column, weights=weight) for column in y.reshape(len(y), -1).T])
+    if "center" in state and trusted.any():  # the first target may be far from 0
+        means = [np.average(column, weights=weight) for column in y.reshape(len(y), -1).T]
+        state["center"][1] = means if state["center"].ndim > 1 else means[0] / state.get(UNIT, 1.0)
     est._renewing = True
     try:
         est._learner.learn(state, X, est._encode(state, y), weight)
