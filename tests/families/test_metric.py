@@ -288,3 +288,14 @@ def test_copies_of_a_row_help_to_forecast_it():
     np.testing.assert_allclose(metric.decision_function(rows), 2 * shares - 1, atol=0.01)
     for model in (metric, default):
         np.testing.assert_allclose(model.predict_proba(rows)[:, 1], shares, atol=0.05)
+
+
+def test_columns_of_use_are_found_among_many_of_noise():
+    """Two of 24: the penalty that suits the plain metric hides which, and a search must not begin with that alone."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 24)).astype(np.float32)
+    target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=600)
+    target = ((target - target.mean()) / target.std())[:, None]
+    found = search.learn_metric((rows, np.zeros_like(rows)), target, None, 0, engine.get("native"), search.Clock())
+    root = found.root if found.root.ndim == 2 else np.diag(found.root)
+    assert set(np.argsort(np.diag(root @ root))[-2:]) == {0, 1}

@@ -232,3 +232,14 @@ def test_the_metric_turns_when_another_direction_counts():
     assert model.metric_[0, 1] > 0.8  # x_0 + x_1
     model.learn(rows[1024:], target[1024:])
     assert model.metric_[0, 1] < -0.8  # x_0 - x_1
+
+
+def test_a_metric_that_found_nothing_begins_again():
+    """The first rows are noise; what comes later is found from all columns alike, not from what was found in them."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2048, 32))
+    target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=2048)
+    target[:1024] = rng.normal(size=1024)
+    model = ks.MetricWindowRegressor(1024)
+    model.learn(rows, target)
+    assert set(np.argsort(np.diag(model.metric_))[-2:]) == {0, 1}

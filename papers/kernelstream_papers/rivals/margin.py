@@ -126,7 +126,7 @@ CONFIDENCE: dict[str, Callable[[float, float], Rule]] = {
 
 
 @estimators.register
-@described()
+@described(like=estimators.AROWClassifier)
 @dataclass(eq=False, repr=False)
 class ConfidenceWeightedClassifier(StreamClassifier):
     r"""Confidence-weighted learning, its soft forms and the second-order perceptron, on the features of a kernel.
@@ -150,14 +150,6 @@ class ConfidenceWeightedClassifier(StreamClassifier):
         Price of what a row misses, of "scw1" and "scw2".
     lam : float, default=1.0
         Every variance starts as 1/lam. In "sop" it is the paper's a, next to the *sum* of the losses.
-    diagonal : bool, default=False
-        Keep only the diagonal of :math:`\Sigma^{-1}`: time per row proportional to the number of features, not to its
-        square.
-
-    Attributes
-    ----------
-    coef_ : array
-        Weights of the features, one row for each output.
 
     See Also
     --------
@@ -317,7 +309,7 @@ MARGIN = {
 
 
 @estimators.register
-@described()
+@described(like=ConfidenceWeightedClassifier)
 @dataclass(eq=False, repr=False)
 class LargeMarginClassifier(StreamClassifier):
     r"""First-order classifiers that keep the margin large beside the norm: ALMA, ROMMA, and OGD in a ball.
@@ -340,11 +332,6 @@ class LargeMarginClassifier(StreamClassifier):
         Step of "ogd".
     radius : float, default=10.0
         Of the ball of "ogd".
-
-    Attributes
-    ----------
-    coef_ : array
-        Weights of the features, one row for each output.
 
     See Also
     --------

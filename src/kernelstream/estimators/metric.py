@@ -216,10 +216,8 @@ def steepness(G: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
 
     if not len(G):
         return 1.0
-    if G.shape[1] == 1:
-        G, y = np.concatenate([-G, G], axis=1) / 2, (Y[:, 0] > 0).astype(int)
-    else:
-        y = Y.argmax(axis=1)
+    y = _labels(Y)
+    G = _of_labels(G)
     n, C = G.shape
 
     def loss(b: float) -> float:
@@ -228,6 +226,16 @@ def steepness(G: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
         return float(np.average(right + (each.sum(axis=1) - right) / (n * (C - 1)), weights=weight))
 
     return float(minimize_scalar(loss, bounds=(0.01, STEEPEST), method="bounded").x)
+
+
+def _of_labels(G: np.ndarray) -> np.ndarray:
+    """Logarithms (n, labels), up to a constant; log-odds (n, 1) of two labels are halved between them."""
+    return np.concatenate([-G, G], axis=1) / 2 if G.shape[1] == 1 else G
+
+
+def _labels(F: np.ndarray) -> np.ndarray:
+    """The number (n,) of the label that is ahead by scores or codes (n, outputs)."""
+    return F.argmax(axis=1) if F.shape[1] > 1 else (F[:, 0] >= 0).astype(int)
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
@@ -406,9 +414,8 @@ class MetricClassifier(StreamClassifier):
     def _proba_of(self, scores: np.ndarray) -> np.ndarray:
         if len(self._known_labels()) == 1:
             return np.ones((len(scores), 1))
-        G = self._state["steepness"] * logarithms(scores)
-        p = special.softmax(np.concatenate([-G, G], axis=1) / 2 if G.shape[1] == 1 else G, axis=1)
-        return link.agreeing(p, scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] >= 0).astype(int))
+        p = special.softmax(self._state["steepness"] * _of_labels(logarithms(scores)), axis=1)
+        return link.agreeing(p, _labels(scores))
 
 
 @described(like=MetricClassifier)
