@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -68,7 +69,8 @@ class Ops:
     def all_below(self, X: np.ndarray, exponent: int) -> bool:
         """Whether ``|X| < 2^exponent`` for every entry, by all cores; False for NaN."""
         low, high = torch.aminmax(from_array(X))
-        return bool(low > -(2.0**exponent)) and bool(high < 2.0**exponent)
+        bound = 2.0**exponent if exponent < sys.float_info.max_exp else math.inf
+        return bool(low > -bound) and bool(high < bound)
 
     def plain_rows(self, X: np.ndarray, single: bool, d: int, exponent: int) -> bool:
         """Whether X is a contiguous (n, d) array of float32 or float64, n > 0, with all ``|X| < 2^exponent``."""
