@@ -1,8 +1,6 @@
 // Products of some rows with a matrix, for dense rows and for sparse ones.
 #pragma once
 
-#include <memory>
-
 #include "base/blas.hpp"
 #include "base/csr.hpp"
 #include "base/vecmath.hpp"
@@ -21,9 +19,9 @@ void project(const Blas*, const Csr<T, I>& rows, const T* W, std::size_t D, std:
     // speed where D is a power of two, nothing lost elsewhere.
     constexpr std::size_t tile = csr_tile_width<T>;
     const std::size_t d = rows.d, stored = std::size_t(rows.indptr[first + m] - rows.indptr[first]);
-    std::unique_ptr<T[]> buffer;
-    if (D >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024) buffer.reset(new T[d * tile]);
-    csr_matmul<T, I>(m, d, D, rows.data, rows.indices, rows.indptr + first, W, D, buffer.get(), out);
+    const bool copied = D >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024;
+    LineRoom<T> buffer(copied ? d * tile : 0);
+    csr_matmul<T, I>(m, d, D, rows.data, rows.indices, rows.indptr + first, W, D, copied ? buffer.data() : nullptr, out);
 }
 
 }  // namespace ks

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <new>
+#include <vector>
 
 #ifdef KS_HAVE_TARGET_CLONES  // found out by CMake
 #define KS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -75,6 +77,18 @@ struct Line {
     };
 };
 #endif
+
+// Room for numbers that begins where a line of the caches does: a register of 64 bytes is then read from one line, not from two.
+template <class T>
+struct LineStart {
+    using value_type = T;
+    static constexpr std::align_val_t line{64};
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
+    void deallocate(T* at, std::size_t) { ::operator delete(at, line); }
+    friend bool operator==(LineStart, LineStart) { return true; }
+    friend bool operator!=(LineStart, LineStart) { return false; }
+};
+template <class T> using LineRoom = std::vector<T, LineStart<T>>;
 
 // ---- Constants -----------------------------------------------------------------------------------------------------
 // round: adding it rounds to the nearest integer and leaves that integer in the low bits of the sum.
@@ -167,12 +181,19 @@ template <class T> constexpr std::size_t trig_group = 2 * group<T>;
 template <class T> constexpr std::size_t trig_group = group<T>;
 #endif
 
-// zc + i zs = scale e^(i p) for n numbers; the libm takes over where the range reduction would lose digits.
+// Whether the range reduction would lose digits of one of n angles.
 template <class T>
-KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RESTRICT zc, T* KS_RESTRICT zs) {
+KS_INLINE bool any_large(std::size_t n, const T* p) {
     int large = 0;
 #pragma omp simd reduction(| : large)
     for (std::size_t j = 0; j < n; ++j) large |= std::abs(p[j]) > Math<T>::trig_limit;
+    return large != 0;
+}
+
+// zc + i zs = scale e^(i p) for n numbers; the libm takes over for large ones.
+template <class T>
+KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RESTRICT zc, T* KS_RESTRICT zs) {
+    const bool large = any_large(n, p);
     constexpr std::size_t G = trig_group<T>;
     const std::size_t few = n < G ? n : 0;
     for (std::size_t j = 0; j < few; ++j) sincos(p[j], scale, zs[j], zc[j]);

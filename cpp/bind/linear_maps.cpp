@@ -25,13 +25,13 @@ void bound_fourier_pass(nb::dict state, AnyRows<T> X, std::tuple<Matrix<const T>
     require(std::get<1>(map), "fourier_pass: there is nothing that multiplies");
     std::visit([&](const auto& given) {
         const auto rows = rows_of(given, W.shape(0));
-        std::vector<T> z(2 * D);
+        LineRoom<T> z(2 * D);
         learn_rows<T>(state, rows.n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
             const auto learn = [&](std::size_t first, std::size_t m, const T* P, std::int64_t seen) {
                 return fourier_rows<T>(m, D, C, P, z.data(), y.data() + first, weight ? weight->data() + first : nullptr, model, seen,
                                        *spec.loss, *spec.update, F.data() + first * C, scratch);
             };
-            return projected_pass<T>(rows.n, fourier_block<T>(D), D, times(rows, W, std::get<1>(map)), t, learn);
+            return projected_pass<T>(rows.n, block_rows<T>(D), D, times(rows, W, std::get<1>(map)), t, learn);
         });
     }, X);
 }
@@ -70,8 +70,8 @@ void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, V
     std::visit([&](const auto& given) {
         const auto rows = rows_of(given, W.shape(0));
         require(n == rows.n, "nystroem_pass: the landmarks do not fit the rows");
-        constexpr std::size_t block = 64;
-        std::vector<T> Z(block * k);
+        const std::size_t block = block_rows<T>(s);
+        LineRoom<T> Z(block * k);
         learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
             const auto learn = [&](std::size_t first, std::size_t m, T* K, std::int64_t seen) {
                 add_norms(m, s, sizes + first, own, K);

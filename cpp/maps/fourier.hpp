@@ -13,4 +13,49 @@ KS_CLONES void fourier_row(std::size_t d, std::size_t D, const T* KS_RESTRICT x,
     cos_sin(D, p, scale, z, z + D);
 }
 
+// w += step z, then z = scale [cos p, sin p] of the angles p (D), and w'z: one sweep over z and w (2 D), because reading them takes as
+// long as their arithmetic. Angles go by pieces, whose size is looked at first.
+template <class T>
+KS_CLONES T fourier_step(std::size_t D, const T* KS_RESTRICT p, T scale, T step, T* KS_RESTRICT z, T* KS_RESTRICT w) {
+    constexpr std::size_t L = lanes<T>, piece = 4 * L, width = register_bytes / sizeof(T), lines = L / width;
+    using Numbers = typename Line<T, width>::type;
+    Numbers sums[lines] = {};
+    T more = 0;
+    for (std::size_t first = 0; first < D; first += piece) {
+        const std::size_t n = D - first < piece ? D - first : piece;
+        if (n < piece || any_large(n, p + first)) {
+            axpy(n, step, z + first, w + first);
+            axpy(n, step, z + D + first, w + D + first);
+            cos_sin(n, p + first, scale, z + first, z + D + first);
+            more += dot(n, w + first, z + first) + dot(n, w + D + first, z + D + first);
+            continue;
+        }
+        for (std::size_t j = first; j < first + piece; j += L) {
+            T turned[2][L];
+            for (std::size_t group = 0; group < L; group += trig_group<T>) {
+                KS_UNROLL
+                for (std::size_t k = group; k < group + trig_group<T>; ++k) sincos(p[j + k], scale, turned[1][k], turned[0][k]);
+            }
+            KS_UNROLL
+            for (std::size_t half = 0; half < 2; ++half) {
+                KS_UNROLL
+                for (std::size_t l = 0; l < lines; ++l) {
+                    Numbers weights, before, now;
+                    const std::size_t at = half * D + j + l * width;
+                    std::memcpy(&weights, w + at, sizeof weights);
+                    std::memcpy(&before, z + at, sizeof before);
+                    std::memcpy(&now, turned[half] + l * width, sizeof now);
+                    weights += step * before;
+                    sums[l] += weights * now;
+                    std::memcpy(w + at, &weights, sizeof weights);
+                    std::memcpy(z + at, &now, sizeof now);
+                }
+            }
+        }
+    }
+    T acc[L];
+    std::memcpy(acc, sums, sizeof acc);
+    return fold(acc) + more;
+}
+
 }  // namespace ks

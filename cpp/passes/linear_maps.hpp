@@ -13,7 +13,7 @@ namespace ks {
 // pass(first, m, P, t) learns the rows and returns t.
 template <class T, class Project, class Pass>
 std::int64_t projected_pass(std::size_t n, std::size_t block, std::size_t width, const Project& project, std::int64_t t, const Pass& pass) {
-    std::vector<T> P(std::min(n, block) * width);
+    LineRoom<T> P(std::min(n, block) * width);
     for (std::size_t first = 0; first < n; first += block) {
         const std::size_t m = std::min(block, n - first);
         project(first, m, P.data());
@@ -22,11 +22,29 @@ std::int64_t projected_pass(std::size_t n, std::size_t block, std::size_t width,
     return t;
 }
 
-// Rows of projections of D frequencies in a block: enough to pay for reading all of these.
-template <class T> std::size_t fourier_block(std::size_t D) {
+// Rows of a block with projections of this width: enough to pay for reading all that they are made of.
+template <class T> std::size_t block_rows(std::size_t width) {
     constexpr std::size_t room = std::size_t(8) << 20;
-    return std::clamp<std::size_t>(room / (D * sizeof(T)), 32, 256);
+    return std::clamp<std::size_t>(room / (width * sizeof(T)), 32, 256);
 }
+
+// A row of D angles p, for one output: its features z (2 D) are made on the way to its score, when the weights take the step of the row
+// before, whose features z has been.
+template <class T>
+struct FourierRow : DenseRow<T> {
+    const T* p;
+    T* features;
+    T& step;
+
+    FourierRow(std::size_t D, const T* angles, T* z, T& before) : DenseRow<T>{2 * D, z}, p(angles), features(z), step(before) {}
+    KS_INLINE double dot(T* w) const {
+        const std::size_t D = this->P / 2;
+        const T f = fourier_step(D, p, T(1 / std::sqrt(double(D))), step, features, w);
+        step = T(0);
+        return double(f);
+    }
+    KS_INLINE void add(T factor, T*) const { step = factor; }
+};
 
 // The m rows of a block with projections P (m, D); z (2 D): room for the features of one, which are learned while they are in the nearest
 // cache. Returns t.
@@ -35,10 +53,20 @@ KS_CLONES std::int64_t fourier_rows(std::size_t m, std::size_t D, int C, const T
                                     const LinearModel<T>& model, std::int64_t t, const Loss& loss, const Update& update, double* F,
                                     double* scratch) {
     const RowRoom room(scratch, C);
+    const auto learn = [&](std::size_t i, const auto& row) {
+        return linear_row<T>(2 * D, C, row, y[i], weight ? weight[i] : 1.0, model, t, loss, update, true, F + i * C, room);
+    };
+    const bool plain = C == 1 && !update.diagonal && !model.mean;  // a step adds a multiple of the features, and nothing else
+    T step = 0;
     for (std::size_t i = 0; i < m; ++i) {
-        cos_sin(D, P + i * D, T(1 / std::sqrt(double(D))), z, z + D);
-        t = linear_row<T>(2 * D, C, DenseRow<T>{2 * D, z}, y[i], weight ? weight[i] : 1.0, model, t, loss, update, true, F + i * C, room);
+        if (plain) {
+            t = learn(i, FourierRow<T>(D, P + i * D, z, step));
+        } else {
+            cos_sin(D, P + i * D, T(1 / std::sqrt(double(D))), z, z + D);
+            t = learn(i, DenseRow<T>{2 * D, z});
+        }
     }
+    if (step != T(0)) axpy(2 * D, step, z, model.W);
     return t;
 }
 

@@ -67,6 +67,15 @@ def test_fogd(engine):
 
 
 # -------------------------------------------------------------------- AdaGrad
+@pytest.mark.parametrize("engine", ENGINES)
+def test_fogd_of_far_rows(engine):
+    """Angles of 10⁶ are not for the fast sine; rows with them stand between others, whose steps are still due."""
+    X = X2.copy()
+    X[::7] *= 1e6
+    far = FeatureClassifier(FOURIER, "hinge", updates.OGD(0.6), engine=engine).learn(X, y2, classes=[0, 1])
+    np.testing.assert_allclose(far, fogd_binary(features(X), 2 * y2 - 1, 0.6), rtol=1e-7, atol=1e-8)
+
+
 def ada_grad(Z, y, gradient, eta):
     """``eta(y so far)`` is the step; one output."""
     w, G, scores = np.zeros(Z.shape[1]), np.zeros(Z.shape[1]), []

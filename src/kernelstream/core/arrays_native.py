@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from .. import _core
 from ..rows import Rows
 from .arrays import SQUASH
+from .workspace import on_lines
 from .workspace import workspace as workspace
 
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
@@ -57,11 +58,12 @@ def exp_scaled(D: np.ndarray, gamma: float) -> np.ndarray:
 def tiles(S: np.ndarray) -> np.ndarray:
     """Rows (m, d) side by side, 64 bytes of each column together, (tiles, d * 64 bytes)."""
     width = 64 // S.itemsize
-    padded = np.zeros((-(-len(S) // width) * width, S.shape[1]), S.dtype)
+    count, d = -(-len(S) // width), S.shape[1]
+    padded = np.zeros((count * width, d), S.dtype)
     padded[: len(S)] = S
-    return np.ascontiguousarray(padded.reshape(-1, width, S.shape[1]).transpose(0, 2, 1)).reshape(
-        -1, width * S.shape[1]
-    )
+    out = on_lines((count, d, width), S.dtype)
+    out[:] = padded.reshape(count, width, d).transpose(0, 2, 1)
+    return out.reshape(count, width * d)
 
 
 def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np.ndarray:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+LINE = 64  # bytes of a line of the processor's cache
+
 _local = threading.local()
 
 
@@ -20,12 +22,13 @@ def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     size = math.prod(shape)
     held = buffers.get(name)
     if held is None or held.size < size or held.dtype != dtype:
-        held = buffers[name] = np.empty(size, dtype)
+        held = buffers[name] = on_lines((size,), dtype)
     return held[:size].reshape(shape)
 
 
-def on_lines(shape: tuple[int, ...]) -> np.ndarray:
-    """An array of doubles that begins at a line of the processor's cache: vectors of AVX-512 are as long as one."""
-    held = np.empty(math.prod(shape) + 8)
-    start = -held.ctypes.data // 8 % 8
-    return held[start : start + math.prod(shape)].reshape(shape)
+def on_lines(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+    """An array that begins at a line of the processor's cache: vectors of AVX-512 are as long as one."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    held = np.empty(size + LINE, np.uint8)
+    start = -held.ctypes.data % LINE
+    return held[start : start + size].view(dtype).reshape(shape)

@@ -12,7 +12,7 @@ from scipy.linalg import lapack, solve_triangular
 from ... import _core
 from ...budgets import Budget, Merge
 from ...budgets.projection import REFRESH, refresh
-from ...core.workspace import workspace
+from ...core.workspace import on_lines, workspace
 from ...kernels import Gaussian, Kernel
 from ...losses import Loss
 from ...registry.twins import twins
@@ -263,7 +263,7 @@ class Expansion:
         count = -(-capacity // width)
         held = self.tiles
         if held is None or len(held) != count:
-            self.tiles = tiles = np.zeros((count, d, width), support.dtype)
+            self.tiles = tiles = on_lines((count, d, width), support.dtype)
             padded = np.zeros((count * width, d), support.dtype)
             padded[:capacity] = support
             tiles[:] = padded.reshape(count, width, d).transpose(0, 2, 1)
