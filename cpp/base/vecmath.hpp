@@ -210,6 +210,17 @@ KS_INLINE void cos_sin(std::size_t n, const T* KS_RESTRICT p, T scale, T* KS_RES
     }
 }
 
+// Larger and smaller of two numbers in one instruction: what the compilers make of a comparison is that on x86, and of fmax on ARM.
+#if defined(__aarch64__)
+KS_INLINE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+KS_INLINE double larger(double a, double b) { return __builtin_fmax(a, b); }
+KS_INLINE float lesser(float a, float b) { return __builtin_fminf(a, b); }
+KS_INLINE double lesser(double a, double b) { return __builtin_fmin(a, b); }
+#else
+template <class T> KS_INLINE T larger(T a, T b) { return a > b ? a : b; }
+template <class T> KS_INLINE T lesser(T a, T b) { return a < b ? a : b; }
+#endif
+
 // e^x for exp_low <= x <= exp_high (or NaN). Below 2^-125.5 (double: 2^-1021.5) the result is 0, so that 2^(n-1) needs one shift and
 // is a number up to where e^x overflows.
 template <class T>
@@ -241,11 +252,11 @@ KS_CLONES void trig(std::size_t m, std::size_t D, const T* P, T scale, T* Z) {
 // sum of them still decides a label; floats that small are 0.
 template <class T>
 KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
-    constexpr std::size_t longest = 512;
+    constexpr std::size_t longest = 512, G = group<T>;
     constexpr T normal = T(708.0), last = T(745.14);  // e^-x is subnormal between them
     const T low = clip ? T(0) : -Math<T>::exp_high / c, high = -Math<T>::exp_low / c;
     for (; n > 0; n -= n < longest ? n : longest, x += longest) {
-        const std::size_t m = n < longest ? n : longest, whole = m - m % group<T>;
+        const std::size_t m = n < longest ? n : longest, whole = m - m % G;
         T before[sizeof(T) == 8 ? longest : 1];
         bool subnormal = false;  // whether there may be any
         if (sizeof(T) == 8) {
@@ -256,16 +267,11 @@ KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
             subnormal = large != 0;
             if (subnormal) std::memcpy(before, x, m * sizeof(T));
         }
+        for (std::size_t i = 0; i < whole; i += G) {
 #pragma omp simd
-        for (std::size_t i = 0; i < m; ++i) {
-            const T t = x[i] < low ? low : x[i];
-            x[i] = -c * (t > high ? high : t);
+            for (std::size_t k = i; k < i + G; ++k) x[k] = exp_between(-c * lesser(larger(x[k], low), high));
         }
-        for (std::size_t i = 0; i < whole; i += group<T>) {
-            KS_UNROLL
-            for (std::size_t k = i; k < i + group<T>; ++k) x[k] = exp_between(x[k]);
-        }
-        for (std::size_t i = whole; i < m; ++i) x[i] = exp_between(x[i]);
+        for (std::size_t i = whole; i < m; ++i) x[i] = exp_between(-c * lesser(larger(x[i], low), high));
         for (std::size_t i = 0; i < m && subnormal; ++i)
             if (c * before[i] > normal && c * before[i] < last) x[i] = std::exp(-c * before[i]);
     }
@@ -363,17 +369,6 @@ KS_INLINE void combine_rows(std::size_t n, const T* KS_RESTRICT v, Row row, std:
     }
     for (; k < n; ++k) axpy(width, v[k], row(k), out);
 }
-
-// Larger and smaller of two numbers in one instruction: what the compilers make of a comparison is that on x86, and of fmax on ARM.
-#if defined(__aarch64__)
-KS_INLINE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
-KS_INLINE double larger(double a, double b) { return __builtin_fmax(a, b); }
-KS_INLINE float lesser(float a, float b) { return __builtin_fminf(a, b); }
-KS_INLINE double lesser(double a, double b) { return __builtin_fmin(a, b); }
-#else
-template <class T> KS_INLINE T larger(T a, T b) { return a > b ? a : b; }
-template <class T> KS_INLINE T lesser(T a, T b) { return a < b ? a : b; }
-#endif
 
 // Least of n numbers.
 template <class T>
