@@ -21,8 +21,12 @@ import os
 import signal
 import struct
 import sys
+from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+from kills import count_down, lived
 
 FLUSH = ("each", "request", 3.0)
 
@@ -48,37 +52,6 @@ def make(which):
         BudgetClassifier(budget=20, random_state=1),
         OnlineRidgeClassifier(features=RandomFourier(n_components=20), random_state=1),
     ][which % 3]
-
-
-OPERATIONS = ("open", "fsync", "fdatasync", "replace", "unlink", "ftruncate", "mkdir")
-
-
-def count_down(steps):
-    """Let this process be killed at an operation on a file, the number of which is given; a write is two of them."""
-    left = steps
-
-    def step():
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(real):
-        def operation(*args, **kwargs):
-            step()
-            return real(*args, **kwargs)
-
-        return operation
-
-    def write(file, content, real=os.write):
-        step()
-        half = real(file, content[: len(content) // 2])
-        step()
-        return half + real(file, content[half:])
-
-    for name in OPERATIONS:
-        setattr(os, name, counted(getattr(os, name)))
-    os.write = write
 
 
 PHASES = ("creation", "learning", "snapshot", "challenge", "promotion", "rollback", "end")
@@ -193,24 +166,6 @@ def recover(home, which, steps):
 
     count_down(steps)
     DurableLearner(home, make(which)).close()
-
-
-def lived(task):
-    """The end of a process that does a task, 0 or a kill, and what it wrote."""
-    source, sink = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            task(sink)
-            os._exit(0)
-        finally:
-            os._exit(99)
-    os.close(sink)
-    words = b"".join(iter(lambda: os.read(source, 4096), b""))
-    os.close(source)
-    end = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert end in (0, -signal.SIGKILL), f"the learner ended with {end}"
-    return end, words
 
 
 # -------------------------------------------------------------------- over HTTP
