@@ -431,22 +431,6 @@ def test_the_door(dtype):
         est.learn(wild * 4, y > 0)
 
 
-@pytest.mark.parametrize("name", ["python", *(["native"] if engine.has_native() else [])])
-def test_all_below(name):
-    ops = engine.get(name)
-    for dtype in (np.float64, np.float32):
-        for exponent in (-3, 0, 7, 50):
-            edge = np.asarray(2.0**exponent, dtype)
-            below = np.nextafter(edge, np.asarray(0, dtype))
-            for n in (1, 5, 33):
-                X = np.zeros(n, dtype)
-                X[-1] = -below
-                assert ops.all_below(X, exponent)
-                for bad in (edge, -edge, 2 * edge, np.inf, -np.inf, np.nan):
-                    X[-1] = bad
-                    assert not ops.all_below(X, exponent)
-
-
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize("name", ["python", *(["native"] if engine.has_native() else [])])
 def test_overflow_is_an_error(name):

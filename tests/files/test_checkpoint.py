@@ -32,20 +32,20 @@ def stop_after(rows, stream):
     return lambda: stream.rows >= rows
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
-def test_killed_at_random_moments(tmp_path, kills, rng):
+@pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.slow)])
+def test_killed_at_operations_on_files(tmp_path, every, rng):
     wide = rng.random((3000, 30)) < 0.3
     with open(tmp_path / "data.svm", "w") as file:
         for i, row in enumerate(wide):
             pairs = " ".join(f"{j + 1}:{rng.random():.4f}" for j in np.flatnonzero(row[: 5 + i // 100]))
             file.write(f"{i % 3} {pairs}\n" if i % 50 else "a line that cannot be read\n")
     script = Path(__file__).with_name("kill_and_resume.py")
-    command = [sys.executable, str(script), str(tmp_path), str(kills), "1"]
+    command = [sys.executable, str(script), str(tmp_path), str(every), str(every)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    killed, _, resumed = map(int, done.stdout.split())
-    assert killed == kills
-    assert resumed >= kills // 4  # many had something to go on from
+    killed, resumed = map(int, done.stdout.split())
+    assert killed >= 60 // every
+    assert resumed >= killed // 4  # many had something to go on from
 
 
 @pytest.mark.parametrize(

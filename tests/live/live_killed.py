@@ -2,9 +2,9 @@
 
 Arguments: a folder and what to do in it, one after the other:
 
-- ``random,KILLS,SEED``: kills at any time while it learns;
 - ``steps,CALLS,FIRST,EVERY``: kills at one operation on files in so many, from its creation through snapshots, new log
-  files, a challenger, its promotion and the way back to its end, each with a second kill while it recovers;
+  files, a challenger, its promotion and the way back to its end, each with a second kill while it recovers; one after
+  the other, three models with three rules of flushing;
 - ``http,CALLS,FIRST,EVERY``: the same of a server that is asked for all that over HTTP. After each kill another server
   starts, and the client repeats what was not answered.
 
@@ -18,14 +18,15 @@ import http.client
 import io
 import json
 import os
-import random
-import select
 import signal
 import struct
 import sys
-import time
+from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))
+from kills import count_down, lived
 
 FLUSH = ("each", "request", 3.0)
 
@@ -53,115 +54,6 @@ def make(which):
     ][which % 3]
 
 
-def child(folder, which, out):
-    from kernelstream.live import DurableLearner
-
-    learner = DurableLearner(folder, make(which), flush=FLUSH[which % 3], snapshot_rows=100, swap_ms=1)
-    os.write(out, struct.pack("<q", -1 - learner.total))
-    for _, X, y in calls(learner.total):
-        answer = learner.learn(X, y)
-        os.write(out, struct.pack("<q", answer.total))
-
-
-def at_random(folder, kills, seed):
-    """Kills at any time while rows are learned."""
-    from kernelstream import model_io
-    from kernelstream.live import DurableLearner
-
-    rng = random.Random(seed)
-    for model in range(3):  # so that the forked processes start quickly
-        make(model).learn(*next(calls(0))[1:])
-    killed, which = 0, 0
-    while killed < kills:
-        home = os.path.join(folder, str(which))
-        acknowledged = 0
-        for _ in range(min(10, kills - killed)):
-            acknowledged = until_killed(home, which, acknowledged, rng)
-            killed += 1
-        learner = DurableLearner(home)
-        assert learner.total >= acknowledged, f"{acknowledged} rows were acknowledged, {learner.total} are there"
-        assert not learner.problems, learner.problems
-        undisturbed = make(which)
-        for first, X, y in calls(0):
-            if first == learner.total:
-                break
-            undisturbed.learn(X, y)
-        assert model_io.to_bytes(learner.champion.model) == model_io.to_bytes(undisturbed), "another model"
-        assert learner.champion.scores.rows == learner.total
-        learner.close()
-        assert not [name for name in os.listdir(home) if name.endswith(".tmp")]
-        assert learner.total > 20
-        which += 1
-    show("random", {"learning": killed})
-
-
-def until_killed(home, which, acknowledged, rng):
-    """One life of a learner; returns the rows acknowledged until its end."""
-    source, sink = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(source)
-            child(home, which, sink)
-        finally:
-            os._exit(99)
-    os.close(sink)
-    end = None
-    while True:
-        left = None if end is None else max(0.0, end - time.monotonic())
-        ready, _, _ = select.select([source], [], [], left)
-        if not ready:
-            break
-        word = os.read(source, 8)
-        assert word, "the learner ended by itself"
-        (value,) = struct.unpack("<q", word)
-        if value < 0:  # it has started, with so many rows
-            found = -1 - value
-            assert found >= acknowledged, f"{acknowledged} rows were acknowledged, {found} are there after a kill"
-            end = time.monotonic() + rng.uniform(0.0, 0.25)
-        else:
-            acknowledged = value
-        if end is not None and time.monotonic() >= end:
-            break
-    os.kill(pid, signal.SIGKILL)
-    while word := os.read(source, 8):  # answers that were under way
-        acknowledged = max(acknowledged, struct.unpack("<q", word)[0])
-    os.close(source)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
-    return acknowledged
-
-
-OPERATIONS = ("open", "fsync", "fdatasync", "replace", "unlink", "ftruncate", "mkdir")
-
-
-def count_down(steps):
-    """Let this process be killed at an operation on a file, the number of which is given; a write is two of them."""
-    left = steps
-
-    def step():
-        nonlocal left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def counted(real):
-        def operation(*args, **kwargs):
-            step()
-            return real(*args, **kwargs)
-
-        return operation
-
-    def write(file, content, real=os.write):
-        step()
-        half = real(file, content[: len(content) // 2])
-        step()
-        return half + real(file, content[half:])
-
-    for name in OPERATIONS:
-        setattr(os, name, counted(getattr(os, name)))
-    os.write = write
-
-
 PHASES = ("creation", "learning", "snapshot", "challenge", "promotion", "rollback", "end")
 VERSION = 10**9  # what is added to the number of a version that is acknowledged
 
@@ -180,7 +72,7 @@ def life(learned):
     yield "learning", learned
 
 
-def short_life(folder, learned, steps, out, real=os.write):
+def short_life(folder, which, learned, steps, out, real=os.write):
     """Create a learner and do all that is asked of it; nearly every call begins a new log file. Dies at a step."""
     from kernelstream.live import DurableLearner, log
 
@@ -190,7 +82,7 @@ def short_life(folder, learned, steps, out, real=os.write):
     log.FILE_BYTES = 100
     count_down(steps)
     tell(-1)
-    learner = DurableLearner(folder, make(0))
+    learner = DurableLearner(folder, make(which), flush=FLUSH[which], swap_ms=1)
     given = dict(enumerate(next_calls(learned)))
     for phase, i in life(learned):
         tell(-1 - PHASES.index(phase))
@@ -199,7 +91,7 @@ def short_life(folder, learned, steps, out, real=os.write):
         elif phase == "snapshot":
             learner.snapshot()
         elif phase == "challenge":
-            learner.challenge(make(1))
+            learner.challenge(make(which + 1))
         else:
             tell(VERSION + (learner.promote() if phase == "promotion" else learner.rollback()))
     tell(-1 - PHASES.index("end"))
@@ -210,11 +102,11 @@ def next_calls(learned):
     return [call for _, call in zip(range(learned + 1), calls(0))]
 
 
-def states_of(learned):
+def states_of(learned, which=0):
     """The champion's bytes by version and rows, from models that learn the same calls by themselves."""
     from kernelstream import model_io
 
-    first, second, states, version, rival = make(0), None, {}, 1, make(1)
+    first, second, states, version, rival = make(which), None, {}, 1, make(which + 1)
     given, total = next_calls(learned), 0
     for phase, i in life(learned):
         if phase == "learning":
@@ -239,20 +131,18 @@ def at_steps(folder, learned, first, every):
     from kernelstream import model_io
     from kernelstream.live import DurableLearner
 
-    for kind in range(2):
-        make(kind).learn(*next(calls(0))[1:])
-    states, table = states_of(learned), dict.fromkeys((*PHASES, "recovery"), 0)
+    states, table = [states_of(learned, which) for which in range(3)], dict.fromkeys((*PHASES, "recovery"), 0)
     for steps in range(first, 10**9, every):
-        home = os.path.join(folder, str(steps))
-        end, words = lived(lambda out, home=home, steps=steps: short_life(home, learned, steps, out))
+        home, which = os.path.join(folder, str(steps)), steps % 3
+        end, words = lived(lambda out, a=(home, which, learned, steps): short_life(*a, out))
         told = struct.unpack(f"<{len(words) // 8}q", words)
         acknowledged = max((word for word in told if 0 <= word < VERSION), default=0)
         version = max((word - VERSION for word in told if word >= VERSION), default=1)
         if end:
             table[PHASES[-1 - [word for word in told if word < 0][-1]]] += 1
-            again, _ = lived(lambda out, home=home, steps=steps: recover(home, 1 + steps % 17))
+            again, _ = lived(lambda out, a=(home, which, 1 + steps % 17): recover(*a))
             table["recovery"] += again != 0
-        with DurableLearner(home, make(0)) as learner:
+        with DurableLearner(home, make(which)) as learner:
             about = (
                 f"step {steps}: {acknowledged} rows, version {version} acknowledged; {learner.total}, {learner.version}"
             )
@@ -260,7 +150,7 @@ def at_steps(folder, learned, first, every):
             assert not learner.problems, f"step {steps}: {learner.problems}"
             if learner.total:
                 found = model_io.to_bytes(learner.champion.model)
-                assert found == states[learner.version, learner.total], f"{about}: another model"
+                assert found == states[which][learner.version, learner.total], f"{about}: another model"
         if end == 0:
             break
     show("steps", table)
@@ -271,29 +161,11 @@ def show(job, table):
         print(f"{job:6} {phase:10} {kills:5}", flush=True)
 
 
-def recover(home, steps):
+def recover(home, which, steps):
     from kernelstream.live import DurableLearner
 
     count_down(steps)
-    DurableLearner(home, make(0)).close()
-
-
-def lived(task):
-    """The end of a process that does a task, 0 or a kill, and what it wrote."""
-    source, sink = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            task(sink)
-            os._exit(0)
-        finally:
-            os._exit(99)
-    os.close(sink)
-    words = b"".join(iter(lambda: os.read(source, 4096), b""))
-    os.close(source)
-    end = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert end in (0, -signal.SIGKILL), f"the learner ended with {end}"
-    return end, words
+    DurableLearner(home, make(which)).close()
 
 
 # -------------------------------------------------------------------- over HTTP
@@ -396,8 +268,6 @@ def over_http(folder, learned, first, every):
     from kernelstream import model_io
     from kernelstream.live import DurableLearner, serve  # noqa: F401  (forked servers start quickly)
 
-    for kind in range(2):
-        make(kind).learn(*next(calls(0))[1:])
     states, table = states_of(learned), dict.fromkeys((*PHASES[:3], "rotation", *PHASES[3:]), 0)
     given = dict(enumerate(next_calls(learned)))
     plan = [("creation", None), *((phase, i) for phase, i in life(learned) if phase != "snapshot")]
@@ -436,4 +306,4 @@ if __name__ == "__main__":
         name, *numbers = job.split(",")
         where = os.path.join(sys.argv[1], name)
         os.mkdir(where)
-        {"random": at_random, "steps": at_steps, "http": over_http}[name](where, *map(int, numbers))
+        {"steps": at_steps, "http": over_http}[name](where, *map(int, numbers))

@@ -150,25 +150,30 @@ def test_exp_rejects():
             core.exp_scaled(np.zeros(3), c)
 
 
+@pytest.mark.parametrize("name", ["python", "native"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_all_finite(dtype):
-    top, most = np.finfo(dtype).max, np.finfo(dtype).maxexp
-    for n in [0, 1, 2, 3, 17, 1000]:
-        X = np.full(n, top, dtype)
-        X[::2] = -top
-        assert core.all_below(X, most)
-        for position in {0, n // 2, n - 1} if n else ():
-            for bad in [np.nan, -np.nan, np.inf, -np.inf]:
-                Y = X.copy()
-                Y[position] = bad
-                assert not core.all_below(Y, most)
-                assert not core.all_below(Y[None], most)
+def test_all_below(name, dtype):
+    """Exactly below 2^exponent, wherever the largest is; by the largest exponent, whether all numbers are finite."""
+    ops, most = engine.get(name), np.finfo(dtype).maxexp
+    for exponent in (-3, 0, 7, 50, most):
+        edge = np.asarray(np.inf if exponent == most else 2.0**exponent, dtype)
+        below = np.nextafter(edge, np.asarray(0, dtype))
+        for n in [0, 1, 2, 3, 5, 17, 33, 1000]:
+            X = np.full(n, below, dtype)
+            X[::2] = -below
+            assert ops.all_below(X, exponent)
+            for position in {0, n // 2, n - 1} if n else ():
+                for bad in [edge, -edge, 2 * edge, np.nan, -np.nan, np.inf, -np.inf]:
+                    Y = X.copy()
+                    Y[position] = bad
+                    assert not ops.all_below(Y, exponent)
+                    assert not ops.all_below(Y[None], exponent)
     subnormal = np.array([np.finfo(dtype).smallest_subnormal, 0.0, -0.0], dtype)
     subnormal.flags.writeable = False
-    assert core.all_below(subnormal, most)
+    assert ops.all_below(subnormal, most)
 
 
-def test_all_finite_rejects():
+def test_all_below_rejects():
     for bad in [np.zeros(3, int), np.zeros(3, np.float16), np.zeros((4, 4))[:, :2], [1.0], "nan", None]:
         with pytest.raises(TypeError):
             core.all_below(bad, 1)

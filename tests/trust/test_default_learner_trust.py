@@ -136,25 +136,6 @@ def test_a_change_of_the_rows_is_marked():
 
 
 # -------------------------------------------------------------------- reasons
-def test_relevance_is_the_squared_slope():
-    """f = 2 x0 + x1 / 10 with x1 ten times as wide: slopes in deviations are 2 and 1, squares 4 to 1."""
-    X = stream(1500, 3) * [1.0, 10.0, 1.0]
-    model = KernelRegressor([ks.OnlineRidge("raw", intercept=True)], random_state=0)
-    model.learn(X, 2 * X[:, 0] + X[:, 1] / 10)
-    np.testing.assert_allclose(model.relevance_, [0.8, 0.2, 0.0], atol=0.03)
-
-
-def test_columns_swapped_by_a_drift_swap():
-    X = stream(5000, 6)
-    late = np.arange(5000) >= 3000
-    y = np.where(late, 0.3, 2.0) * X[:, 2] + np.where(late, 2.0, 0.3) * X[:, 4]
-    model = KernelRegressor(size="small", random_state=0)
-    model.learn(X[:3000], y[:3000])
-    assert np.argmax(model.relevance_) == 2
-    model.learn(X[3000:], y[3000:])
-    assert np.argmax(model.relevance_) == 4
-
-
 def test_contributions_of_a_linear_answer_are_its_terms():
     X = stream(1500, 3)
     model = KernelRegressor([ks.OnlineRidge("raw", lam=1e-6, intercept=True)], random_state=0, recent=False)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._core import adwin_look, calibrate, doubts, follow, kernel_look, quantiles, track
+from .._core import calibrate, doubts, follow, quantiles, track
 from ..core.arrays_native import (
     BLOCK,
     all_below,

@@ -41,7 +41,6 @@ from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass, spec
 from ..passes.metric.python import metric_pass
-from ..passes.monitor.python import adwin_look, kernel_look
 from ..passes.quantiles.python import quantiles
 from ..passes.rows.python import RowStack, row_learner
 from ..passes.stack.python import stack_pass

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
-from .. import engine as engines
-from ..passes.monitor.python import BLOCK
+BLOCK = 32  # rows
 
 
 class Detector:
@@ -19,17 +17,6 @@ class Detector:
     """
 
     state: dict[str, np.ndarray]
-
-    def __init__(self, engine: str = "auto"):
-        engines.get(engine)  # whether there is such a one
-        self.engine = engine
-
-    @functools.cached_property
-    def _ops(self) -> Any:
-        return engines.get(self.engine)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_ops"}
 
     def _test(self, block: np.ndarray) -> int | None:
         raise NotImplementedError

@@ -50,8 +50,6 @@ class Monitor:
         found: make the model forget faster, for example, or send a message.
     random_state : int, default=0
         Of the frequencies for the inputs.
-    engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification.
 
     Attributes
     ----------
@@ -66,14 +64,13 @@ class Monitor:
         inputs: bool = True,
         react: Callable[[Any, Mark], Any] | None = None,
         random_state: Any = 0,
-        engine: str = "auto",
     ):
         self.react = react
         self.detectors: dict[str, Detector] = {}
         if loss:
-            self.detectors["adwin"] = Adwin(engine=engine)
+            self.detectors["adwin"] = Adwin()
         if inputs:
-            self.detectors["kernel"] = KernelTwoSample(random_state=random_state, engine=engine)
+            self.detectors["kernel"] = KernelTwoSample(random_state=random_state)
         self.marks: list[Mark] = []
 
     @property

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..passes.monitor.python import BUCKETS
-from ._blocks import Detector
+from ._blocks import BLOCK, Detector
+
+FIRST = 4 * BLOCK  # losses that give their usual size before anything is compared
+PER_SIZE = 5  # buckets of one size before two are joined
+BUCKETS = 256  # more than 2^50 rows need
 
 
 class Adwin(Detector):
@@ -24,7 +29,6 @@ class Adwin(Detector):
     Parameters
     ----------
     delta : float, default=1e-6
-    engine : {"auto", "native", "python"}, default="auto"
 
     References
     ----------
@@ -40,8 +44,7 @@ class Adwin(Detector):
     (True, True)
     """
 
-    def __init__(self, delta: float = 1e-6, engine: str = "auto"):
-        super().__init__(engine)
+    def __init__(self, delta: float = 1e-6):
         if not 0 < delta < 1:
             raise ValueError(f"delta must be in (0, 1), got {delta!r}")
         self.delta = delta
@@ -54,5 +57,49 @@ class Adwin(Detector):
         self.state |= {"buckets": np.zeros((BUCKETS, 3)), "used": np.zeros(1, np.int64), "first": np.zeros(2)}
 
     def _test(self, block: np.ndarray) -> int | None:
-        state = self.state
-        return self._ops.adwin_look(state["buckets"], state["used"], state["first"], block, self.delta) or None
+        buckets, used, first = (self.state[name] for name in ("buckets", "used", "first"))
+        if first[1] < FIRST:
+            first += [block.sum(), BLOCK]
+            return None
+        x = block / (block + max(first[0] / first[1], 1e-300))
+        n = int(used[0])
+        buckets[n] = BLOCK, x.sum(), x @ x
+        n = _joined(buckets, n + 1)
+        dropped, rows = _cut(buckets, n, self.delta)
+        if dropped > 0:
+            self.reset()
+            return rows
+        buckets[: n + dropped] = buckets[-dropped:n].copy()
+        buckets[n + dropped :] = 0.0
+        used[0] = n + dropped
+        return None
+
+
+def _joined(buckets: np.ndarray, used: int) -> int:
+    """Join the two oldest of a size wherever there are too many; returns how many buckets are left."""
+    size = BLOCK
+    while True:
+        same = np.flatnonzero(buckets[:used, 0] == size)
+        if len(same) <= PER_SIZE:
+            return used
+        at = same[0]
+        buckets[at] += buckets[at + 1]
+        buckets[at + 1 : used - 1] = buckets[at + 2 : used].copy()
+        used, size = used - 1, 2 * size
+
+
+def _cut(buckets: np.ndarray, used: int, delta: float) -> tuple[int, int]:
+    """Buckets to drop, 0 for none, negative when the mean has fallen; and the rows after the cut."""
+    if used < 2:
+        return 0, 0
+    (n, total, squares), old = buckets[:used].sum(axis=0), buckets[: used - 1].cumsum(axis=0)
+    n0, n1 = old[:, 0], n - old[:, 0]
+    rise = (total - old[:, 1]) / n1 - old[:, 1] / n0
+    variance = max(squares / n - (total / n) ** 2, 0.0)
+    log = math.log(2 * math.log(n) / delta)
+    inverse = 1 / n0 + 1 / n1
+    excess = np.abs(rise) - np.sqrt(2 * inverse * variance * log) - 2 / 3 * inverse * log
+    at = int(excess.argmax())
+    if excess[at] <= 0:
+        return 0, 0
+    return (at + 1) * (1 if rise[at] > 0 else -1), int(n1[at])

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
-from ..passes.monitor.python import BLOCK
 from ..random import Stream, generator, seed_from
-from ._blocks import Detector
+from ._blocks import BLOCK, Detector
 
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
+LEAST_BLOCKS = 16  # blocks that a window is compared with, at least
+RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
 FALSE_ALARMS_PER_ROW = 1e-9  # false alarms that are allowed per row, by the law of normal means
 
 
@@ -38,7 +39,6 @@ class KernelTwoSample(Detector):
         Frequencies w; there are twice as many features.
     random_state : int, default=0
         Of the frequencies.
-    engine : {"auto", "native", "python"}, default="auto"
 
     References
     ----------
@@ -56,8 +56,7 @@ class KernelTwoSample(Detector):
     True
     """
 
-    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0, engine: str = "auto"):
-        super().__init__(engine)
+    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0):
         if window < BLOCK or window % BLOCK:
             raise ValueError(f"window must be a multiple of {BLOCK} rows, got {window!r}")
         if n_components < 1:
@@ -70,7 +69,7 @@ class KernelTwoSample(Detector):
     def reset(self) -> None:
         """Forget the rows, as after a change; the kernel stays."""
         k, blocks = 2 * self.n_components, self.window // BLOCK
-        # of all rows before the window, and of each of its blocks: features and their products, summed
+        # of all rows before the window, and of each block in it, oldest first: number, sums of features and of products
         self.state |= {
             "reference": np.zeros(1 + k + k * k),
             "last": np.zeros((blocks, 1 + k + k * k)),
@@ -115,9 +114,28 @@ class KernelTwoSample(Detector):
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:
-        state = self.state
-        statistic, rest = self._ops.kernel_look(state["W"], state["reference"], state["last"], block)
+        statistic, rest = self._hotelling(block)
         if not statistic or special.fdtrc(2.0 * self.n_components, rest, statistic) > FALSE_ALARMS_PER_ROW * BLOCK:
             return None
         self.reset()
         return self.window
+
+    def _hotelling(self, block: np.ndarray) -> tuple[float, float]:
+        """The statistic with a block of rows, as an F, and its second degrees of freedom; 0 while there are too few."""
+        W, reference, last = (self.state[name] for name in ("W", "reference", "last"))
+        angles, k = block @ W, 2 * self.n_components
+        Z = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+        reference += last[0]
+        last[:-1] = last[1:].copy()
+        last[-1] = np.concatenate([[BLOCK], Z.sum(axis=0), (Z.T @ Z).ravel()])
+        if last[0, 0] == 0 or reference[0] < LEAST_BLOCKS * BLOCK:
+            return 0.0, 0.0
+        window = last.sum(axis=0)
+        n, m = reference[0], window[0]
+        means = np.array([reference[1 : k + 1] / n, window[1 : k + 1] / m])
+        scatter = (reference + window)[k + 1 :].reshape(k, k) - means.T @ (means * [[n], [m]])
+        S = scatter / (n + m - 2) + RIDGE * np.eye(k)
+        difference = means[0] - means[1]
+        T2 = n * m / (n + m) * difference @ np.linalg.solve(S, difference)
+        rest = n + m - k - 1
+        return float(T2 * rest / (k * (n + m - 2))), float(rest)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...engine import of_processor
 from ...monitor import Mark, Monitor
+from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
-from ...passes.monitor.python import BUCKETS
 from ...rows import padded
 from ...state.nested import State, part
 from ...state.schema import Array, Inside, Schema
@@ -84,7 +83,7 @@ def _attached(stack: Stack, state: State) -> Monitor:
     """The detectors, whose states lie in the learner's; those of a model that begins have none yet."""
     watched, cache = state["watch"], stack.est._cache
     if "adwin" not in watched or "monitor" not in cache:
-        cache["monitor"] = Monitor(random_state=state["seed"], engine=of_processor(stack.est.engine))
+        cache["monitor"] = Monitor(random_state=state["seed"])
     monitor: Monitor = cache["monitor"]
     for name, detector in monitor.detectors.items():
         detector.state = watched.get(name, detector.state)

@@ -1,1 +1,0 @@
-"""Detectors of changes, a block of rows at a time."""
