@@ -255,6 +255,10 @@ KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
     constexpr std::size_t longest = 512, G = group<T>;
     constexpr T normal = T(708.0), last = T(745.14);  // e^-x is subnormal between them
     const T low = clip ? T(0) : -Math<T>::exp_high / c, high = -Math<T>::exp_low / c;
+    const auto power = [=](T t) {
+        const T found = exp_between(-c * lesser(larger(t, low), high));
+        return t == t ? found : t;  // larger and lesser do not know NaN
+    };
     for (; n > 0; n -= n < longest ? n : longest, x += longest) {
         const std::size_t m = n < longest ? n : longest, whole = m - m % G;
         T before[sizeof(T) == 8 ? longest : 1];
@@ -269,9 +273,9 @@ KS_INLINE void exp_scaled_chunk(std::size_t n, T* x, T c, bool clip) {
         }
         for (std::size_t i = 0; i < whole; i += G) {
 #pragma omp simd
-            for (std::size_t k = i; k < i + G; ++k) x[k] = exp_between(-c * lesser(larger(x[k], low), high));
+            for (std::size_t k = i; k < i + G; ++k) x[k] = power(x[k]);
         }
-        for (std::size_t i = whole; i < m; ++i) x[i] = exp_between(-c * lesser(larger(x[i], low), high));
+        for (std::size_t i = whole; i < m; ++i) x[i] = power(x[i]);
         for (std::size_t i = 0; i < m && subnormal; ++i)
             if (c * before[i] > normal && c * before[i] < last) x[i] = std::exp(-c * before[i]);
     }
