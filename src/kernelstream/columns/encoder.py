@@ -252,6 +252,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
+        if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
+            _check_known(store, cells)
         try:
             if weight is not None and not weight.all() and journal is not None:
                 raise NeedsCopy
@@ -489,15 +491,10 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once that columns are not there, or are not known; ValueError where none is known."""
-        names, others = list(store.by_name), [name for name, _ in cells.others(store.by_name)]
-        if others and not any(map(cells.has, names)):
-            raise ValueError(
-                f"the rows have none of the columns that the model knows: they have {', '.join(others[:20])}; it "
-                f"knows {', '.join(names[:20])}"
-            )
-        strange = [name for name in others if name not in store.came]
+        strange = [name for name in _check_known(store, cells) if name not in store.came]
         if strange:
-            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")
+            known = list(store.by_name)
+            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, known)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
@@ -511,3 +508,14 @@ class Columns(Known, TransformerMixin, WithParameters):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _check_known(store: Store, cells: Cells) -> list[str]:
+    """Names of columns that are not known; ValueError where there are no others."""
+    others = [name for name, _ in cells.others(store.by_name)]
+    if others and not any(map(cells.has, store.by_name)):
+        raise ValueError(
+            f"the rows have none of the columns that the model knows: they have {', '.join(others[:20])}; it "
+            f"knows {', '.join(list(store.by_name)[:20])}"
+        )
+    return others
