@@ -127,7 +127,9 @@ def test_lists_of_words_are_the_array_of_them():
 @pytest.mark.parametrize("column", ["town", "day"])
 def test_learners_of_numbers_say_what_words_need(column):
     said = f"column '{column}' holds .*, which is not a number: "
-    with pytest.raises(ValueError, match=said + r"words, dates and gaps need an encoder, make_stream\(Columns\(\), Feat"):
+    with pytest.raises(
+        ValueError, match=said + r"words, dates and gaps need an encoder, make_stream\(Columns\(\), Feat"
+    ):
         ks.FeatureClassifier().fit(FRAME[["x", column]], LABELS)
     began = small().fit(FRAME[["x"]][20:], LABELS[20:])
     with pytest.raises(ValueError, match=said + r"this KernelClassifier began .* columns=\{\}"):
@@ -160,7 +162,7 @@ def test_a_table_of_columns_that_are_all_unknown_is_not_learned(other):
     model = small().fit(FRAME, LABELS)
     before = model.predict_proba(FRAME)
     for call in (model.predict, lambda X: model.learn(X, LABELS)):
-        with pytest.raises(ValueError, match="none of the columns that the model knows.* it knows town"):
+        with pytest.raises(ValueError, match=r"none of the columns that the model knows.* it knows town"):
             call(other)
     np.testing.assert_array_equal(model.predict_proba(FRAME), before)
     model.learn({"new": 1.0}, LABELS[:1])  # of dictionaries, names may come at any time

@@ -124,7 +124,9 @@ def _check_numbers(est: StreamEstimator, X: Any) -> None:
         return
     remedy = f"words, dates and gaps need an encoder, make_stream(Columns(), {model}())"
     if est.columns is not None:
-        remedy = f"this {model} began with rows of numbers; with columns={{}} it takes words, dates and gaps at any time"
+        remedy = (
+            f"this {model} began with rows of numbers; with columns={{}} it takes words, dates and gaps at any time"
+        )
     if isinstance(cells, Records):
         raise ValueError(f"X must be an array or a data frame, got dictionaries: {remedy}")
     gap = ""
@@ -132,6 +134,8 @@ def _check_numbers(est: StreamEstimator, X: Any) -> None:
         values: Any = cells.get(name)
         found, wrong = numbers(values)
         for row in wrong[:1]:
+            if isinstance(values[row], dict):  # of which scikit-learn expects numpy's own error
+                return
             raise ValueError(f"column {name!r} holds {values[row]!r}, which is not a number: {remedy}")
         missing = np.isnan(found)
         if not gap and missing.any():
