@@ -33,7 +33,7 @@ class CSV(TextTable):
     Parameters
     ----------
     source : path, "-" or binary file
-        "-" is standard input. Content packed with gzip, bzip2 or zstd is unpacked on the way.
+        "-" is standard input. Content packed with gzip, bzip2, xz, zstd or zip is unpacked on the way.
     target : str, int or None
         Column of y, by name or number (-1 is the last one); None for rows without a target.
     block : int, default=1024

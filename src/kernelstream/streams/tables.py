@@ -113,7 +113,7 @@ class Arrow(TypedTable):
             magic = file.read(6)
         try:
             self._open(source, magic)
-        except pyarrow.ArrowInvalid as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{os.fspath(source)} is not a Parquet, Feather or Arrow file: {error}") from None
         super().__init__(os.fspath(source), self.schema.names, target, block, **options)
 
