@@ -127,6 +127,31 @@ def test_packed_files_with_wrong_bytes(tmp_path, pack):
             list(streams.open(tmp_path / "a.svm"))
 
 
+@pytest.mark.parametrize("name", ["packed.npz", "a.npz", "packed_csr.npz", "a.npy", "a.feather", "a.parquet"])
+def test_damaged_tables_are_refused_by_name(folder, tmp_path, name):
+    """Pieces that are left out, put in or changed; what cannot be told from other numbers is read."""
+    options = {"target": -1} if name == "a.npy" else {}
+    if name.endswith(("feather", "parquet")):
+        pa = pytest.importorskip("pyarrow")
+        feather, parquet = (pytest.importorskip(f"pyarrow.{kind}") for kind in ("feather", "parquet"))
+        table = pa.table({"word": ["some", "words", "and more"] * 200, "x": np.arange(600.0), "y": np.arange(600.0)})
+        write = feather.write_feather if name.endswith("feather") else parquet.write_table
+        write(table, folder / name, compression="uncompressed" if name.endswith("feather") else "snappy")
+        options = {"target": "y", "mixed": True}
+    whole, rng, refused = (folder / name).read_bytes(), np.random.default_rng(7), 0
+    for i in range(90):
+        at, other = rng.integers(6, len(whole), 2)
+        at = min(at, int(rng.integers(10, 400))) if i % 2 else at  # headers are short
+        rest = (b"", whole[other : other + 300] + whole[at:], bytes([int(rng.integers(256))]) + whole[at + 1 :])[i % 3]
+        (tmp_path / name).write_bytes(whole[:at] + rest)
+        try:
+            for _ in streams.open(tmp_path / name, **options):
+                pass
+        except ValueError:
+            refused += 1
+    assert refused > 30
+
+
 def test_archives_of_other_things_than_one_table(tmp_path):
     (tmp_path / "a.csv.zip").write_bytes(zipped(**{"a.csv": "x,y\n1,2\n", "__MACOSX/._a.csv": "\0"}))
     assert streams.open(tmp_path / "a.csv.zip", target="y").read()[1].tolist() == [2.0]
