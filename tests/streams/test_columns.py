@@ -154,9 +154,21 @@ def test_dates_turn_with_day_week_and_year():
         "2.7.2023 12:00",
         "20230702T120000",
         "2023/07/02 12:00:00.0",
+        "2023/7/2 12:00",
+        "2023-07-02 12:00 PM",
+        "2023-07-02 12:00:00+00",
+        "2023-07-02T12:00 UTC",
     ):
         assert seconds(text) == s, text
-    assert all(math.isnan(seconds(text)) for text in ("2023-13-01", "20230702", "noon", "25:61"))
+    assert seconds("2023-07-02 3:05") == seconds("2023-07-02 3:05 am") == s - (9 * 60 - 5) * 60
+    assert seconds("2023-07-02 12:30 AM") == s - 11.5 * 3600 and seconds("1:00 PM") == 13 * 3600
+    wrong = ("2023-13-01", "20230702", "noon", "25:61", "13:00 PM", "0:10 am", "2023-7-", "7/2/2023")
+    assert all(math.isnan(seconds(text)) for text in wrong)
+
+
+def test_dates_whose_day_may_be_the_month_are_said_to_be_words():
+    with pytest.warns(UserWarning, match=r"column 'when' holds dates like '02/07/2023'.*taken as words"):
+        Columns().partial_fit([{"when": "02/07/2023", "town": "Rome"}, {"when": "03/07/2023", "town": "1/2"}])
 
 
 # -------------------------------------------------------------------- splits, containers, files

@@ -21,6 +21,7 @@ from ..registry.parameters import WithParameters
 from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
+from ..streams.marks import DATE
 from ._journal import Journal, NeedsCopy
 from ._known import Known
 from ._names import some
@@ -401,6 +402,14 @@ class Columns(Known, TransformerMixin, WithParameters):
             since[name] = row
             if kind == "text":
                 self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
+            values = cells.get(name)
+            first = values[row] if kind == "category" and values is not None else None
+            if isinstance(first, str) and DATE.fullmatch(first.strip()):
+                self._warn_once(
+                    f"date {name}",
+                    f"column {name!r} holds dates like {first!r}, where day and month might be mistaken: they are "
+                    f"taken as words. Write the year first, or give dates (pandas.to_datetime)",
+                )
         return since
 
     def _note_names(self, store: Store, cells: Cells, journal: Journal | None) -> None:
