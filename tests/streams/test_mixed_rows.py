@@ -181,6 +181,26 @@ def test_labels_that_are_missing_are_said_to_be(nothing):
             small().fit(rows, np.array([nothing, *LABELS[1:]], object))
 
 
+def test_a_target_may_be_a_frame_of_one_column():
+    y = FRAME.x.fillna(0.0)
+    one, two = (KernelRegressor(size="small", random_state=0).fit(FRAME, target) for target in (y, y.to_frame()))
+    np.testing.assert_array_equal(one.predict(FRAME), two.predict(FRAME))
+    one, two = (KernelRegressor(size="small", random_state=0).learn(FRAME, target) for target in (y, y.to_frame()))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("rows", [FRAME, FRAME[["x"]].fillna(0.0)])
+def test_truth_values_among_objects_are_scored_as_they_are_learned(rows):
+    labels = LABELS == "a"
+    plain = small().fit(rows, labels)
+    objects = small().fit(rows, labels.astype(object))
+    assert (
+        objects.score(rows, labels.astype(object))
+        == plain.score(rows, labels)
+        == (plain.predict(rows) == labels).mean()
+    )
+
+
 def test_names_that_come_twice_and_dates_as_labels_are_refused():
     twice = pd.DataFrame(np.ones((9, 3)), columns=["a", "b", "a"])
     for frame in (twice, twice.assign(w="word")):
