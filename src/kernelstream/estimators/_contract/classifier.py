@@ -98,7 +98,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose label is predicted, of labels as ``fit`` takes them."""
-        return super().score(X, _labels_1d(y, "y") if getattr(y, "dtype", None) == object else y, sample_weight)
+        objects = getattr(y, "dtype", None) == np.dtype(object)
+        return super().score(X, _labels_1d(y, "y") if objects else y, sample_weight)
 
     def _known_labels(self) -> np.ndarray:
         """The classes, at least one."""

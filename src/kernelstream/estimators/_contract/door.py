@@ -116,7 +116,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
 
 def _check_numbers(est: StreamEstimator, X: Any) -> None:
     """ValueError for dictionaries, and for the first column that holds a word or a date, or else a gap."""
-    if sp.issparse(X):
+    if sp.issparse(X) or np.iscomplexobj(X):
         return
     try:
         cells, model = cells_of(X), type(est).__name__
