@@ -119,6 +119,8 @@ class CSV(TextTable):
                 f"{self.name} is not a text in UTF-8: there are control characters in its first line (a table in "
                 f"UTF-16 becomes one by iconv -f UTF-16 -t UTF-8)"
             )
+        if "\r" in line and '"' not in line:
+            raise ValueError(f"{self.name} has lines that end with a carriage return alone: tr '\\r' '\\n' mends them")
         self.delimiter = delimiter or max(DELIMITERS, key=line.count)
         try:
             names = [name.strip(_SPACES) for name in next(csv.reader([_clean(line)], delimiter=self.delimiter), [])]
@@ -242,6 +244,8 @@ class CSV(TextTable):
         return value.strip()
 
     def _no_number(self, name: str, value: Any) -> str:
+        if is_number(value.strip(_SPACES)):
+            return f"{self._what(name)}: {value[:40]!r} is beyond {LARGEST_NUMBER:g}"
         return self._reason(2, self.columns.names.index(name), {self.columns.names.index(name): value})
 
     def _numeric(self) -> list[int]:
