@@ -483,16 +483,22 @@ class Columns(Known, TransformerMixin, WithParameters):
                 return X
         cells = cells_of(rows)
         self._compare(store, cells)
-        return self._encode_only(store, cells)
+        return self._encode_only(store, cells, asked=True)
 
-    def _encode_only(self, store: Store, cells: Cells) -> np.ndarray:
-        """Encode rows as if each came next; the store is left as it is."""
+    def _encode_only(self, store: Store, cells: Cells, asked: bool = False) -> np.ndarray:
+        """Encode rows as if each came next; the store is left as it is. Cells of no use are counted nowhere: say so."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
             return X
         journal = Journal(store)
         try:
             found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
+            for _, source, value in found.wrong if asked else ():
+                kind = "number" if source.kind == "integer" else source.kind
+                said = (
+                    f"column {source.name!r} holds cells like {str(value)[:40]!r}, no {kind}: they are taken as missing"
+                )
+                self._warn_once(f"wrong {source.name}", said)
             self._run(store, found, X, None, None, learn=False)
         finally:
             journal.undo()
