@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import functools
 import io
 import json
@@ -505,3 +506,34 @@ def test_train_says_which_columns_are_odd(tmp_path, capsys):
     assert "looks like a row number" in said["number"] and "looks like an identifier" in said["name"]
     assert "it never changes" in said["constant"]
     assert not any("; " in said[name] for name in ("word", "when", "size"))
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%d-%m-%Y"])
+def test_dates_with_the_day_or_the_month_first(tmp_path, form, capsys):
+    """The model and its predictions are those of the same days with the year first."""
+    days = [datetime.datetime(2024, 1, 1) + datetime.timedelta(days=i // 2, hours=i % 2 * 12) for i in range(200)]
+    if "%H" not in form and "%I" not in form:
+        days = [day.replace(hour=0) for day in days]
+    for name, written in (("iso.csv", "%Y-%m-%d %H:%M"), ("own.csv", form)):
+        lines = [f"{day.strftime(written)},{i % 7},{day.weekday() + i % 7 / 2}" for i, day in enumerate(days)]
+        (tmp_path / name).write_text("\n".join(["when,x,y", *lines]))
+        later = [f"{day},{datetime.date(2024, 9, day).strftime(written)}" for day in (1, 2, 3)]
+        (tmp_path / f"later-{name}").write_text("\n".join(["x,when", *later]))
+        assert run("train", tmp_path / name, "--target", "y", "--model", tmp_path / f"{name}.ks") == 0
+    said = capsys.readouterr().err
+    assert f"date; {days[0].strftime(form)!r} is 2024-01-01" in said
+    one, two = (kernelstream.load(tmp_path / f"{name}.ks").state_ for name in ("iso.csv", "own.csv"))
+    assert_same_state(one, two, 0.0, "both ways to write dates")
+    answers = []
+    for name in ("iso.csv", "own.csv"):  # days that might be months: the model remembers
+        assert run("predict", tmp_path / f"{name}.ks", tmp_path / f"later-{name}") == 0
+        answers.append(capsys.readouterr().out)
+    assert answers[0] == answers[1] and len(answers[0].split()) == 3
+
+
+def test_dates_that_show_no_order_are_words_with_a_warning(tmp_path, capsys):
+    lines = [f"{1 + i % 12}/{1 + i // 12 % 12}/2024,{i}.5" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["when,y", *lines]))
+    assert run("train", tmp_path / "a.csv", "--target", "y", "--model", tmp_path / "a.ks") == 0
+    said = capsys.readouterr().err
+    assert "when  category" in said and "holds dates like '1/1/2024'" in said

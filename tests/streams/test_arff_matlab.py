@@ -1,5 +1,6 @@
 """ARFF and MATLAB files, which are read as all other tables are; scipy's own readers and hand-written rows as truth."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 from command_line import out, run
 
 from kernelstream import streams
+from kernelstream.streams import _matlab
 
 WORDS = b"""% made for this test
 @RELATION 'a b'
@@ -127,3 +129,38 @@ def test_train_on_matlab(tmp_path, capsys):
     assert run("train", tmp_path / "a.mat", "-a", "fogd", "-m", tmp_path / "m.ks", "-q") == 0
     capsys.readouterr()
     assert json.loads(out(capsys, "info", tmp_path / "m.ks", "--json"))["classes"] == [-1, 1]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_variables_are_those_of_scipy(tmp_path, packed):
+    rng = np.random.default_rng(4)
+    kinds = ("f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
+    saved = {f"a_{kind}": (100 * rng.random((5, 3))).astype(kind) for kind in kinds}
+    saved |= {"three": rng.random((2, 3, 4)), "none": np.zeros((0, 4)), "truth": rng.random((3, 3)) > 0.5, "n": 7}
+    saved |= {"sparse": sp.random(9, 7, 0.3, "csc", random_state=0), "empty": sp.csc_matrix((4, 5))}
+    others = {"word": "abc", "parts": {"a": 1}, "cell": np.array([1, "b"], object), "complex": np.ones((2, 2)) * 1j}
+    scipy.io.savemat(tmp_path / "a.mat", saved | others, do_compression=packed)
+    found, truth = _matlab.variables((tmp_path / "a.mat").read_bytes()), scipy.io.loadmat(tmp_path / "a.mat")
+    assert found.keys() == saved.keys() | others.keys() and all(found[name] is None for name in others)
+    for name in saved:
+        if sp.issparse(truth[name]):
+            assert (found[name] != truth[name]).nnz == 0
+        else:
+            np.testing.assert_array_equal(found[name], truth[name], strict=name != "truth")
+
+
+def test_wrong_bytes_are_errors_and_nothing_worse(tmp_path):
+    """Of most of these, scipy's reader takes the interpreter down."""
+    X = np.random.default_rng(5).normal(size=(20, 3))
+    scipy.io.savemat(tmp_path / "a.mat", {"X": X, "S": sp.csc_matrix(X), "y": np.sign(X[:, 0])})
+    whole = (tmp_path / "a.mat").read_bytes()
+    for at in (*range(124, 192), *range(whole.index(b"S\0") - 40, whole.index(b"S\0") + 400)):
+        for byte in (0, 3, 8, 14, 15, 200, 255):
+            (tmp_path / "b.mat").write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+            with contextlib.suppress(ValueError):
+                for _ in streams.open(tmp_path / "b.mat"):
+                    pass
+    for size in range(len(whole) - 3, 0, -97):
+        (tmp_path / "b.mat").write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"b\.mat"):
+            list(streams.open(tmp_path / "b.mat"))

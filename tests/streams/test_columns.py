@@ -154,9 +154,21 @@ def test_dates_turn_with_day_week_and_year():
         "2.7.2023 12:00",
         "20230702T120000",
         "2023/07/02 12:00:00.0",
+        "2023/7/2 12:00",
+        "2023-07-02 12:00 PM",
+        "2023-07-02 12:00:00+00",
+        "2023-07-02T12:00 UTC",
     ):
         assert seconds(text) == s, text
-    assert all(math.isnan(seconds(text)) for text in ("2023-13-01", "20230702", "noon", "25:61"))
+    assert seconds("2023-07-02 3:05") == seconds("2023-07-02 3:05 am") == s - (9 * 60 - 5) * 60
+    assert seconds("2023-07-02 12:30 AM") == s - 11.5 * 3600 and seconds("1:00 PM") == 13 * 3600
+    wrong = ("2023-13-01", "20230702", "noon", "25:61", "13:00 PM", "0:10 am", "2023-7-", "7/2/2023")
+    assert all(math.isnan(seconds(text)) for text in wrong)
+
+
+def test_dates_whose_day_may_be_the_month_are_said_to_be_words():
+    with pytest.warns(UserWarning, match=r"column 'when' holds dates like '02/07/2023'.*taken as words"):
+        Columns().partial_fit([{"when": "02/07/2023", "town": "Rome"}, {"when": "03/07/2023", "town": "1/2"}])
 
 
 # -------------------------------------------------------------------- splits, containers, files
@@ -495,3 +507,29 @@ def test_labels_of_single_rows_are_those_of_a_call(labels):
     found = [one.learn_transform(row, label) for row, label in zip(rows, 2 * labels, strict=True)]
     kind = str if isinstance(labels[0], str) else int
     np.testing.assert_array_equal(np.concatenate(found), whole.learn_transform(rows, [kind(y) for y in 2 * labels]))
+
+
+def test_cells_of_no_use_in_rows_to_predict_are_said_once_for_each_column():
+    rows = [{"x": float(i), "n": i % 5, "day": f"2024-05-{1 + i % 30:02d}"} for i in range(60)]
+    encoder = Columns().partial_fit(rows)
+    assert not warnings_of(lambda: encoder.transform(rows))
+    odd = [{"x": "2.5kg", "n": 1, "day": "2024-05-01"}, {"x": "3kg", "n": "many", "day": "soon"}]
+    said = warnings_of(lambda: [encoder.transform(odd), encoder.transform(odd[0]), encoder.transform(odd[1])])
+    assert sorted(said) == [
+        "column 'day' holds cells like 'soon', no date: they are taken as missing",
+        "column 'n' holds cells like 'many', no number: they are taken as missing",
+        "column 'x' holds cells like '2.5kg', no number: they are taken as missing",
+    ]
+    gaps = [{**row, **dict.fromkeys([name for name, value in row.items() if value in WRONG])} for row in odd]
+    np.testing.assert_array_equal(encoder.transform(odd), encoder.transform(gaps))
+    assert not encoder.wrong_
+
+
+WRONG = ("2.5kg", "3kg", "many", "soon")
+
+
+def warnings_of(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(warning.message) for warning in caught]

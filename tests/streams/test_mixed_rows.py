@@ -127,13 +127,46 @@ def test_lists_of_words_are_the_array_of_them():
 @pytest.mark.parametrize("column", ["town", "day"])
 def test_learners_of_numbers_say_what_words_need(column):
     said = f"column '{column}' holds .*, which is not a number: "
-    with pytest.raises(ValueError, match=said + r"words and dates need an encoder, make_stream\(Columns\(\), Feat"):
+    with pytest.raises(
+        ValueError, match=said + r"words, dates and gaps need an encoder, make_stream\(Columns\(\), Feat"
+    ):
         ks.FeatureClassifier().fit(FRAME[["x", column]], LABELS)
     began = small().fit(FRAME[["x"]][20:], LABELS[20:])
     with pytest.raises(ValueError, match=said + r"this KernelClassifier began .* columns=\{\}"):
         began.predict(FRAME[["x", column]])
     ready = small(columns={}).fit(FRAME[["x"]][20:], LABELS[20:])
     assert len(ready.learn(FRAME, LABELS)) == N  # as the sentence says
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        ([[np.nan, 1.0]], "Input X contains NaN: column 'x0' has a gap in row 0"),
+        ([[1.0, 1.0], [1.0, None]], "Input X contains NaN: column 'x1' has a gap in row 1"),
+        (np.array([["u", 1.0]], object), "column 'x0' holds 'u', which is not a number"),
+        ({"x0": 1.0, "x1": 2.0}, "got dictionaries"),
+        ([{"x0": 1.0, "x1": 2.0}], "got dictionaries"),
+    ],
+)
+def test_models_that_began_with_numbers_say_what_words_and_gaps_need(later, said):
+    rows = np.random.default_rng(0).normal(size=(N, 2))
+    for model, remedy in ((small(), r"this KernelClassifier .*columns=\{\}"), (ks.FeatureClassifier(), "make_stream")):
+        model.fit(rows, LABELS)
+        for call in (model.predict, lambda X, model=model: model.learn(X, LABELS[: len(X)])):
+            with pytest.raises(ValueError, match=f"{said}.*: .*{remedy}"):
+                call(later)
+
+
+@pytest.mark.parametrize("other", [FRAME.to_numpy(), FRAME.rename(columns=str.upper)])
+def test_a_table_of_columns_that_are_all_unknown_is_not_learned(other):
+    model = small().fit(FRAME, LABELS)
+    before = model.predict_proba(FRAME)
+    for call in (model.predict, lambda X: model.learn(X, LABELS)):
+        with pytest.raises(ValueError, match=r"none of the columns that the model knows.* it knows town"):
+            call(other)
+    np.testing.assert_array_equal(model.predict_proba(FRAME), before)
+    model.learn({"new": 1.0}, LABELS[:1])  # of dictionaries, names may come at any time
+    assert "new" in model.columns_.kinds_
 
 
 def test_a_series_is_no_row():
@@ -146,6 +179,26 @@ def test_labels_that_are_missing_are_said_to_be(nothing):
     for rows in (FRAME, FRAME[["x"]].fillna(0)):
         with pytest.raises(ValueError, match="y holds a missing label"):
             small().fit(rows, np.array([nothing, *LABELS[1:]], object))
+
+
+def test_a_target_may_be_a_frame_of_one_column():
+    y = FRAME.x.fillna(0.0)
+    one, two = (KernelRegressor(size="small", random_state=0).fit(FRAME, target) for target in (y, y.to_frame()))
+    np.testing.assert_array_equal(one.predict(FRAME), two.predict(FRAME))
+    one, two = (KernelRegressor(size="small", random_state=0).learn(FRAME, target) for target in (y, y.to_frame()))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("rows", [FRAME, FRAME[["x"]].fillna(0.0)])
+def test_truth_values_among_objects_are_scored_as_they_are_learned(rows):
+    labels = LABELS == "a"
+    plain = small().fit(rows, labels)
+    objects = small().fit(rows, labels.astype(object))
+    assert (
+        objects.score(rows, labels.astype(object))
+        == plain.score(rows, labels)
+        == (plain.predict(rows) == labels).mean()
+    )
 
 
 def test_names_that_come_twice_and_dates_as_labels_are_refused():

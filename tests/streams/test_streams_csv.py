@@ -172,3 +172,15 @@ def test_csv_bad_headers():
     with pytest.raises(ValueError, match="is empty"):
         CSV(io.BytesIO(b""))
     assert CSV(io.BytesIO(b"a,b\n")).read() is None
+
+
+def test_numbers_beyond_use_are_said_to_be():
+    with pytest.raises(ValueError, match=r"line 3: column 'y' \(the target\): '2e200' is beyond 1e\+100"):
+        CSV(io.BytesIO(b"a,y\nu,1.5\nv,2e200\n"), "y", mixed=True).read()
+
+
+def test_lines_that_end_as_on_old_computers_are_named():
+    with pytest.raises(ValueError, match="carriage return alone"):
+        CSV(io.BytesIO(b"a,y\r1,2\r3,4\r"), "y")
+    X, _ = CSV(io.BytesIO(b"a,y\r\n1,2\r\n3,4\r\n"), "y").read()
+    assert X.tolist() == [[1.0], [3.0]]

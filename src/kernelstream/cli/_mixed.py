@@ -75,7 +75,7 @@ def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced
 
 
 def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
-    """Settle how the numbers of a text are written: as the command line says, as the model's own were, or as it seems.
+    """Settle how numbers and dates of a text are written: as the command line or the model says, or as it seems.
 
     Returns an example for every column where it matters, if that was found out here.
     """
@@ -83,8 +83,11 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
 
     decimal, thousands = (options.get(key) for key in MARK_OPTIONS)
     if decimal or thousands:
+        if not options.get("eager"):
+            stream.look_for_marks()
+        dates = {name: mark for name, mark in stream.marks.items() if mark not in OTHER}
         decimal = decimal or OTHER.get(str(thousands), ".")
-        stream.set_marks(dict.fromkeys(stream.columns.names, decimal), thousands)
+        stream.set_marks(dict.fromkeys(stream.columns.names, decimal) | dates, thousands)
     elif "marks" in options:
         stream.set_marks(options["marks"], options.get("thousands"))
     elif not options.get("eager"):  # looking at the first rows would wait for them

@@ -24,7 +24,7 @@ class Parsed:
 
     ``cycles`` are columns of the result that only the cell itself decides: the first of them, and their content (n, 6).
     ``retired`` are columns of integers that turned out to have too many values; ``full`` is the table that has no room
-    for the row after the last.
+    for the row after the last; ``wrong`` are cells that cannot be used: row, column, and the cell.
     """
 
     numbers: np.ndarray
@@ -33,6 +33,7 @@ class Parsed:
     cycles: list[tuple[int, np.ndarray]] = field(default_factory=list)
     retired: list[InputColumn] = field(default_factory=list)
     full: InputColumn | None = None
+    wrong: list[tuple[int, InputColumn, Any]] = field(default_factory=list)
 
 
 def parse(
@@ -63,7 +64,7 @@ def parse(
         np.zeros(store.moments.shape[1], np.int64),
         np.full((n, len(store.mean_at)), -1, np.int32),
     )
-    wrong: list[tuple[int, InputColumn, Any]] = []
+    wrong = found.wrong
 
     def enter_for(source: InputColumn) -> Any:
         if journal is not None:

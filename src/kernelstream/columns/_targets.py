@@ -25,6 +25,8 @@ class Targets:
 
     def __init__(self, y: Any, n: int, task: str):
         values = np.asarray(y)
+        if values.ndim == 2 and values.shape[1] == 1 and hasattr(y, "shape"):  # a frame of one column
+            values = values[:, 0]
         if values.ndim != 1 or len(values) != n:
             raise ValueError(f"y must hold one target for each of the {n} rows, got an array of shape {values.shape}")
         self.task = task if task != "auto" else "number" if values.dtype.kind == "f" else "label"

@@ -21,19 +21,21 @@ YEAR = 365 * DAY
 CYCLES = ("day:sin", "day:cos", "week:sin", "week:cos", "year:sin", "year:cos")
 _THURSDAY = 3  # the weekday of 1970-01-01, from Monday
 
-_DATE = r"(?P<y>\d{4})(?P<sep>[-/.]?)(?P<m>\d{2})(?P=sep)(?P<d>\d{2})"
+_DATE = r"(?P<y>\d{4})(?:(?P<sep>[-/.])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})|(?P<cm>\d{2})(?P<cd>\d{2}))"
 _GERMAN = r"(?P<gd>\d{1,2})\.(?P<gm>\d{1,2})\.(?P<gy>\d{4})"
-_TIME = r"(?P<H>\d{2}):?(?P<M>\d{2})(?::?(?P<S>\d{2})(?P<f>[.,]\d{1,9})?)?\s*(?:Z|[+-]\d{2}:?\d{2})?"
+_HALF = r"(?:\s?(?P<half>[AaPp])\.?[Mm]\.?)?"
+_SECOND = r"(?P<S>\d{2})(?P<f>[.,]\d{1,9})?"
+_TIME = rf"(?P<H>\d{{2}}|\d(?=:)):?(?P<M>\d{{2}})(?::?{_SECOND})?{_HALF}\s*(?:Z|UTC|GMT|[+-]\d{{2}}(?::?\d{{2}})?)?"
 _FULL = re.compile(rf"(?:{_DATE}|{_GERMAN})(?:[T ]{_TIME})?", re.ASCII)
-_CLOCK = re.compile(r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?P<f>[.,]\d{1,9})?)?", re.ASCII)
+_CLOCK = re.compile(rf"(?P<H>\d{{1,2}}):(?P<M>\d{{2}})(?::{_SECOND})?{_HALF}", re.ASCII)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def seconds(value: Any) -> float:
     """Seconds since 1970 of a date or time; NaN for anything else.
 
-    Strings are read as 2024-05-01, 2024/05/01, 01.05.2024, each alone or with a time 13:30, 13:30:15 or 13:30:15.25,
-    with a blank or a T between; as 20240501T133015; or as a time alone.
+    Strings are read as 2024-05-01, 2024/5/1, 01.05.2024, each alone or with a time 13:30, 1:30 PM, 13:30:15 or
+    13:30:15.25, with a blank or a T between; as 20240501T133015; or as a time alone.
 
     >>> seconds("1970-01-02T00:00:30"), seconds("1.1.1970 01:00"), seconds("00:02"), seconds("May")
     (86430.0, 3600.0, 120.0, nan)
@@ -55,8 +57,9 @@ def seconds(value: Any) -> float:
 
 def _of_text(text: str) -> float:
     found = _FULL.fullmatch(text)
-    if found is not None and not (found["sep"] == "" and found["H"] is None):  # 20240501 alone is a number
-        year, month, day = (found[name] or found["g" + name] for name in "ymd")
+    if found is not None and not (found["cm"] and found["H"] is None):  # 20240501 alone is a number
+        year = found["y"] or found["gy"]
+        month, day = (found[name] or found["g" + name] or found["c" + name] for name in "md")
         try:
             date = datetime.date(int(year), int(month), int(day))
         except ValueError:
@@ -67,8 +70,10 @@ def _of_text(text: str) -> float:
         if found is None:
             return math.nan
     hour, minute, second = (int(found[name] or 0) for name in "HMS")
-    if hour > 24 or minute > 59 or second > 60:
+    if hour > 24 or minute > 59 or second > 60 or (found["half"] and not 1 <= hour <= 12):
         return math.nan
+    if found["half"]:
+        hour = hour % 12 + 12 * (found["half"] in "Pp")
     return days * DAY + hour * 3600 + minute * 60 + second + float((found["f"] or "0").replace(",", "."))
 
 

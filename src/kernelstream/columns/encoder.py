@@ -21,6 +21,7 @@ from ..registry.parameters import WithParameters
 from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
+from ..streams.marks import DATE
 from ._journal import Journal, NeedsCopy
 from ._known import Known
 from ._names import some
@@ -252,6 +253,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
+        if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
+            _check_known(store, cells)
         try:
             if weight is not None and not weight.all() and journal is not None:
                 raise NeedsCopy
@@ -399,6 +402,14 @@ class Columns(Known, TransformerMixin, WithParameters):
             since[name] = row
             if kind == "text":
                 self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
+            values = cells.get(name)
+            first = values[row] if kind == "category" and values is not None else None
+            if isinstance(first, str) and DATE.fullmatch(first.strip()):
+                self._warn_once(
+                    f"date {name}",
+                    f"column {name!r} holds dates like {first!r}, where day and month might be mistaken: they are "
+                    f"taken as words. Write the year first, or give dates (pandas.to_datetime)",
+                )
         return since
 
     def _note_names(self, store: Store, cells: Cells, journal: Journal | None) -> None:
@@ -472,16 +483,22 @@ class Columns(Known, TransformerMixin, WithParameters):
                 return X
         cells = cells_of(rows)
         self._compare(store, cells)
-        return self._encode_only(store, cells)
+        return self._encode_only(store, cells, asked=True)
 
-    def _encode_only(self, store: Store, cells: Cells) -> np.ndarray:
-        """Encode rows as if each came next; the store is left as it is."""
+    def _encode_only(self, store: Store, cells: Cells, asked: bool = False) -> np.ndarray:
+        """Encode rows as if each came next; the store is left as it is. Cells of no use are counted nowhere: say so."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
             return X
         journal = Journal(store)
         try:
             found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
+            for _, source, value in found.wrong if asked else ():
+                kind = "number" if source.kind == "integer" else source.kind
+                said = (
+                    f"column {source.name!r} holds cells like {str(value)[:40]!r}, no {kind}: they are taken as missing"
+                )
+                self._warn_once(f"wrong {source.name}", said)
             self._run(store, found, X, None, None, learn=False)
         finally:
             journal.undo()
@@ -489,15 +506,10 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once that columns are not there, or are not known; ValueError where none is known."""
-        names, others = list(store.by_name), [name for name, _ in cells.others(store.by_name)]
-        if others and not any(map(cells.has, names)):
-            raise ValueError(
-                f"the rows have none of the columns that the model knows: they have {', '.join(others[:20])}; it "
-                f"knows {', '.join(names[:20])}"
-            )
-        strange = [name for name in others if name not in store.came]
+        strange = [name for name in _check_known(store, cells) if name not in store.came]
         if strange:
-            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, names)}")
+            known = list(store.by_name)
+            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, known)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
@@ -511,3 +523,14 @@ class Columns(Known, TransformerMixin, WithParameters):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _check_known(store: Store, cells: Cells) -> list[str]:
+    """Names of columns that are not known; ValueError where there are no others."""
+    others = [name for name, _ in cells.others(store.by_name)]
+    if others and not any(map(cells.has, store.by_name)):
+        raise ValueError(
+            f"the rows have none of the columns that the model knows: they have {', '.join(others[:20])}; it "
+            f"knows {', '.join(list(store.by_name)[:20])}"
+        )
+    return others

@@ -5,9 +5,11 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import lzma
 import os
 import stat
 import sys
+import zipfile
 import zlib
 from typing import Any
 
@@ -17,7 +19,8 @@ from ._arff import RELATION, AsCSV
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 28  # no line of a table is a quarter of a gigabyte long
 
-_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"PK\x03\x04": "zip"}
+SUFFIXES = (".gz", ".bz2", ".zst", ".xz", ".zip")  # of names of packed files
 
 
 def name_of(source: Any) -> str:
@@ -44,8 +47,8 @@ def is_pipe(source: Any) -> bool:
 class Bytes:
     """The content of a path, of ``"-"`` (standard input) or of a binary file object; packed content is unpacked.
 
-    How it is packed (gzip, bzip2, zstd) is inferred from its first bytes, not from its name. What is named ``.arff``
-    or begins with ``@relation`` is read as a CSV.
+    How it is packed (gzip, bzip2, xz, zstd, or as the only file of a zip archive) is inferred from its first bytes, not
+    from its name. What is named ``.arff`` or begins with ``@relation`` is read as a CSV.
     """
 
     def __init__(self, source: Any):
@@ -61,9 +64,31 @@ class Bytes:
             self.raw = _Peekable(io.BufferedReader(self.raw) if isinstance(self.raw, io.RawIOBase) else self.raw)
         magic = self.raw.peek(4)[:4]
         self.packing = next((kind for start, kind in _PACKED.items() if magic.startswith(start)), None)
-        stem = self.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".zst")
+        if self.packing == "zip" and not self._is_archive():
+            self.packing = None
+        stem = next((self.name[: -len(end)] for end in SUFFIXES if self.name.lower().endswith(end)), self.name).lower()
         self.arff = stem.endswith(".arff") or (magic[:1] == b"@" and _begins(self.raw, RELATION))
         self._open()
+
+    def _is_archive(self) -> bool:
+        """Whether a zip archive is one of a text, not of arrays (npz), and no pipe, whose end tells what is in it."""
+        if self.size is None:
+            return False
+        try:
+            with zipfile.ZipFile(self.raw) as archive:
+                members = _members(archive)
+                names = [item.filename for item in members]
+                if any(name.endswith(".npy") for name in names):
+                    self.raw.seek(0)
+                    return False
+                if len(members) != 1:
+                    raise ValueError(f"{len(members)} files ({', '.join(names[:5])}), where one table should be")
+                archive.open(members[0]).close()
+        except (ValueError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, or a password
+            self.close()
+            raise ValueError(f"{self.name}: the zip archive cannot be read as it is: {error}") from None
+        self.raw.seek(0)
+        return True
 
     def _open(self) -> None:
         """Start with the content, unpacked."""
@@ -75,16 +100,10 @@ class Bytes:
         """Up to n bytes; none at the end."""
         try:
             data = self.file.read(n)
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.name}: the {self.packing} file is truncated or damaged: {error}") from None
-        except OSError as error:
+        except Exception as error:  # every packing has its own classes of errors
             if self.packing is None:
                 raise
-            raise ValueError(f"{self.name}: the {self.packing} file is damaged: {error}") from None
-        except Exception as error:  # zstd has its own class of errors
-            if self.packing != "zstd":
-                raise
-            raise ValueError(f"{self.name}: the zstd file is damaged: {error}") from None
+            raise ValueError(f"{self.name}: the {self.packing} file is truncated or damaged: {error}") from None
         self.offset += len(data)
         return data
 
@@ -121,6 +140,11 @@ def _begins(raw: Any, word: bytes) -> bool:
     return raw.peek(len(word))[: len(word)].lower() == word
 
 
+def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Files of an archive, without what a Mac puts beside them."""
+    return [item for item in archive.infolist() if not (item.is_dir() or item.filename.startswith("__MACOSX/"))]
+
+
 class _Peekable:
     """A binary file object that can be looked at before it is read, however few bytes it gives at a time."""
 
@@ -151,6 +175,11 @@ def _unpacked(raw: Any, packing: str | None) -> Any:
         return gzip.GzipFile(fileobj=raw, mode="rb")
     if packing == "bzip2":
         return bz2.BZ2File(raw, "rb")
+    if packing == "xz":
+        return lzma.LZMAFile(raw, "rb")
+    if packing == "zip":
+        archive = zipfile.ZipFile(raw)
+        return archive.open(_members(archive)[0])
     if packing == "zstd":
         try:
             from compression import zstd  # Python 3.14

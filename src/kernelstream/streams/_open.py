@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ._base import Stream
-from ._bytes import Text, is_pipe, name_of
+from ._bytes import SUFFIXES, Text, is_pipe, name_of
 from .arrays import Arrays
 from .csv import CSV
 from .iterators import Blocks
@@ -27,9 +27,9 @@ _BY_NAME = {
     ".arrow": "arrow", ".ipc": "arrow", ".jsonl": "jsonl", ".ndjson": "jsonl",
 }  # fmt: skip
 BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"MATLAB": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
-_PACKED = (".gz", ".bz2", ".zst")
 # A label and at least one index:value, or nothing but a label.
 _LIBSVM = re.compile(rb"\s*[^\s,;|:]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?$")
+_ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[\s*\{")
 
 
 def open(source: Any, format: str | None = None, **options: Any) -> Stream:
@@ -99,7 +99,7 @@ def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
 def format_by_name(name: str) -> str | None:
     """The format of a file by the end of its name, or None."""
     stem, suffix = os.path.splitext(name.lower())
-    return _BY_NAME.get(os.path.splitext(stem)[1] if suffix in _PACKED else suffix)
+    return _BY_NAME.get(os.path.splitext(stem)[1] if suffix in SUFFIXES else suffix)
 
 
 def format_by_content(first: bytes, name: str) -> str:
@@ -113,6 +113,8 @@ def format_by_content(first: bytes, name: str) -> str:
         raise ValueError(f"{name} is in no format that can be read: give format= one of {', '.join(FORMATS)}")
     if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
+    if _ARRAY.match(first):
+        raise ValueError(f"{name} is one JSON array: write each object of it on a line of its own (jq -c '.[]')")
     lines = [line for line in first.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
     return "libsvm" if lines and _LIBSVM.match(lines[0]) else "csv"
 

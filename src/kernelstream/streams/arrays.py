@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
+from . import _matlab as matlab
 from ._base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
@@ -132,17 +138,31 @@ def _opened(path: Any, name: str, whole: bool) -> tuple[Any, ...]:
     """Rows and target of a file, and the orders of a MATLAB file, whose first column stays a column if ``whole``."""
     with open(path, "rb") as file:
         magic = file.read(6)
+    with _damage(name):
+        return _arrays_of(path, name, whole, magic)
+
+
+@contextlib.contextmanager
+def _damage(name: Any) -> Iterator[None]:
+    """Whatever numpy, zipfile and zlib raise about a file that was opened already is a ValueError."""
+    try:
+        yield
+    except (*_DAMAGE, OSError) as error:
+        raise ValueError(f"{os.fspath(name)} is damaged: {error}") from None
+
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError, EOFError, OverflowError, RuntimeError)
+
+
+def _arrays_of(path: Any, name: str, whole: bool, magic: bytes) -> tuple[Any, ...]:
     if magic == b"\x93NUMPY":
         return _checked(np.load(path, mmap_mode="r", allow_pickle=False)), None
     if magic == b"MATLAB":
         return _matlab(path, name, whole)
     if not magic.startswith(b"PK"):
         raise ValueError(f"{name} is neither a .npy nor an .npz nor a .mat file")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{name} is damaged: {error}") from None
+    with zipfile.ZipFile(path) as archive:
+        entries = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
     if "kernelstream.json" in entries:
         raise ValueError(f"{name} is a model, not data")
     lacking = "it must hold X (and y), or X_data, X_indices, X_indptr and X_shape"
@@ -165,13 +185,13 @@ def _opened(path: Any, name: str, whole: bool) -> tuple[Any, ...]:
 
 def _matlab(path: Any, name: str, whole: bool) -> tuple[Any, Any, np.ndarray | None]:
     """Rows, target and orders of a MATLAB file, as the authors of online learning toolboxes ship their data."""
-    from scipy.io import loadmat
-
+    with open(path, "rb") as file:
+        content = file.read()
     try:
-        found = {key: value for key, value in loadmat(path).items() if not key.startswith("_")}
+        found = matlab.variables(content)
     except NotImplementedError:
         raise ValueError(f"{name} is of MATLAB 7.3 (HDF5): save it with -v7") from None
-    except Exception as error:  # scipy has many
+    except ValueError as error:
         raise ValueError(f"{name} is damaged: {error}") from None
     tables = {
         key: value for key, value in found.items() if getattr(value, "ndim", 0) == 2 and value.dtype.kind in "biuf"
@@ -236,10 +256,11 @@ class _Entry:
         if self.mapped is not None:
             return np.array(self.mapped[start:stop] if self.shape else self.mapped)
         width = math.prod(self.shape[1:]) * self.dtype.itemsize
-        if start < self.at:
-            self._rewind()
-        self._skip((start - self.at) * width)
-        data = self.file.read((stop - start) * width)
+        with _damage(self.path):
+            if start < self.at:
+                self._rewind()
+            self._skip((start - self.at) * width)
+            data = self.file.read((stop - start) * width)
         if len(data) != (stop - start) * width:
             raise ValueError(f"{self.path}: {self.info.filename} is truncated")
         self.at = stop

@@ -16,7 +16,7 @@ from ._parsers import _NUMBER, _core
 from ._table import FILLED, Raw
 from ._text import TextTable
 from .cells import LARGEST_NUMBER, MISSING, Cells, is_missing
-from .marks import Marks, find_marks
+from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
 
 DELIMITERS = ",\t;|"
 SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
@@ -33,7 +33,7 @@ class CSV(TextTable):
     Parameters
     ----------
     source : path, "-" or binary file
-        "-" is standard input. Content packed with gzip, bzip2 or zstd is unpacked on the way.
+        "-" is standard input. Content packed with gzip, bzip2, xz, zstd or zip is unpacked on the way.
     target : str, int or None
         Column of y, by name or number (-1 is the last one); None for rows without a target.
     block : int, default=1024
@@ -53,9 +53,10 @@ class CSV(TextTable):
     missing : float, optional
         Number that takes the place of an empty field, NA, NaN, null or ?, except in the target; without it such a row
         is bad.
-    marks : dict of column: "." or ",", optional
-        Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; in mixed
-        rows they are given as Python writes them. See :meth:`look_for_marks`.
+    marks : dict of column: ".", ",", "d/m" or "m/d", optional
+        Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; columns
+        of dates like ``31/12/2024`` or ``12/31/2024``, and what comes first. In mixed rows they are given as Python
+        writes them. See :meth:`look_for_marks`.
     thousands : str, optional
         The mark between thousands; only one that parts digits into groups of three counts.
     dtype : float64 or float32
@@ -118,6 +119,8 @@ class CSV(TextTable):
                 f"{self.name} is not a text in UTF-8: there are control characters in its first line (a table in "
                 f"UTF-16 becomes one by iconv -f UTF-16 -t UTF-8)"
             )
+        if "\r" in line and '"' not in line:
+            raise ValueError(f"{self.name} has lines that end with a carriage return alone: tr '\\r' '\\n' mends them")
         self.delimiter = delimiter or max(DELIMITERS, key=line.count)
         try:
             names = [name.strip(_SPACES) for name in next(csv.reader([_clean(line)], delimiter=self.delimiter), [])]
@@ -133,21 +136,23 @@ class CSV(TextTable):
 
     # ---------------------------------------------------------------- numbers as people write them
     def set_marks(self, marks: dict[str, str], thousands: str | None = None) -> None:
-        """Say how the numbers of some columns are written."""
+        """Say how the numbers and dates of some columns are written."""
         self.marks, self.thousands = marks, thousands
-        made = {decimal: Marks(decimal, thousands) for decimal in set(marks.values())}
+        made = {mark: DayAndMonth(mark) if mark in ORDERS else Marks(mark, thousands) for mark in set(marks.values())}
         self._readers = {name: made[marks[name]] for name in self.columns.names if name in marks}
 
     def look_for_marks(self) -> dict[str, str]:
-        """Find the marks of the columns by the first rows; returns a number of each that Python would not read so.
+        """Find the marks of the columns by the first rows; returns a cell of each that Python would not read so.
 
         Where there is none, the cells stay as they are.
         """
         columns = self._by_name(self._first_rows())
         used = [*(self.feature_names or ()), *([] if self.target is None else [self.target])]
         marks, examples = find_marks({name: columns[name] for name in used}, self.delimiter)
-        self.set_marks(marks if examples else {})
-        return examples
+        dates = find_dates({name: columns[name] for name in self.feature_names or ()})
+        self.set_marks((marks if examples else {}) | dates)
+        shown = {name: next(text for text in columns[name] if self.plain(name, text) != text) for name in dates}
+        return examples | shown
 
     def plain(self, name: str, text: str) -> str:
         """A field of a column, a number as Python writes it."""
@@ -239,6 +244,8 @@ class CSV(TextTable):
         return value.strip()
 
     def _no_number(self, name: str, value: Any) -> str:
+        if is_number(value.strip(_SPACES)):
+            return f"{self._what(name)}: {value[:40]!r} is beyond {LARGEST_NUMBER:g}"
         return self._reason(2, self.columns.names.index(name), {self.columns.names.index(name): value})
 
     def _numeric(self) -> list[int]:

@@ -26,7 +26,7 @@ class LibSVM(TextStream):
     Parameters
     ----------
     source : path, "-" or binary file
-        "-" is standard input. Content packed with gzip, bzip2 or zstd is unpacked on the way.
+        "-" is standard input. Content packed with gzip, bzip2, xz, zstd or zip is unpacked on the way.
     block : int, default=1024
         Rows per block.
     n_features : int, optional

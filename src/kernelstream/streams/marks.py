@@ -1,7 +1,8 @@
-"""Numbers as people write them: decimal commas, marks between thousands, signs of currencies and percent.
+"""Numbers and dates as people write them: decimal commas, marks between thousands, currencies, the day first or last.
 
 ``1.234,5`` and ``1,234.5`` are the same number. Which form a column has is seen in all of its cells and, where those
-leave it open, in the other columns and the delimiter of the file.
+leave it open, in the other columns and the delimiter of the file. ``31/12/2024`` and ``12/31/2024`` are the same day:
+what is beyond 12 in some cell of a column is the day.
 """
 
 from __future__ import annotations
@@ -61,6 +62,53 @@ class Marks:
         """The same, but any other text as it is."""
         found = self.read(text)
         return text if found is None else found
+
+
+class DayAndMonth:
+    """How the dates of a column are written.
+
+    Parameters
+    ----------
+    order : {"d/m", "m/d"}
+        What comes first, the day or the month.
+
+    Examples
+    --------
+    >>> [DayAndMonth("m/d")(text) for text in ("12/31/2024", "1-2-2024 3:15 PM", "2024-12-31", "soon")]
+    ['2024-12-31', '2024-01-02 3:15 PM', '2024-12-31', 'soon']
+    """
+
+    def __init__(self, order: str):
+        if order not in ORDERS:
+            raise ValueError(f"the order of day and month must be one of {', '.join(ORDERS)}, got {order!r}")
+        self._day, self._month = ORDERS[order]
+
+    def __call__(self, text: str) -> str:
+        """A date with the year first; any other text as it is."""
+        found = DATE.fullmatch(text.strip())
+        if found is None:
+            return text
+        return f"{found[4]}-{found[self._month]:0>2}-{found[self._day]:0>2}{found[5]}"
+
+
+ORDERS = {"d/m": (1, 3), "m/d": (3, 1)}  # groups of the day and of the month
+DATE = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})((?:[T ].*)?)", re.ASCII)
+
+
+def find_dates(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The order of day and month in columns of dates that show it, by a number beyond 12.
+
+    >>> find_dates({"a": ["1/2/2024", "1/13/2024"], "b": ["1/2/2024", "2/2/2024"], "c": ["13-2-2024", ""]})
+    {'a': 'm/d', 'c': 'd/m'}
+    """
+    found = {}
+    for name, texts in columns.items():
+        dates = [DATE.fullmatch(text.strip()) for text in texts if not is_missing(text)]
+        known = [date for date in dates if date is not None]
+        beyond = [any(int(date[place]) > 12 for date in known) for place in (1, 3)]
+        if 2 * len(known) > len(dates) and beyond[0] != beyond[1]:
+            found[name] = "d/m" if beyond[0] else "m/d"
+    return found
 
 
 def find_marks(columns: Mapping[str, Sequence[str]], delimiter: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -113,7 +113,7 @@ class Arrow(TypedTable):
             magic = file.read(6)
         try:
             self._open(source, magic)
-        except pyarrow.ArrowInvalid as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{os.fspath(source)} is not a Parquet, Feather or Arrow file: {error}") from None
         super().__init__(os.fspath(source), self.schema.names, target, block, **options)
 
@@ -138,6 +138,12 @@ class Arrow(TypedTable):
         return self.pyarrow.ipc.open_stream(source) if self.streamed else self.pyarrow.ipc.open_file(source)
 
     def _pieces(self, start: int) -> Iterator[Any]:
+        try:
+            yield from self._batches(start)
+        except (self.pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{self.name} is damaged: {error}") from None
+
+    def _batches(self, start: int) -> Iterator[Any]:
         used = [self.columns.names[j] for j in self.columns.used]
         if self.parquet is not None:
             meta, first = self.parquet.metadata, 0
@@ -150,6 +156,8 @@ class Arrow(TypedTable):
             reader = self._ipc()
             batches = reader if self.streamed else map(reader.get_batch, range(reader.num_record_batches))
         for batch in batches:
+            if self.parquet is None:
+                batch.validate(full=True)  # it is used where it lies: wrong offsets would lead anywhere
             if start < batch.num_rows:
                 yield batch.slice(start)
                 start = 0

@@ -96,6 +96,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         """Predicted labels, (n,)."""
         return self._labels(self._scores(X))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose label is predicted, of labels as ``fit`` takes them."""
+        objects = getattr(y, "dtype", None) == np.dtype(object)
+        return super().score(X, _labels_1d(y, "y") if objects else y, sample_weight)
+
     def _known_labels(self) -> np.ndarray:
         """The classes, at least one."""
         classes: np.ndarray = self._state["classes"]

@@ -17,7 +17,7 @@ from ...core.arrays import all_below
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native, unmasked
 from ...state.nested import State
-from ...streams.cells import cells_of, numbers
+from ...streams.cells import Records, cells_of, numbers
 from . import warm_up
 from .scaling import demanded, no_moments
 
@@ -97,7 +97,8 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         try:
             X = validate_data(est, X, reset=reset, **checks)
         except (TypeError, ValueError):
-            _check_numbers(est, X)
+            if not (reset and est.columns is not None):  # it would have taken words and gaps
+                _check_numbers(est, X)
             raise
     if sp.issparse(X):
         X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
@@ -114,18 +115,33 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
 
 
 def _check_numbers(est: StreamEstimator, X: Any) -> None:
-    """ValueError for a data frame that holds words or dates."""
-    if not hasattr(X, "columns"):
+    """ValueError for dictionaries, and for the first column that holds a word or a date, or else a gap."""
+    if sp.issparse(X) or np.iscomplexobj(X):
         return
-    cells, model = cells_of(X), type(est).__name__
-    values: Any
-    remedy = f"words and dates need an encoder, make_stream(Columns(), {model}())"
+    try:
+        cells, model = cells_of(X), type(est).__name__
+    except ValueError:  # these are no rows at all
+        return
+    remedy = f"words, dates and gaps need an encoder, make_stream(Columns(), {model}())"
     if est.columns is not None:
-        remedy = f"this {model} began with rows of numbers; with columns={{}} it takes words and dates at any time"
+        remedy = (
+            f"this {model} began with rows of numbers; with columns={{}} it takes words, dates and gaps at any time"
+        )
+    if isinstance(cells, Records):
+        raise ValueError(f"X must be an array or a data frame, got dictionaries: {remedy}")
+    gap = ""
     for name in cells.first_names():
-        values = cells.get(name)
-        for row in numbers(values)[1][:1]:
+        values: Any = cells.get(name)
+        found, wrong = numbers(values)
+        for row in wrong[:1]:
+            if isinstance(values[row], dict):  # of which scikit-learn expects numpy's own error
+                return
             raise ValueError(f"column {name!r} holds {values[row]!r}, which is not a number: {remedy}")
+        missing = np.isnan(found)
+        if not gap and missing.any():
+            gap = f"Input X contains NaN: column {name!r} has a gap in row {missing.argmax()}: {remedy}"
+    if gap:
+        raise ValueError(gap)
 
 
 def _is_plain(est: StreamEstimator, X: Any, dtype: Any, least: int) -> bool:
