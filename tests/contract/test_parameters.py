@@ -63,7 +63,7 @@ MAY_BE = {
     },
     2.5: {
         "C", "G", "alpha", "beta", "c", "curvature", "delta", "epsilon", "eta", "eta_g", "gamma", "kernel__nu", "lam",
-        "length", "limit", "noise", "passes", "precondition", "radius", "shrink", "theta0", "tol", "warn_at",
+        "length", "limit", "noise", "passes", "precondition", "radius", "rho", "shrink", "theta0", "tol", "warn_at",
     },
 }  # fmt: skip
 ELSEWHERE = {"engine", "model", "one_hot", "random_state"}
