@@ -120,7 +120,7 @@ def test_wrong_values_are_named(name):
     "model, message",
     [
         (ks.DoublyStochasticClassifier(schedule=3), "schedule must be 'auto' or a DoublySchedule"),
-        (ks.RRFClassifier(step=0.5), "step must be 'auto' or a RRFStep"),
+        (ks.RRFClassifier(step=0.5), "step must be 'auto' or 'paper' or a RRFStep"),
         (ks.MultiKernelClassifier(combination="vote"), "combination must be 'uniform' or 'hedge' or a HedgeWeights"),
         (ks.MultiKernelClassifier(updates="seldom"), "updates must be 'deterministic' or 'stochastic' or a Stoch"),
         (ks.RRFClassifier(spectrum="diagnal"), "did you mean 'diagonal'"),
