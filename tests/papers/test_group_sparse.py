@@ -25,8 +25,10 @@ def test_shortened_norms_are_the_minimum(norms, mu):
     np.testing.assert_allclose(shrunk(norms, mu), found.x, atol=1e-6)
 
 
-def test_no_weights_stay_none():
+def test_the_ends_of_the_range():
     np.testing.assert_array_equal(shrunk(np.zeros(3), 0.5), np.zeros(3))
+    np.testing.assert_array_equal(shrunk(np.array([1.0, 2.0]), 0.0), [1.0, 2.0])
+    np.testing.assert_allclose(shrunk(np.array([1.0, 2.0]), 1e100), [0.0, 0.0], atol=1e-12)
 
 
 def test_a_step_is_the_minimum_of_its_penalty():

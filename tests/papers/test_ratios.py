@@ -51,7 +51,7 @@ def test_the_minimum_is_the_ratio_where_it_is_large_enough(p, q):
 def test_ratio_of_two_normal_densities():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (4000, 1)), rng.normal(1, 1, (2000, 1))])
-    model = zoo.make("relative_novelty", random_state=0).fit(X, np.repeat([False, True], [4000, 2000]))
+    model = zoo.make("doubly_relative_novelty", random_state=0).fit(X, np.repeat([False, True], [4000, 2000]))
     x = np.linspace(-1.5, 1.5, 7)[:, None]
     np.testing.assert_allclose(model.ratio(x), np.exp(x[:, 0] - 0.5), atol=0.3)
     np.testing.assert_array_equal(model.predict(x), model.ratio(x) > 1)
@@ -64,6 +64,6 @@ def test_probability_of_equal_samples():
 
 
 def test_recipe_and_parameters():
-    assert zoo.make("relative_novelty", rho=2.0).rho == 2.0
+    assert zoo.make("doubly_relative_novelty", rho=2.0).rho == 2.0
     with pytest.raises(ValueError, match="rho"):
-        zoo.make("relative_novelty", rho=0.0).fit(np.arange(40.0)[:, None], np.arange(40) % 2)
+        zoo.make("doubly_relative_novelty", rho=0.0).fit(np.arange(40.0)[:, None], np.arange(40) % 2)

@@ -18,9 +18,11 @@ from .margin import LargeMarginClassifier, RowSteps
 
 def shrunk(norms: np.ndarray, mu: float) -> np.ndarray:
     """The x >= 0 that minimises ``|x - norms|^2 / 2 + mu/2 (sum x)^2``: all norms less a number, 0 where negative."""
+    if mu == 0.0:
+        return norms
     largest = np.sort(norms)[::-1]
-    less = mu * np.cumsum(largest) / (1.0 + mu * np.arange(1, len(norms) + 1))
-    return np.maximum(norms - less[np.flatnonzero(largest > less)[-1]], 0.0) if largest[0] > 0 else norms
+    less = np.cumsum(largest) / (1.0 / mu + np.arange(1, len(norms) + 1))
+    return np.maximum(norms - less[np.append(0, np.flatnonzero(largest > less))[-1]], 0.0)
 
 
 class GroupSteps(RowSteps):

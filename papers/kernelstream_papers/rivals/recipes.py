@@ -7,10 +7,10 @@ from functools import reduce
 from typing import Any
 
 from kernelstream import BinningClassifier, BinningRegressor
+from kernelstream.estimators import DoublySchedule
 from kernelstream.features import Nystroem, RandomFeatures, for_kernel
 from kernelstream.losses import EpsilonInsensitive
 from kernelstream.zoo import LABELS, NOVELTY, TASKS, enter, recipe
-from kernelstream.zoo._registry import pair
 from kernelstream.zoo.multi_kernel import pool
 
 from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
@@ -100,12 +100,13 @@ def pros_n_kons(
     return kind(kernel, gamma, *sampling, budget=budget)
 
 
-enter(
-    "random_binning_rcd", "Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016, algorithm 2", TASKS,
-    "L1-penalised model on random binning features, by coordinates drawn uniformly as the paper prints it.",
-    {"kernel": "laplacian", "gamma": None, "n_components": 128, "lam": None},
-    pair(BinningClassifier, BinningRegressor, lambda: {"solver": UniformCoordinateDescent()}),
-)  # fmt: skip
+@recipe("Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016, algorithm 2")
+def random_binning_rcd(
+    task: str, kernel: Any = "laplacian", gamma: Any = None, n_components: int = 128, lam: float | None = None
+) -> Any:
+    """L1-penalised model on random binning features, by coordinates drawn uniformly as the paper prints it."""
+    kind: Any = BinningRegressor if task == "regression" else BinningClassifier
+    return kind(kernel, gamma, n_components, lam=lam, solver=UniformCoordinateDescent())
 
 
 def _enter_margin(name: str, kind: Any, rule: Any, reference: str, text: str, **own: Any) -> None:
@@ -182,12 +183,16 @@ def opmkl(task: str, kernels: Any = None, n_components: int = 50, lam: float = 1
     return GroupSparseClassifier(features, len(chosen), lam, eta)
 
 
-@recipe(DAI.replace("table 2", "section 4"), ("binary",))
-def relative_novelty(
-    task: str, kernel: Any = "gaussian", gamma: Any = "auto", rho: float = 4.0, lam: Any = "auto"
-) -> Any:
-    """Ratio of the densities of two samples, where it is above exp(-rho), by doubly stochastic gradients."""
-    return DensityNovelty(kernel, gamma, rho, lam)
+def _relative_novelty(task: str, kernel: Any, gamma: Any, rho: float, lam: Any, **schedule: Any) -> Any:
+    return DensityNovelty(kernel, gamma, rho, lam, schedule=DoublySchedule(**schedule))
+
+
+enter(
+    "doubly_relative_novelty", DAI.replace("table 2", "section 4, relative novelty and ratios by r_KL"), ("binary",),
+    "Ratio of the densities of two samples, where it is above exp(-rho), by doubly stochastic gradients.",
+    {"kernel": "gaussian", "gamma": "auto", "rho": 4.0, "lam": "auto"} | DoublySchedule().get_params(),
+    _relative_novelty,
+)  # fmt: skip
 
 
 @recipe("Lu: Scalable online kernel learning, PhD thesis, SMU, 2017, section 3.3.3", (NOVELTY,))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream import BudgetOneClass, estimators, losses
-from kernelstream.develop import KernelExpansion, State, described, positive
-from kernelstream.estimators._contract.outlier import StreamOutlier
+from kernelstream.develop import KernelExpansion, State, StreamOutlier, described, positive
 from kernelstream.estimators.budget.base import dual_coef, n_support, support_vectors
 from kernelstream.random import Stream, uniforms
 from kernelstream.rows import Rows

@@ -18,7 +18,7 @@ NOVELTY = "novelty"  # rows without a target: what is unlike those before?
 # Recipes that the papers only compare with, and the package in the folder papers/ brings.
 SOLVERS = ("cd", "pegasos", "rbcd", "sbmd", "sdca")
 MARGINS = ("alma", "cw", "ogd_ball", "romma", "scw", "sop")
-REVIEWED = ("gp_operator", "metagrad", "opmkl", "relative_novelty", "spa_novelty")
+REVIEWED = ("doubly_relative_novelty", "gp_operator", "metagrad", "opmkl", "spa_novelty")
 RIVALS = (
     *MARGINS,
     *REVIEWED,
