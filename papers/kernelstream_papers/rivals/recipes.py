@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any
 
 from kernelstream import BinningClassifier, BinningRegressor
-from kernelstream.estimators import DoublySchedule
+from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import Nystroem, RandomFeatures, for_kernel
 from kernelstream.losses import EpsilonInsensitive
 from kernelstream.zoo import LABELS, NOVELTY, TASKS, enter, recipe
@@ -183,15 +183,19 @@ def opmkl(task: str, kernels: Any = None, n_components: int = 50, lam: float = 1
     return GroupSparseClassifier(features, len(chosen), lam, eta)
 
 
-def _relative_novelty(task: str, kernel: Any, gamma: Any, rho: float, lam: Any, **schedule: Any) -> Any:
-    return DensityNovelty(kernel, gamma, rho, lam, schedule=DoublySchedule(**schedule))
+STEP, SCHEDULE = DoublyStep().get_params(), DoublySchedule().get_params()
+
+
+def _relative_novelty(task: str, kernel: Any, gamma: Any, rho: float, lam: Any, **given: Any) -> Any:
+    step, schedule = ({name: given[name] for name in part} for part in (STEP, SCHEDULE))
+    parts = {"step": "auto" if step == STEP else DoublyStep(**step), "schedule": DoublySchedule(**schedule)}
+    return DensityNovelty(kernel, gamma, rho, lam, **parts)
 
 
 enter(
     "doubly_relative_novelty", DAI.replace("table 2", "section 4, relative novelty and ratios by r_KL"), ("binary",),
     "Ratio of the densities of two samples, where it is above exp(-rho), by doubly stochastic gradients.",
-    {"kernel": "gaussian", "gamma": "auto", "rho": 4.0, "lam": "auto"} | DoublySchedule().get_params(),
-    _relative_novelty,
+    {"kernel": "gaussian", "gamma": "auto", "rho": 4.0, "lam": "auto"} | STEP | SCHEDULE, _relative_novelty,
 )  # fmt: skip
 
 
