@@ -40,7 +40,7 @@ def test_the_lasso():
 
 
 def test_logistic_regression_with_weights_and_a_start():
-    labels, weight = np.where(y > 0, 1.0, -1.0), rng.uniform(0.5, 2.0, 80)
+    labels, weight = np.where(y > 0, 1.0, -1.0), np.random.default_rng(1).uniform(0.5, 2.0, 80)
     given = problem(labels, "logistic", 2.0, weight=weight, start=np.full((12, 1), 0.3))
     found = UniformCoordinateDescent(1e-9, 5000).solve(given)
     model = LogisticRegression(C=0.5, l1_ratio=1.0, solver="liblinear", fit_intercept=False, tol=1e-10, max_iter=10000)
@@ -49,7 +49,7 @@ def test_logistic_regression_with_weights_and_a_start():
 
 
 def test_it_serves_random_binning_and_fourier_features():
-    X = rng.uniform(-2, 2, (300, 2))
+    X = np.random.default_rng(2).uniform(-2, 2, (300, 2))
     target = np.sin(2 * X[:, 0]) + X[:, 1]
     ours, usual = (
         BinningRegressor("laplacian", 1.0, n_components=16, lam=1.0, solver=solver, random_state=0).fit(X, target)
