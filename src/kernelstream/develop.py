@@ -1,10 +1,11 @@
 """What an estimator outside the library is written with: shells, learners to inherit from, checks of parameters.
 
-An estimator is a dataclass of parameters that inherits from a shell, :class:`StreamClassifier` or
-:class:`StreamRegressor`, and names in ``_learns`` what learns: a :class:`Learner`, or a relative of it with a kernel
-(:class:`WithKernel`), features (:class:`Linear`), a matrix beside them (:class:`Confidence`), a support set
-(:class:`KernelExpansion`) or a solver (:class:`Solved`). :func:`kernelstream.estimators.register` lets model files name
-it, and ``kernelstream.testing`` checks it. The package in the folder ``papers`` has examples.
+An estimator is a dataclass of parameters that inherits from a shell, :class:`StreamClassifier`,
+:class:`StreamRegressor` or :class:`StreamOutlier`, and names in ``_learns`` what learns: a :class:`Learner`, or a
+relative of it with a kernel (:class:`WithKernel`), features (:class:`Linear`), a matrix beside them
+(:class:`Confidence`), a support set (:class:`KernelExpansion`) or a solver (:class:`Solved`).
+:func:`kernelstream.estimators.register` lets model files name it, and ``kernelstream.testing`` checks it. The package
+in the folder ``papers`` has examples.
 """
 
 from ._checks import positive, whole
@@ -12,8 +13,10 @@ from ._progress import SolverBar
 from .estimators._contract.base import State, entry
 from .estimators._contract.batch import Solved, history, n_iter
 from .estimators._contract.classifier import StreamClassifier, one_against_rest
+from .estimators._contract.door import checked_rows
 from .estimators._contract.kernel import WithKernel
 from .estimators._contract.learner import Learner
+from .estimators._contract.outlier import StreamOutlier
 from .estimators._contract.regressor import StreamRegressor
 from .estimators._contract.state import centres
 from .estimators._described import described
@@ -30,9 +33,11 @@ __all__ = [
     "SolverBar",
     "State",
     "StreamClassifier",
+    "StreamOutlier",
     "StreamRegressor",
     "WithKernel",
     "centres",
+    "checked_rows",
     "described",
     "entry",
     "history",

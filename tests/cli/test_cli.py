@@ -186,7 +186,7 @@ def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
         zoo.make("r_sdca")
     assert cli.main(["list", "algorithms"]) == 0
     told = capsys.readouterr().out
-    assert "ksdca, llsvm, n_cd, " in told and "pip install ./papers" in told and "kernel_awv" in told
+    assert "ksdca, llsvm, metagrad, n_cd, " in told and "pip install ./papers" in told and "kernel_awv" in told
 
 
 def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):

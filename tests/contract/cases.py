@@ -32,7 +32,7 @@ from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
 from kernelstream_papers import rivals
 from kernelstream_papers.rivals.solvers import SDCA
 
-BASES = {"FeatureMap", "StreamClassifier", "StreamRegressor"}  # public, but nothing to fit
+BASES = {"FeatureMap", "StreamClassifier", "StreamOutlier", "StreamRegressor"}  # public, but nothing to fit
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)
@@ -57,6 +57,7 @@ LEARNERS: dict[str, Any] = {
     "BudgetRegressor": ks.BudgetRegressor(budget=60),
     "CellsClassifier": ks.CellsClassifier(8, random_state=0),
     "CellsRegressor": ks.CellsRegressor(64, "hashed", standardize=True, random_state=0),
+    "DensityNovelty": rivals.DensityNovelty(lam=1e-3, **DOUBLY | {"step": DoublyStep(eta=1.0)}),
     "DensityRatioEstimator": ks.DensityRatioEstimator(lam=1e-3, **DOUBLY | {"step": DoublyStep(eta=1.0)}),
     "DoublyStochasticClassifier": ks.DoublyStochasticClassifier(lam=1e-3, **DOUBLY),
     "DoublyStochasticGP": ks.DoublyStochasticGP(noise=0.1, variance_features=16, **DOUBLY),
@@ -74,6 +75,7 @@ LEARNERS: dict[str, Any] = {
     "FixedFeatureRegressor": rivals.FixedFeatureRegressor(WIDTH, lam=0.5, solver=TIGHT, random_state=0),
     "ConfidenceWeightedClassifier": rivals.ConfidenceWeightedClassifier(FOURIER),
     "ConfidenceWeightedClassifier, diagonal": rivals.ConfidenceWeightedClassifier(FOURIER, "cw", diagonal=True),
+    "GroupSparseClassifier": rivals.GroupSparseClassifier(FOURIER, 2, random_state=0),
     "KernelAWV": ks.KernelAWV(gamma=0.1),
     "KernelAWVClassifier": ks.KernelAWVClassifier(gamma=0.02),
     "KernelClassifier": ks.KernelClassifier(size="small", random_state=0),
@@ -81,6 +83,7 @@ LEARNERS: dict[str, Any] = {
     "KernelSDCAClassifier": rivals.KernelSDCAClassifier(lam=0.01, random_state=0),
     "LargeMarginClassifier": rivals.LargeMarginClassifier(FOURIER, random_state=0),
     "LargeMarginClassifier, romma": rivals.LargeMarginClassifier(FOURIER, "aggressive_romma", random_state=0),
+    "MetaGradClassifier": rivals.MetaGradClassifier(FOURIER, horizon=256, random_state=0),
     "MetricClassifier": ks.MetricClassifier(random_state=0),
     "MetricRegressor": ks.MetricRegressor(random_state=0),
     "MetricWindowClassifier": ks.MetricWindowClassifier(50, random_state=0),
@@ -100,6 +103,7 @@ LEARNERS: dict[str, Any] = {
     "OnlineRidge": ks.OnlineRidge(WIDTH),
     "OnlineRidge, experts": ks.OnlineRidge(TaylorFeatures(degree=1), forecaster="awv", lam="auto"),
     "OnlineRidgeClassifier": ks.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.1), forecaster="awv"),
+    "OperatorGP": rivals.OperatorGP(gamma=0.1, iterations=8, block_size=8, random_state=0),
     "ProsNKons": rivals.ProsNKons(gamma=0.1, C=100.0, budget=8),
     "ProsNKonsClassifier": rivals.ProsNKonsClassifier(gamma=0.02, budget=8),
     "RRFClassifier": ks.RRFClassifier(),
@@ -107,6 +111,7 @@ LEARNERS: dict[str, Any] = {
         spectrum=LowRank(2), loss="logistic", step=RRFStep(batch_size=3), standardize=True
     ),
     "RRFRegressor": ks.RRFRegressor(),
+    "SparseOneClass": rivals.SparseOneClass(),
     "WindowClassifier": ks.WindowClassifier(random_state=0),
     "WindowRegressor": ks.WindowRegressor(random_state=0),
 }

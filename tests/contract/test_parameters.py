@@ -63,7 +63,7 @@ MAY_BE = {
     },
     2.5: {
         "C", "G", "alpha", "beta", "c", "curvature", "delta", "epsilon", "eta", "eta_g", "gamma", "kernel__nu", "lam",
-        "length", "limit", "noise", "passes", "precondition", "radius", "shrink", "theta0", "tol", "warn_at",
+        "length", "limit", "noise", "passes", "precondition", "radius", "rho", "shrink", "theta0", "tol", "warn_at",
     },
 }  # fmt: skip
 ELSEWHERE = {"engine", "model", "one_hot", "random_state"}
@@ -120,7 +120,7 @@ def test_wrong_values_are_named(name):
     "model, message",
     [
         (ks.DoublyStochasticClassifier(schedule=3), "schedule must be 'auto' or a DoublySchedule"),
-        (ks.RRFClassifier(step=0.5), "step must be 'auto' or a RRFStep"),
+        (ks.RRFClassifier(step=0.5), "step must be 'auto' or 'paper' or a RRFStep"),
         (ks.MultiKernelClassifier(combination="vote"), "combination must be 'uniform' or 'hedge' or a HedgeWeights"),
         (ks.MultiKernelClassifier(updates="seldom"), "updates must be 'deterministic' or 'stochastic' or a Stoch"),
         (ks.RRFClassifier(spectrum="diagnal"), "did you mean 'diagonal'"),

@@ -141,6 +141,22 @@ def test_steps_as_printed(loss):
     np.testing.assert_allclose(model.state_["theta"], learned, rtol=1e-7, atol=1e-9)
 
 
+def test_steps_of_the_paper_by_name():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 4))
+    y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] > 0, 1, -1)
+    spectrum = spectra.get("diagonal")
+    start = spectrum.draw(5, 4, 30, float), spectrum.start(5, 4), 1, 0.5
+    expected, _, learned = naive(X, y, losses.get("hinge"), spectrum, *start, 0.01, 0.01, 1, lam=1e-5)
+    for model in (
+        RRFClassifier(30, gamma=0.5, step="paper"),
+        zoo.make("rrf", n_components=30, gamma=0.5, step="paper"),
+    ):
+        scores = model.set_params(random_state=5, engine="python").learn(X, y, classes=[-1, 1])
+        np.testing.assert_allclose(scores, expected[:, 0], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(model.state_["theta"], learned, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_fixed_kernel_is_adagrad_on_fourier_features(engine):
     features = RandomFourier(gamma=0.7, n_components=20, sampling="orthogonal")

@@ -10,18 +10,28 @@ KernelSDCAClassifier(gamma=0.1)
 
 from . import recipes
 from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
+from .gp_operator import OperatorGP
+from .group_sparse import GroupSparseClassifier
 from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
 from .margin import ConfidenceWeightedClassifier, LargeMarginClassifier
+from .metagrad import MetaGradClassifier
 from .pros_n_kons import ProsNKons, ProsNKonsClassifier
+from .ratios import DensityNovelty
+from .uniclass import SparseOneClass
 
 __all__ = [
     "ConfidenceWeightedClassifier",
+    "DensityNovelty",
     "FixedFeatureClassifier",
     "FixedFeatureRegressor",
+    "GroupSparseClassifier",
     "KernelSDCAClassifier",
     "KernelSDCARegressor",
     "LargeMarginClassifier",
+    "MetaGradClassifier",
+    "OperatorGP",
     "ProsNKons",
     "ProsNKonsClassifier",
+    "SparseOneClass",
     "recipes",
 ]

@@ -27,8 +27,12 @@ from kernelstream.losses import Loss
 from kernelstream.passes.linear.host import feature_blocks
 from kernelstream.registry.caller import warn_unsolved
 from kernelstream.rows import Rows
-from kernelstream.solvers import DenseMatrix, Problem, Solver
+from kernelstream.solvers import CoordinateDescent, DenseMatrix, Problem, Solver
 from kernelstream.state.schema import Array, Count, Schema, length
+
+from .solvers import BlockCoordinateDescent
+
+SQUARED = (BlockCoordinateDescent, CoordinateDescent)  # which need a loss without kinks
 
 
 class FixedFeatures(Solved, Linear):
@@ -145,7 +149,7 @@ class FixedFeatureClassifier(StreamClassifier):
     _learns = FixedFeatures
 
     def _loss_for(self, n_classes: int) -> Loss:
-        default = "squared_hinge" if self._learner.solver.name in ("rbcd", "cd") else "hinge"
+        default = "squared_hinge" if isinstance(self._learner.solver, SQUARED) else "hinge"
         loss = losses.get(default if self.loss == "auto" else self.loss)
         return one_against_rest(loss, n_classes)
 

@@ -214,14 +214,80 @@ def _within(radius: float, late: np.ndarray, step: Any, m: np.ndarray, n: float,
     return shrink, np.where(late, shrink * step, 0.0)
 
 
-class MarginSteps(Linear):
-    """``w <- decay w + tau y z`` of every output by itself; a rule looks at the margin and at the norm of w."""
+class RowSteps(Linear):
+    """Weights ``w`` of the features that every row moves; a relative says how, and what it keeps beside them."""
 
     _by_row = frozenset()
+    signed: frozenset[str] = frozenset({"w"})  # what turns with the sign of its labels; the rest is not negative
+
+    def start(self, width: int) -> dict[str, np.ndarray]:
+        """What an output begins with, by name."""
+        return {"w": np.zeros(width)}
+
+    def move(self, state: State, z: np.ndarray, y: np.ndarray, f: np.ndarray, t: int, weight: float) -> None:
+        """Learn row t = 1, 2, … with features z, labels y ±1 and scores f of the outputs; z and weight are not 0."""
+        raise NotImplementedError
+
+    def reset(self, state: State) -> None:
+        begun = self.start(self.mapping(state).n_out)
+        state |= {name: np.repeat(value[None], state["n_outputs"], axis=0) for name, value in begun.items()}
+
+    def row_learner(self, state: State) -> None:
+        return None
+
+    @quiet
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        y, scores, t = targets(state, y), np.empty((X.shape[0], state["n_outputs"])), state["t"]
+        for rows, Z in self.ops.feature_rows(self.mapping(state), X, None, False):
+            for i, z in enumerate(Z, rows.start):
+                scores[i] = state["w"] @ z
+                importance = 1.0 if weight is None else float(weight[i])
+                t += importance != 0.0
+                if importance != 0.0 and z.any():
+                    self.move(state, z, y[i], scores[i], t, importance)
+        state["t"] = t
+        require_finite(state["w"], scores)
+        return scores
+
+    def score(self, state: State, X: Rows) -> np.ndarray:
+        scores = np.empty((X.shape[0], state["n_outputs"]))
+        for rows, Z in self.ops.feature_rows(self.mapping(state), X, None, False):
+            scores[rows] = Z @ state["w"].T
+        return scores
+
+    def mix_outputs(self, state: State, change: Change) -> None:
+        """A new class starts untrained; others keep what they have learned, with their sign."""
+        for name, value in self.start(state["w"].shape[1]).items():
+            column = (-1,) + (1,) * value.ndim
+            sign = change.sign.reshape(column) if name in self.signed else 1.0
+            state[name] = np.where(change.fresh.reshape(column), value, sign * state[name][change.source])
+
+    def schema(self, state: State, trained: bool) -> Schema:
+        schema, width = self.map_schema(state, trained)
+        for name, value in self.start(width).items() if trained else ():
+            least = -np.inf if name in self.signed else 0.0
+            schema = schema | {name: Array((state["n_outputs"], *value.shape), low=least)}
+        return schema
+
+
+class MarginSteps(RowSteps):
+    """``w <- decay w + tau y z`` of every output by itself; a rule looks at the margin and at the norm of w."""
+
     rule: str
     alpha: float
     eta: float
     radius: float
+
+    def start(self, width: int) -> dict[str, np.ndarray]:
+        return super().start(width) | {"updates": np.zeros(())}
+
+    def move(self, state: State, z: np.ndarray, y: np.ndarray, f: np.ndarray, t: int, weight: float) -> None:
+        w, updates = state["w"], state["updates"]
+        decay, tau = MARGIN[self.rule](self, y * f, float(z @ z), np.einsum("ij,ij->i", w, w), updates, weight)
+        if tau.any():
+            w *= decay[:, None]
+            w += np.outer(tau * y, z)
+            updates += tau != 0
 
     # ---------------------------------------------------------------- rules: margins m, n = z'z, |w|², updates so far
     def alma(self, m: np.ndarray, n: float, norm: np.ndarray, k: np.ndarray, weight: float) -> Steps:
@@ -251,56 +317,12 @@ class MarginSteps(Linear):
         less = np.where(after > LARGEST, np.sqrt(LARGEST / after), 1.0)
         return np.where(late, less * decay, 1.0), np.where(late, weight * less * tau, 0.0)
 
-    # ---------------------------------------------------------------- the pass
     def check_parameters(self) -> None:
         find(MARGIN, "rule", self.rule)
         if not 0 < positive("alpha", self.alpha) < 1:
             raise ValueError(f"alpha must be in (0, 1), got {self.alpha!r}")
         positive("eta", self.eta)
         positive("radius", self.radius)
-
-    def reset(self, state: State) -> None:
-        outputs = state["n_outputs"]
-        state |= {"w": np.zeros((outputs, self.mapping(state).n_out)), "updates": np.zeros(outputs)}
-
-    def row_learner(self, state: State) -> None:
-        return None
-
-    @quiet
-    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        y, step = targets(state, y), MARGIN[self.rule]
-        w, updates, scores = state["w"], state["updates"], np.empty((X.shape[0], state["n_outputs"]))
-        for rows, Z in self.ops.feature_rows(self.mapping(state), X, None, False):
-            for i, z in enumerate(Z, rows.start):
-                scores[i] = w @ z
-                importance = 1.0 if weight is None else float(weight[i])
-                n = float(z @ z)
-                if importance == 0.0 or n == 0.0:
-                    continue
-                decay, tau = step(self, y[i] * scores[i], n, np.einsum("ij,ij->i", w, w), updates, importance)
-                if tau.any():
-                    w *= decay[:, None]
-                    w += np.outer(tau * y[i], z)
-                    updates += tau != 0
-        state["t"] += X.shape[0] if weight is None else int(np.count_nonzero(weight))
-        require_finite(w, scores)
-        return scores
-
-    def score(self, state: State, X: Rows) -> np.ndarray:
-        scores = np.empty((X.shape[0], state["n_outputs"]))
-        for rows, Z in self.ops.feature_rows(self.mapping(state), X, None, False):
-            scores[rows] = Z @ state["w"].T
-        return scores
-
-    def mix_outputs(self, state: State, change: Change) -> None:
-        """A new class starts untrained; others keep what they have learned, with their sign."""
-        state["w"] = np.where(change.fresh, 0.0, change.sign)[:, None] * state["w"][change.source]
-        state["updates"] = np.where(change.fresh, 0.0, state["updates"][change.source])
-
-    def schema(self, state: State, trained: bool) -> Schema:
-        schema, width = self.map_schema(state, trained)
-        outputs = state["n_outputs"]
-        return schema | ({"w": Array((outputs, width)), "updates": Array((outputs,), low=0.0)} if trained else {})
 
 
 MARGIN = {

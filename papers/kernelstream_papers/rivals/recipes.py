@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import operator
+from functools import reduce
 from typing import Any
 
-from kernelstream.features import Nystroem, for_kernel
+from kernelstream import BinningClassifier, BinningRegressor
+from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream.features import Nystroem, RandomFeatures, for_kernel
 from kernelstream.losses import EpsilonInsensitive
-from kernelstream.zoo import LABELS, TASKS, enter, recipe
+from kernelstream.zoo import LABELS, NOVELTY, TASKS, enter, recipe
+from kernelstream.zoo.multi_kernel import pool
 
 from .fixed_feature import FixedFeatureClassifier, FixedFeatureRegressor
+from .gp_operator import OperatorGP
+from .group_sparse import GroupSparseClassifier
 from .kernel_sdca import KernelSDCAClassifier, KernelSDCARegressor
 from .margin import ConfidenceWeightedClassifier, LargeMarginClassifier
+from .metagrad import MetaGradClassifier
 from .pros_n_kons import ProsNKons, ProsNKonsClassifier
+from .ratios import DensityNovelty
+from .solvers import UniformCoordinateDescent
+from .uniclass import SparseOneClass
 
 DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, 2014, table 2"
 WU = "Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016, section 4.2 (L1 on any features)"
@@ -89,6 +100,15 @@ def pros_n_kons(
     return kind(kernel, gamma, *sampling, budget=budget)
 
 
+@recipe("Wu, Yen, Chen, Yan: Revisiting random binning features, KDD 2016, algorithm 2")
+def random_binning_rcd(
+    task: str, kernel: Any = "laplacian", gamma: Any = None, n_components: int = 128, lam: float | None = None
+) -> Any:
+    """L1-penalised model on random binning features, by coordinates drawn uniformly as the paper prints it."""
+    kind: Any = BinningRegressor if task == "regression" else BinningClassifier
+    return kind(kernel, gamma, n_components, lam=lam, solver=UniformCoordinateDescent())
+
+
 def _enter_margin(name: str, kind: Any, rule: Any, reference: str, text: str, **own: Any) -> None:
     """A recipe on the natural features of a kernel; ``rule`` is the estimator's, or makes it of the options."""
 
@@ -137,3 +157,61 @@ _enter_margin(
     "Zinkevich: Online convex programming and generalized infinitesimal gradient ascent, ICML 2003",
     "Online gradient descent, projected on a ball after every step.", eta=1.0, radius=10.0,
 )  # fmt: skip
+
+
+@recipe("van Erven, Koolen: MetaGrad: multiple learning rates in online learning, NIPS 2016", LABELS)
+def metagrad(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, n_components: int = 100, radius: float = 10.0,
+    horizon: int = 1 << 20,
+) -> Any:  # fmt: skip
+    """Gradient descent with many learning rates side by side, in a ball; the better ones count more."""
+    features = for_kernel(kernel, n_components=n_components, gamma=gamma)
+    return MetaGradClassifier(features, radius, horizon=horizon)
+
+
+@recipe(
+    "Martins, Figueiredo, Aguiar, Smith, Xing: Online multiple kernel learning for structured prediction, 2010", LABELS
+)
+def opmkl(task: str, kernels: Any = None, n_components: int = 50, lam: float = 1e-3, eta: float = 1.0) -> Any:
+    """One function of many kernels, group-sparse: a penalty on the squared sum of norms leaves most kernels out.
+
+    ``n_components`` are draws for each kernel; the kernels, by default Gaussians with sigma from 2^-6 to 2^6, must have
+    the same number of features for a draw.
+    """
+    chosen = pool(polynomials=False) if kernels is None else list(kernels)
+    features = RandomFeatures(reduce(operator.add, chosen), n_components=n_components)
+    return GroupSparseClassifier(features, len(chosen), lam, eta)
+
+
+STEP, SCHEDULE = DoublyStep().get_params(), DoublySchedule().get_params()
+
+
+def _relative_novelty(task: str, kernel: Any, gamma: Any, rho: float, lam: Any, **given: Any) -> Any:
+    step, schedule = ({name: given[name] for name in part} for part in (STEP, SCHEDULE))
+    parts = {"step": "auto" if step == STEP else DoublyStep(**step), "schedule": DoublySchedule(**schedule)}
+    return DensityNovelty(kernel, gamma, rho, lam, **parts)
+
+
+enter(
+    "doubly_relative_novelty", DAI.replace("table 2", "section 4, relative novelty and ratios by r_KL"), ("binary",),
+    "Ratio of the densities of two samples, where it is above exp(-rho), by doubly stochastic gradients.",
+    {"kernel": "gaussian", "gamma": "auto", "rho": 4.0, "lam": "auto"} | STEP | SCHEDULE, _relative_novelty,
+)  # fmt: skip
+
+
+@recipe("Lu: Scalable online kernel learning, PhD thesis, SMU, 2017, section 3.3.3", (NOVELTY,))
+def spa_novelty(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, radius: float = 1.0, alpha: float = 0.1, beta: float = 2.0,
+    eta: float = 0.01,
+) -> Any:  # fmt: skip
+    """SPA for uniclass prediction: novel is what lies outside of a ball, in the space of the kernel, of few rows."""
+    return SparseOneClass(kernel, gamma, radius, alpha, beta, eta)
+
+
+@recipe(DAI.replace("table 2", "appendix D"), ("regression",))
+def gp_operator(
+    task: str, kernel: Any = "gaussian", gamma: Any = None, noise: float = 0.1, iterations: int = 40,
+    batch_size: int = 64, block_size: int = 32,
+) -> Any:  # fmt: skip
+    """Posterior of a Gaussian process, its variance by the operator theta_ij of two streams of features, as printed."""
+    return OperatorGP(kernel, gamma, noise, iterations=iterations, batch_size=batch_size, block_size=block_size)

@@ -232,5 +232,5 @@ def _searched(est: Shell[Binning], X: Any, y: Any, wanted: Targets) -> dict[str,
         learner.choose_bandwidth(state, X, Y, weight, width)
     if est._learner.lam is None:
         search = Search(learner, state, X, Y, weight)
-        state["searched_lam"] = search.penalty(learner.kernel(state), learner.solver.name == "cd")
+        state["searched_lam"] = search.penalty(learner.kernel(state), learner.sparse)
     return {name: state[name] for name in ("gamma", "searched_lam") if name in state}

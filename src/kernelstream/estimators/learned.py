@@ -76,6 +76,10 @@ class RRFStep(WithParameters):
                 raise ValueError("plain steps (lam) need a number for eta and batch_size=1")
 
 
+# The largest step of the grid that the paper searches, and a penalty from the middle of its range.
+STEPS = {"step": {"auto": RRFStep, "paper": lambda: RRFStep(eta=0.01, eta_g=0.01, lam=1e-5)}}
+
+
 class PlainSteps(AdaGrad):
     """The derivative of the loss as it is, for steps whose size does not change."""
 
@@ -243,8 +247,9 @@ class RRFClassifier(StreamClassifier):
     spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
         of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
-    step : RRFStep or "auto", default="auto"
+    step : RRFStep, "auto" or "paper", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
+        "paper" has the plain steps of algorithm 1, ``RRFStep(eta=0.01, eta_g=0.01, lam=1e-5)``, which do.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" learns mini-batches on a device (docs/gpu.md).
     random_state : int, Generator, RandomState or None, default=None
@@ -287,7 +292,7 @@ class RRFClassifier(StreamClassifier):
     """
 
     on_device = True
-    _named_parts: ClassVar = {"step": {"auto": RRFStep}}
+    _named_parts: ClassVar = STEPS
     relevance_ = property(relevance)
 
     n_components: int = 100
@@ -314,7 +319,7 @@ class RRFRegressor(StreamRegressor):
 
     Parameters
     ----------
-    step : RRFStep or "auto", default="auto"
+    step : RRFStep, "auto" or "paper", default="auto"
         Step sizes of the weights and of the kernel's parameters, and the rows of a step; the automatic step of the
         weights is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
@@ -340,7 +345,7 @@ class RRFRegressor(StreamRegressor):
     """
 
     on_device = True
-    _named_parts: ClassVar = {"step": {"auto": RRFStep}}
+    _named_parts: ClassVar = STEPS
     relevance_ = property(relevance)
 
     n_components: int = 100

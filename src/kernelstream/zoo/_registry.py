@@ -18,11 +18,14 @@ NOVELTY = "novelty"  # rows without a target: what is unlike those before?
 # Recipes that the papers only compare with, and the package in the folder papers/ brings.
 SOLVERS = ("cd", "pegasos", "rbcd", "sbmd", "sdca")
 MARGINS = ("alma", "cw", "ogd_ball", "romma", "scw", "sop")
+REVIEWED = ("doubly_relative_novelty", "gp_operator", "metagrad", "opmkl", "spa_novelty")
 RIVALS = (
     *MARGINS,
+    *REVIEWED,
     "ksdca",
     "llsvm",
     "pros_n_kons",
+    "random_binning_rcd",
     *(f"{features}_{solver}" for features in "rn" for solver in SOLVERS),
 )
 

@@ -11,5 +11,6 @@ from .pegasos import Pegasos
 from .rbcd import BlockCoordinateDescent
 from .sbmd import BlockMirrorDescent
 from .sdca import SDCA
+from .uniform_cd import UniformCoordinateDescent
 
-__all__ = ["SDCA", "BlockCoordinateDescent", "BlockMirrorDescent", "Pegasos"]
+__all__ = ["SDCA", "BlockCoordinateDescent", "BlockMirrorDescent", "Pegasos", "UniformCoordinateDescent"]

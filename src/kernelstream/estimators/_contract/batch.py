@@ -14,7 +14,7 @@ from .learner import Learner
 class Solved(Learner):
     """A learner of all rows at once whose weights a solver finds: the parameter ``solver``, a name or an object."""
 
-    solved_by: tuple[str, ...]  # names of the solvers that can do it
+    solved_by: tuple[str, ...]  # names of the solvers that can do it, and so can what inherits from them
 
     @cached_property
     def solver(self) -> solvers.Solver:
@@ -24,7 +24,7 @@ class Solved(Learner):
     def check_solver(self) -> None:
         """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
         solver = self.solver
-        if solver.name not in self.solved_by:
+        if not {getattr(kind, "name", "") for kind in type(solver).__mro__} & set(self.solved_by):
             known = ", ".join(map(repr, self.solved_by))
             raise ValueError(f"{type(self.est).__name__} is solved by {known}; got {solver.name!r}")
         solver.check()

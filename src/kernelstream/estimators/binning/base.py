@@ -49,6 +49,11 @@ class Binning(Solved):
         return isinstance(self.given.kernel, str) and self.given.gamma is None
 
     @property
+    def sparse(self) -> bool:
+        """Whether the penalty is the L1 norm, so that most weights are 0."""
+        return isinstance(self.solver, CoordinateDescent)
+
+    @property
     def threads(self) -> int:
         """For cells and products."""
         return most_threads()
@@ -134,7 +139,7 @@ class Binning(Solved):
         if "gamma" not in state:
             self.choose_bandwidth(state, X, Y, weight)
         lam = self.lam if self.lam is not None else state.get("searched_lam")
-        relative = solver.name == "cd" and self.lam is None
+        relative = self.sparse and self.lam is None
         if lam is None:
             search = Search(self, state, X, Y, weight)
             lam = state["searched_lam"] = search.penalty(self.kernel(state), relative)
@@ -156,7 +161,7 @@ class Binning(Solved):
             )
         keys, starts, W = features.keys, features.Z.starts, found.W.astype(state["dtype"], copy=False)
         state |= {"n_columns": len(keys), "lam": float(lam), "n_iter": found.n_iter, "history": np.array(found.history)}
-        if solver.name == "cd":
+        if self.sparse:
             keys, starts, W = without_zeros(keys, starts, W)
         state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
 
@@ -177,7 +182,7 @@ class Binning(Solved):
 def coef(est: Shell[Binning]) -> Any:
     """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
     W = est.state_["w"].T
-    return sp.csr_matrix(W) if est._learner.solver.name == "cd" else W
+    return sp.csr_matrix(W) if est._learner.sparse else W
 
 
 def gamma(est: Shell[Binning]) -> float:

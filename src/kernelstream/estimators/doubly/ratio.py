@@ -105,16 +105,7 @@ class DensityRatioEstimator(StreamClassifier):
         return RatioLoss()
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        labels, declared = super()._check_target(y, classes, n, weight, fresh)
-        known = [] if fresh or self.__dict__.get("_state") is None else self._state["classes"]
-        counted = labels if weight is None else labels[weight > 0]
-        all_of_them = set(np.unique(counted)) | set(known) | set([] if declared is None else declared[0])
-        if len(all_of_them) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass: "
-                f"a density ratio has two samples, and y names {len(all_of_them)}"
-            )
-        return labels, declared
+        return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)
 
     _learns = Ratio
 
@@ -122,3 +113,17 @@ class DensityRatioEstimator(StreamClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def two_samples(est: Any, target: Any, weight: Any, fresh: Any) -> Any:
+    """The target, labels and declared ones, as it is; ValueError if there would be more than two labels."""
+    labels, declared = target
+    known = [] if fresh or est.__dict__.get("_state") is None else est._state["classes"]
+    counted = labels if weight is None else labels[weight > 0]
+    all_of_them = set(np.unique(counted)) | set(known) | set([] if declared is None else declared[0])
+    if len(all_of_them) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"a density ratio has two samples, and y names {len(all_of_them)}"
+        )
+    return target
