@@ -83,8 +83,8 @@ class KeyedLearner:
     >>> from kernelstream.keyed import KeyedLearner
     >>> learner = KeyedLearner(FeatureRegressor(random_state=0))
     >>> state, first = learner.step(None, [[0.0], [1.0], [float("nan")]], [2.0, 3.0, 4.0])
-    >>> first.problem[2]
-    'Input X contains NaN...'
+    >>> print(first.problem[2])
+    Input X contains NaN...
     >>> state, later = learner.step(state, [[0.5]], [None])  # a row without a target is answered, and not learned
     >>> later.prediction[0] > 0, learner.counts(state)
     (True, {'learned': 2, 'problems': 1})

@@ -172,6 +172,16 @@ def test_romma_stays_finite_where_no_plane_parts_the_labels():
     assert np.isfinite(scores).all() and np.abs(scores).max() > 1
 
 
+@pytest.mark.parametrize("rule", ["alma", "romma", "aggressive_romma", "ogd"])
+@pytest.mark.parametrize("before", [0, 40])
+def test_rows_without_a_length_are_not_learned(rule, before):
+    rows = np.concatenate([X[:before], np.zeros((1, 5)), np.full((1, 5), 1e-170), X[before:60]])
+    labels = np.concatenate([y[:before], [1, -1], y[before:60]])
+    model = linear(LargeMarginClassifier, rule).partial_fit(rows, labels, [-1, 1])
+    without = linear(LargeMarginClassifier, rule).partial_fit(X[:60], y[:60], [-1, 1])
+    np.testing.assert_array_equal(model.coef_, without.coef_)
+
+
 @pytest.mark.parametrize("name", ["sop", "cw", "scw", "alma", "romma", "ogd_ball"])
 def test_recipes_learn_labels_of_three_classes(name):
     centres = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])

@@ -467,7 +467,7 @@ def test_the_year_turns_once_a_year_was_seen(engine):
     X = enc.learn_transform([{"d": str(day)} for day in days])
     angle = 2 * np.pi * np.array([(day - np.datetime64(str(day)[:4])).astype(int) for day in days])
     angle /= np.where(days < np.datetime64("2024"), 365, 366)
-    seen = days - days[0] >= np.timedelta64(365)
+    seen = days - days[0] >= np.timedelta64(365, "D")
     for part, wave in (("sin", np.sin), ("cos", np.cos)):
         np.testing.assert_allclose(column(enc, X, f"d:year:{part}"), np.where(seen, wave(angle), 0.0), atol=1e-12)
     table = Columns(engine=engine).fit([{"d": str(day)} for day in days]).transform([{"d": "2023-03-01"}])

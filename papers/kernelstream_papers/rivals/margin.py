@@ -225,7 +225,7 @@ class RowSteps(Linear):
         return {"w": np.zeros(width)}
 
     def move(self, state: State, z: np.ndarray, y: np.ndarray, f: np.ndarray, t: int, weight: float) -> None:
-        """Learn row t = 1, 2, … with features z, labels y ±1 and scores f of the outputs; z and weight are not 0."""
+        """Learn row t = 1, 2, … with features z, labels y ±1 and scores f of the outputs; z'z and weight are not 0."""
         raise NotImplementedError
 
     def reset(self, state: State) -> None:
@@ -243,7 +243,7 @@ class RowSteps(Linear):
                 scores[i] = state["w"] @ z
                 importance = 1.0 if weight is None else float(weight[i])
                 t += importance != 0.0
-                if importance != 0.0 and z.any():
+                if importance != 0.0 and z @ z > 0:
                     self.move(state, z, y[i], scores[i], t, importance)
         state["t"] = t
         require_finite(state["w"], scores)
