@@ -142,7 +142,8 @@ def rows_of(task, dtype=np.float64, seed=0):
 def small(name, task, **more):
     """The recipe with little to do: its strategies and features are exercised by thirty rows."""
     known = zoo.get(name).parameters
-    own = {"budget": 24 if name.startswith("omkl") else 6, "n_components": 8, "n_centers": 8, "kernels": KERNELS}
+    own = {"budget": 24 if name.startswith("omkl") else 6, "kernels": KERNELS}
+    own |= {"n_components": 8, "n_centers": 8, "iterations": 4}
     own = {key: value for key, value in own.items() if key in known}
     if name.startswith("doubly"):
         own |= {"batch_size": 8, "block_size": 4}

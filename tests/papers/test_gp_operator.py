@@ -61,6 +61,7 @@ def expected(noise, steps):
     return [(k @ (b / mu / 300 * (V.T @ y)), 1 - (k**2 @ (b / mu / 300))) for b in (a, limit)]
 
 
+@pytest.mark.slow
 def test_the_mean_of_many_models_is_that_of_the_recursion():
     """With all rows in every batch, where nothing but the features is random."""
     given = {"gamma": 1.0, "noise": 1.0, "iterations": 40, "block_size": 16, "eta": 2.0, "batch_size": 300}

@@ -155,7 +155,7 @@ def test_wrong_bytes_are_errors_and_nothing_worse(tmp_path):
     scipy.io.savemat(tmp_path / "a.mat", {"X": X, "S": sp.csc_matrix(X), "y": np.sign(X[:, 0])})
     whole = (tmp_path / "a.mat").read_bytes()
     for at in (*range(124, 192), *range(whole.index(b"S\0") - 40, whole.index(b"S\0") + 400)):
-        for byte in (0, 3, 8, 14, 15, 200, 255):
+        for byte in (0, 15, 255):
             (tmp_path / "b.mat").write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
             with contextlib.suppress(ValueError):
                 for _ in streams.open(tmp_path / "b.mat"):
