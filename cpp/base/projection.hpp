@@ -3,6 +3,7 @@
 
 #include "base/blas.hpp"
 #include "base/csr.hpp"
+#include "base/lines.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks {
@@ -20,8 +21,8 @@ void project(const Blas*, const Csr<T, I>& rows, const T* W, std::size_t D, std:
     constexpr std::size_t tile = csr_tile_width<T>;
     const std::size_t d = rows.d, stored = std::size_t(rows.indptr[first + m] - rows.indptr[first]);
     const bool copied = D >= tile && stored >= 6 * d && d * tile * sizeof(T) <= 256 * 1024;
-    LineRoom<T> buffer(copied ? d * tile : 0);
-    csr_matmul<T, I>(m, d, D, rows.data, rows.indices, rows.indptr + first, W, D, copied ? buffer.data() : nullptr, out);
+    std::vector<T> held;
+    csr_matmul<T, I>(m, d, D, rows.data, rows.indices, rows.indptr + first, W, D, copied ? on_line(held, d * tile) : nullptr, out);
 }
 
 }  // namespace ks

@@ -10,8 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <new>
-#include <vector>
 
 #ifdef KS_HAVE_TARGET_CLONES  // found out by CMake
 #define KS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -77,18 +75,6 @@ struct Line {
     };
 };
 #endif
-
-// Room for numbers that begins where a line of the caches does: a register of 64 bytes is then read from one line, not from two.
-template <class T>
-struct LineStart {
-    using value_type = T;
-    static constexpr std::align_val_t line{64};
-    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
-    void deallocate(T* at, std::size_t) { ::operator delete(at, line); }
-    friend bool operator==(LineStart, LineStart) { return true; }
-    friend bool operator!=(LineStart, LineStart) { return false; }
-};
-template <class T> using LineRoom = std::vector<T, LineStart<T>>;
 
 // ---- Constants -----------------------------------------------------------------------------------------------------
 // round: adding it rounds to the nearest integer and leaves that integer in the low bits of the sum.

@@ -25,10 +25,11 @@ void bound_fourier_pass(nb::dict state, AnyRows<T> X, std::tuple<Matrix<const T>
     require(std::get<1>(map), "fourier_pass: there is nothing that multiplies");
     std::visit([&](const auto& given) {
         const auto rows = rows_of(given, W.shape(0));
-        LineRoom<T> z(2 * D);
+        std::vector<T> held;
+        T* z = on_line(held, 2 * D);
         learn_rows<T>(state, rows.n, 2 * D, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
             const auto learn = [&](std::size_t first, std::size_t m, const T* P, std::int64_t seen) {
-                return fourier_rows<T>(m, D, C, P, z.data(), y.data() + first, weight ? weight->data() + first : nullptr, model, seen,
+                return fourier_rows<T>(m, D, C, P, z, y.data() + first, weight ? weight->data() + first : nullptr, model, seen,
                                        *spec.loss, *spec.update, F.data() + first * C, scratch);
             };
             return projected_pass<T>(rows.n, block_rows<T>(D), D, times(rows, W, std::get<1>(map)), t, learn);
@@ -71,13 +72,14 @@ void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, V
         const auto rows = rows_of(given, W.shape(0));
         require(n == rows.n, "nystroem_pass: the landmarks do not fit the rows");
         const std::size_t block = block_rows<T>(s);
-        LineRoom<T> Z(block * k);
+        std::vector<T> held;
+        T* Z = on_line(held, block * k);
         learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
             const auto learn = [&](std::size_t first, std::size_t m, T* K, std::int64_t seen) {
                 add_norms(m, s, sizes + first, own, K);
                 exp_scaled(m * s, K, width, true);
-                products->gemm(k, m, s, T(1), projection, k, K, s, T(0), Z.data(), k);
-                return linear_pass<T>(m, k, C, Z.data(), y.data() + first, weight ? weight->data() + first : nullptr, model, seen, *spec.loss,
+                products->gemm(k, m, s, T(1), projection, k, K, s, T(0), Z, k);
+                return linear_pass<T>(m, k, C, Z, y.data() + first, weight ? weight->data() + first : nullptr, model, seen, *spec.loss,
                                       *spec.update, false, F.data() + first * C, scratch);
             };
             return projected_pass<T>(n, block, s, times(rows, W, products), t, learn);

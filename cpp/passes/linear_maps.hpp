@@ -13,11 +13,12 @@ namespace ks {
 // pass(first, m, P, t) learns the rows and returns t.
 template <class T, class Project, class Pass>
 std::int64_t projected_pass(std::size_t n, std::size_t block, std::size_t width, const Project& project, std::int64_t t, const Pass& pass) {
-    LineRoom<T> P(std::min(n, block) * width);
+    std::vector<T> held;
+    T* P = on_line(held, std::min(n, block) * width);
     for (std::size_t first = 0; first < n; first += block) {
         const std::size_t m = std::min(block, n - first);
-        project(first, m, P.data());
-        t = pass(first, m, P.data(), t);
+        project(first, m, P);
+        t = pass(first, m, P, t);
     }
     return t;
 }
