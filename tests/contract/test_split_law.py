@@ -152,6 +152,10 @@ def test_random_cuts(name):
         sizes |= {"lam": 1e-3} if "lam" in zoo.get(name).parameters else {}
     if name == "random_binning_lasso":
         sizes = LASSO
+    if name == "random_binning_rcd":
+        sizes = LASSO | {"n_components": 8}
+    if name == "gp_operator":
+        sizes = {"iterations": 8}
     if name.startswith("omkl"):  # many learners: python would take long
         engine = ENGINES[-1]
     rows = 32 if name.startswith("doubly") else 40  # every row of theirs draws the features of all former batches again
@@ -166,7 +170,7 @@ def test_random_cuts(name):
 def test_random_cuts_everywhere(name, task, engine, sparse, weighted):
     rng = np.random.default_rng(zlib.crc32(f"{name} {task}".encode()))
     sizes = {"batch_size": 16, "block_size": 16} if name.startswith("doubly") else {}
-    sizes = LASSO if name == "random_binning_lasso" else sizes
+    sizes = LASSO if name in ("random_binning_lasso", "random_binning_rcd") else sizes
     for _ in range(3 if hasattr(zoo.make(name, task=task), "learn") else 1 - weighted):
         check(name, task, engine, sparse, weighted, 180, rng, **sizes)
 

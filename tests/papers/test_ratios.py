@@ -50,13 +50,13 @@ def test_the_minimum_is_the_ratio_where_it_is_large_enough(p, q):
 
 def test_ratio_of_two_normal_densities():
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(0, 1, (4000, 1)), rng.normal(1, 1, (2000, 1))])
-    model = zoo.make("doubly_relative_novelty", random_state=0).fit(X, np.repeat([False, True], [4000, 2000]))
+    X = np.concatenate([rng.normal(0, 1, (2000, 1)), rng.normal(1, 1, (1000, 1))])
+    model = zoo.make("doubly_relative_novelty", random_state=0).fit(X, np.repeat([False, True], [2000, 1000]))
     x = np.linspace(-1.5, 1.5, 7)[:, None]
     np.testing.assert_allclose(model.ratio(x), np.exp(x[:, 0] - 0.5), atol=0.3)
     np.testing.assert_array_equal(model.predict(x), model.ratio(x) > 1)
     with pytest.raises(ValueError, match="two samples"):
-        model.fit(X, np.arange(6000) % 3)
+        model.fit(X, np.arange(3000) % 3)
 
 
 def test_probability_of_equal_samples():
