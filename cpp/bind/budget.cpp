@@ -53,9 +53,9 @@ void bound_gaussian_csr(CsrArrays<T, I> X, Vector<const T> xn, Tiles<const T> ti
     require(fits(xn, rows.n) && fits(K, rows.n), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(K);
-    std::vector<T> buffer(d + sn.shape(0));
+    std::vector<T> dense(d);
     nb::gil_scoped_release release;
-    gaussian_csr<T, I>(n, rows, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(), K.data(), stride);
+    gaussian_csr<T, I>(n, rows, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, dense.data(), K.data(), stride);
 }
 
 template <class T, class I>
@@ -64,9 +64,9 @@ void bound_gaussian_csr_among(CsrArrays<T, I> X, Vector<const T> xn, Tiles<T> ti
     const Csr<T, I> rows = rows_of(X, d);
     require(fits(xn, rows.n) && fits(G, rows.n, rows.n), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && room >= rows.n, "tiles do not fit");
-    std::vector<T> buffer(d + room), norms(room);
+    std::vector<T> dense(d), norms(room);
     nb::gil_scoped_release release;
-    gaussian_csr_among<T, I>(rows, xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma}, buffer.data(), G.data());
+    gaussian_csr_among<T, I>(rows, xn.data(), tiles.data(), norms.data(), Gaussian<T>{gamma}, dense.data(), G.data());
 }
 
 template <class T, class I>
@@ -77,9 +77,9 @@ void bound_gaussian_csr_scores(CsrArrays<T, I> X, Vector<const T> xn, Tiles<cons
     require(fits(xn, rows.n) && fits(F, rows.n, C), "block shapes differ");
     require(tiles.shape(2) == csr_tile_width<T> && tiles.shape(0) * csr_tile_width<T> == sn.shape(0) && sn.shape(0) >= n, "tiles do not fit");
     const std::size_t stride = row_stride(alpha);
-    std::vector<T> buffer(d + sn.shape(0));
+    std::vector<T> dense(d);
     nb::gil_scoped_release release;
-    gaussian_csr_scores<T, I>(n, rows, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, buffer.data(),
+    gaussian_csr_scores<T, I>(n, rows, xn.data(), tiles.data(), sn.data(), Gaussian<T>{gamma}, dense.data(),
                               int(C), alpha.data(), stride, F.data());
 }
 

@@ -159,33 +159,32 @@ KS_CLONES void csr_norms(const Csr<T, I>& X, T* norms) {
     }
 }
 
-// The entries of a block of CSR rows as the tiles want them: how far into a tile a column starts, in bytes, and the value times
-// -2 factor. `ahead` more entries than there are, because addresses are fetched before they are needed.
+// The entries of a block of CSR rows as the tiles want them: how far into a tile a column starts, in bytes, and the value. `ahead` more
+// entries than there are, because addresses are fetched before they are needed.
 template <class T>
 struct TileEntries {
     static constexpr std::size_t ahead = 3;
     std::vector<std::uint32_t> offset;
     std::vector<T> value;
     template <class I>
-    TileEntries(const Csr<T, I>& X, T twice) {
+    explicit TileEntries(const Csr<T, I>& X) {
         const std::size_t start = X.indptr[0], count = std::size_t(X.indptr[X.n]) - start;
         offset.assign(count + ahead, 0);
         value.resize(count + ahead);
         for (std::size_t k = 0; k < count; ++k) {
             offset[k] = std::uint32_t(X.indices[start + k]) * std::uint32_t(csr_tile_width<T> * sizeof(T));
-            value[k] = twice * X.data[start + k];
+            value[k] = X.data[start + k];
         }
     }
 };
 
-// Exponents of entries first, ..., last - 1 (a row) with the vectors of one tile, into t (width); a = factor ||x||^2, c = factor ||s||^2.
+// Exponents of entries first, ..., last - 1 (a row) with the vectors of one tile, into t (width); xn = ||x||^2, sn = ||s||^2. Which of
+// the two is the row makes no difference to the last bit: rows become support vectors, and a call may end anywhere between them.
 template <class T>
-KS_INLINE void tile_exponents(const TileEntries<T>& X, std::size_t first, std::size_t last, T a, const T* KS_RESTRICT tile,
-                              const T* KS_RESTRICT c, T* KS_RESTRICT t) {
+KS_INLINE void tile_exponents(const TileEntries<T>& X, std::size_t first, std::size_t last, T factor, T xn, const T* KS_RESTRICT tile,
+                              const T* KS_RESTRICT sn, T* KS_RESTRICT t) {
     constexpr std::size_t width = csr_tile_width<T>;
-    T acc[width];
-    KS_UNROLL
-    for (std::size_t j = 0; j < width; ++j) acc[j] = a + c[j];
+    T acc[width] = {};
     const char* base = reinterpret_cast<const char*>(tile);
     const std::uint32_t* offset = X.offset.data();
     const char *now = base + offset[first], *next = base + offset[first + 1], *later = base + offset[first + 2];
@@ -197,34 +196,31 @@ KS_INLINE void tile_exponents(const TileEntries<T>& X, std::size_t first, std::s
         for (std::size_t j = 0; j < width; ++j) acc[j] += v * s[j];
     }
     KS_UNROLL
-    for (std::size_t j = 0; j < width; ++j) t[j] = acc[j];
+    for (std::size_t j = 0; j < width; ++j) t[j] = factor * ((xn + sn[j]) - 2 * acc[j]);
 }
 
 // Calls consume(i, first, count, values) for every row and tile: values (count) are the kernel values of row i with the vectors
-// first, ..., first + count - 1. The norms sn are padded to whole tiles; `buffer` has room for d + the padded size numbers. With
-// `upper`, row i takes only the tiles that reach beyond column i.
+// first, ..., first + count - 1. The norms sn are padded to whole tiles; `dense` has room for a row. With `upper`, row i takes only the
+// tiles that reach beyond column i.
 template <class T, class I, class F>
 KS_INLINE void gaussian_tiles(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
-                              T* buffer, bool upper, F consume) {
+                              T* dense, bool upper, F consume) {
     constexpr std::size_t width = csr_tile_width<T>;
     const std::size_t m = X.n, d = X.d;
     const T factor = T(kernel.factor());
     const double largest = double(largest_norm(n, sn));
-    const TileEntries<T> entries(X, -2 * factor);
+    const TileEntries<T> entries(X);
     const std::size_t start = X.indptr[0];
-    T *dense = buffer, *scaled = buffer + d;
     std::vector<Care<T>> cares;
     cares.reserve(m);
     for (std::size_t i = 0; i < m; ++i) cares.emplace_back(kernel, double(xn[i]), largest);
-    for (std::size_t j = 0; j < n; ++j) scaled[j] = factor * sn[j];
-    for (std::size_t j = n; j % width; ++j) scaled[j] = 0;
     for (std::size_t first = 0; first < n; first += width) {
         const T* tile = tiles + first * d;
         const std::size_t count = std::min(width, n - first), rows = upper ? std::min(m, first + width) : m;
         for (std::size_t i = 0; i < rows; ++i) {
             alignas(64) T t[width];
             const Care<T> care = cares[i];
-            tile_exponents(entries, X.indptr[i] - start, X.indptr[i + 1] - start, factor * xn[i], tile, scaled + first, t);
+            tile_exponents(entries, X.indptr[i] - start, X.indptr[i + 1] - start, factor, xn[i], tile, sn + first, t);
             if (care.rough) {
                 csr_to_row(X, i, dense);
                 refine(count, kernel, xn[i], sn + first, t, [&](std::size_t j) { return squared_difference(d, dense, tile + j, width); });
@@ -238,8 +234,8 @@ KS_INLINE void gaussian_tiles(std::size_t n, const Csr<T, I>& X, const T* xn, co
 // K (m, n) with rows `stride` apart.
 template <class T, class I>
 KS_CLONES void gaussian_csr(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
-                            T* buffer, T* K, std::size_t stride) {
-    gaussian_tiles(n, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
+                            T* dense, T* K, std::size_t stride) {
+    gaussian_tiles(n, X, xn, tiles, sn, kernel, dense, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
         std::copy_n(values, count, K + i * stride + first);
     });
 }
@@ -247,8 +243,8 @@ KS_CLONES void gaussian_csr(std::size_t n, const Csr<T, I>& X, const T* xn, cons
 // F (m, C) += K alpha', alpha (C, n) with rows `stride` apart, without storing K.
 template <class T, class I>
 KS_CLONES void gaussian_csr_scores(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
-                                   T* buffer, int C, const T* alpha, std::size_t stride, double* F) {
-    gaussian_tiles(n, X, xn, tiles, sn, kernel, buffer, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
+                                   T* dense, int C, const T* alpha, std::size_t stride, double* F) {
+    gaussian_tiles(n, X, xn, tiles, sn, kernel, dense, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
         for (int c = 0; c < C; ++c) F[i * C + c] += double(dot(count, values, alpha + c * stride + first));
     });
 }
@@ -262,12 +258,12 @@ void csr_to_tile(const Csr<T, I>& X, std::size_t i, T* tiles, std::size_t j) {
 
 // G (m, m): the part above the diagonal, 1 on it; what is below is of no use to anybody. `tiles` and `sn` have room for m vectors.
 template <class T, class I>
-KS_CLONES void gaussian_csr_among(const Csr<T, I>& X, const T* xn, T* tiles, T* sn, const Gaussian<T>& kernel, T* buffer, T* G) {
+KS_CLONES void gaussian_csr_among(const Csr<T, I>& X, const T* xn, T* tiles, T* sn, const Gaussian<T>& kernel, T* dense, T* G) {
     constexpr std::size_t width = csr_tile_width<T>;
     const std::size_t m = X.n;
     std::fill_n(std::copy_n(xn, m, sn), (width - m % width) % width, T(0));
     for (std::size_t i = 0; i < m; ++i) csr_to_tile(X, i, tiles, i);
-    gaussian_tiles(m, X, xn, tiles, sn, kernel, buffer, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
+    gaussian_tiles(m, X, xn, tiles, sn, kernel, dense, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
         std::copy_n(values, count, G + i * m + first);
     });
     for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);

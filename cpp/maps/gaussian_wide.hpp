@@ -124,21 +124,21 @@ double sparse_difference(const Csr<T, I>& X, std::size_t i, std::size_t count, c
 template <class T, class I>
 KS_CLONES void gaussian_wide(std::size_t n, const Csr<T, I>& X, const T* xn, const SparseSet<T>& set, std::size_t first,
                              const T* sn, const Gaussian<T>& kernel, T* K, std::size_t stride) {
-    const T factor = T(kernel.factor()), twice = -2 * factor;
+    const T factor = T(kernel.factor());
     const double largest = double(largest_norm(n, sn));
-    for (std::size_t i = 0; i < X.n; ++i)
-        for (std::size_t j = 0; j < n; ++j) K[i * stride + j] = factor * xn[i] + factor * sn[j];
+    for (std::size_t i = 0; i < X.n; ++i) std::fill_n(K + i * stride, n, T(0));
     ColumnLists<T, I> lists(X);
     for (std::size_t j = 0; j < n; ++j) {
         const auto& s = set[first + j];
         for (std::size_t k = 0; k < s.columns.size(); ++k) {
-            const T v = twice * s.values[k];
+            const T v = s.values[k];
             lists.each(s.columns[k], [&](std::uint32_t i, T x) { K[i * stride + j] += v * x; });
         }
     }
     for (std::size_t i = 0; i < X.n; ++i) {
         const Care<T> care(kernel, double(xn[i]), largest);
         T* t = K + i * stride;
+        for (std::size_t j = 0; j < n; ++j) t[j] = factor * ((xn[i] + sn[j]) - 2 * t[j]);
         if (care.rough)
             refine(n, kernel, xn[i], sn, t, [&](std::size_t j) {
                 const auto& s = set[first + j];

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from kernelstream import FeatureClassifier, KernelClassifier, engine, zoo
+from kernelstream.kernels import Gaussian
 from kernelstream.passes.linear.host import LARGE
 from kernelstream.passes.linear.python import folded
 from kernelstream.updates import OGD, AdaGrad, Averaged
@@ -291,3 +292,20 @@ def test_single_rows_of_the_default_learner_see_squares_times_their_factor():
         a, b = (each.learn(X[i : i + 1], y[i : i + 1]) for each in (model, other))
         np.testing.assert_allclose(b, a, rtol=1e-12)
     assert (state["G_scale"] == 1).all()
+
+
+@pytest.mark.parametrize("columns", [6, 6000])
+def test_which_of_two_rows_is_the_support_vector_makes_no_difference(columns):
+    """To the bit: whether a row meets a former one of its block or of a block before depends on the cuts."""
+    from kernelstream.passes.expansion.native import Expansion
+
+    X = sp.random(60, 6, 0.6, "csr", rng=np.random.default_rng(0))
+    X = sp.csr_matrix((X.data, X.indices * (columns // 6), X.indptr), (60, columns))
+    state = {"support": np.zeros((60, columns)), "n_support": 0, "alpha": np.zeros((1, 60)), "diag": np.zeros(60)}
+    expansion = Expansion(Gaussian(0.7), state)
+    rows = expansion.cut(X, slice(0, 60))
+    among = expansion.among(rows).copy()
+    expansion.put(rows, np.arange(60), state, 0)
+    state["n_support"] = 60
+    later = np.triu_indices(60, 1)
+    np.testing.assert_array_equal(among[later], expansion.columns(rows, state).T[later])
