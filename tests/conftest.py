@@ -88,6 +88,8 @@ def short_warm_up(monkeypatch):
 @pytest.fixture
 def short_searches(monkeypatch):
     """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
+    from kernelstream.estimators.metric import SIZES
+
     for name, value in {
         "estimators.doubly.base.WARM_STEPS": 2,
         "estimators.doubly.base.Doubly.least_steps": 4,
@@ -99,8 +101,7 @@ def short_searches(monkeypatch):
         "estimators.binning.search.FEW_GRIDS": 2,
         "estimators.binning.search.MORE_GRIDS": 2,
         "estimators.binning.search._FOLDED": 0,
-        "solvers.metric.FIRST": 100,
-        "solvers.metric.SECOND": 150,
+        "estimators.metric.SIZES": {name: each._replace(searched=(100, 100)) for name, each in SIZES.items()},
         "solvers.metric.ROUNDS": 1,
     }.items():
         monkeypatch.setattr(f"kernelstream.{name}", value)

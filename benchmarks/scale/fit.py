@@ -1,7 +1,9 @@
-"""Seconds of ``fit`` of the default learner, "medium", and of its forecasts, by the number of rows.
+"""Seconds of ``fit`` of the default learner and of its forecasts, by the number of rows and its size.
 
     python benchmarks/scale/fit.py --engine torch --rows 8000,20000,60000,100000
-    python benchmarks/scale/fit.py --rows 8000,20000
+    python benchmarks/scale/fit.py --rows 8000,20000 --sizes small,medium,large
+
+Lines are added to those in the file.
 
 Ten columns N(0, 1), float64; the target is Friedman's first function of five of them, with noise of variance 1. Errors
 are those of the function without the noise, on rows that were not learned, by its variance.
@@ -10,6 +12,7 @@ are those of the function without the noise, on rows that were not learned, by i
 from __future__ import annotations
 
 import argparse
+import itertools
 import pickle
 import time
 from pathlib import Path
@@ -17,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelstream import KernelRegressor
+from kernelstream.core import threads
 
 RESULTS = Path(__file__).parents[1] / "results"
 FRESH = 20_000
@@ -37,34 +41,40 @@ def seconds(call) -> float:
     return time.perf_counter() - begin
 
 
-def measured(n: int, engine: str) -> str:
+def measured(n: int, engine: str, size: str) -> str:
     """A line of the table."""
     X, f = drawn(n, 0)
     y = f + np.random.default_rng(1).normal(size=n)
-    model = KernelRegressor(engine=engine, random_state=0)
+    model = KernelRegressor(size=size, engine=engine, random_state=0)
     taken = seconds(lambda: model.fit(X, y))
     A, g = drawn(FRESH, 2)
     forecast = seconds(lambda: model.predict(A))
     error = np.mean(np.square(model.predict(A) - g)) / np.var(g)
     single = np.median([seconds(lambda i=i: model.predict(A[i : i + 1])) for i in range(300)])
-    size = len(pickle.dumps(model)) / 1e6
-    return (
-        f"| {engine} | {n:,} | {taken:.2f} | {error:.5f} | {FRESH / forecast:,.0f} | {1e6 * single:.0f} | {size:.2f} |"
-    )
+    MB = len(pickle.dumps(model)) / 1e6
+    cells = f"{n:,} | {taken:.2f} | {error:.5f} | {FRESH / forecast:,.0f} | {1e6 * single:.0f} | {MB:.2f}"
+    return f"| {engine} | {threads.get_num_threads()} | {size} | {cells} |"
+
+
+HEAD = """Written by `python benchmarks/scale/fit.py`.
+
+| engine | threads | size | rows | seconds | error by variance | forecasts/s | µs for one row | MB |
+| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+"""
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="8000,20000")
     parser.add_argument("--engine", default="auto")
+    parser.add_argument("--sizes", default="medium")
     parser.add_argument("--out", type=Path, default=RESULTS / "fit.md")
     given = parser.parse_args()
-    measured(500, given.engine)  # what is compiled or loaded once
-    lines = [
-        "| engine | rows | seconds | error by variance | forecasts/s | µs for one row | MB |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for count in given.rows.split(","):
-        lines.append(measured(int(count), given.engine))
-        print(lines[-1], flush=True)
-    given.out.write_text("\n".join(["Written by `python benchmarks/scale/fit.py`.\n", *lines]) + "\n")
+    measured(500, given.engine, "medium")  # what is compiled or loaded once
+    if not given.out.exists():
+        given.out.write_text(HEAD)
+    for size, count in itertools.product(given.sizes.split(","), given.rows.split(",")):
+        line = measured(int(count), given.engine, size)
+        print(line, flush=True)
+        with given.out.open("a") as file:
+            file.write(f"{line}\n")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -70,3 +71,9 @@ def flag(name: str, value: Any) -> None:
     """ValueError unless the value is True or False."""
     if not is_flag(value):
         raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> None:
+    """ValueError unless the value is one of some words."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream._checks import one_of
 from kernelstream.random import Stream, generator, seed_from
 
 __all__ = ["KINDS", "generate"]
@@ -66,8 +67,7 @@ def generate(
     >>> X.shape
     (500, 4)
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    one_of("kind", kind, KINDS)
     if n_rows < 0 or block < 1 or n_concepts < 1:
         raise ValueError("n_rows must be at least 0, block and n_concepts at least 1")
     if n_features < 2:

@@ -221,8 +221,7 @@ def test_a_matrix_without_a_factor_in_float32_is_solved():
 
 
 def test_many_rows_have_leaves(monkeypatch):
-    monkeypatch.setattr(models, "EXACT", 150)
-    monkeypatch.setattr(models, "LEAF", 80)
+    monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=150, leaf=80))
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
@@ -268,6 +267,8 @@ def test_bad_input_leaves_the_model_as_it_was():
         np.testing.assert_array_equal(model.predict(X), before)
     with pytest.raises(ValueError, match="lam must be"):
         ks.MetricRegressor(lam=0).fit(X, NUMBERS)
+    with pytest.raises(ValueError, match="size must be one of small, medium, large, got 'huge'"):
+        ks.MetricRegressor(size="huge").fit(X, NUMBERS)
 
 
 def test_words_and_gaps_in_a_pipeline():
@@ -296,6 +297,7 @@ def test_columns_of_use_are_found_among_many_of_noise():
     rows = rng.normal(size=(600, 24)).astype(np.float32)
     target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=600)
     target = ((target - target.mean()) / target.std())[:, None]
-    found = search.learn_metric((rows, np.zeros_like(rows)), target, None, 0, engine.get("native"), search.Clock())
+    both, ops = (rows, np.zeros_like(rows)), engine.get("native")
+    found = search.learn_metric(both, target, None, 0, ops, search.Clock(), (2500, 5000))
     root = found.root if found.root.ndim == 2 else np.diag(found.root)
     assert set(np.argsort(np.diag(root @ root))[-2:]) == {0, 1}

@@ -8,6 +8,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from .._checks import one_of
+
 PRECISIONS = ("tf32", "float32", "fp16")
 
 
@@ -42,8 +44,7 @@ class TorchEngine(BaseEstimator):
 
     def ops(self) -> Any:
         """The functions of the engine; ValueError where it cannot run, or for a parameter out of range."""
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        one_of("precision", self.precision, PRECISIONS)
         if isinstance(self.block, bool) or not isinstance(self.block, int) or not 1 <= self.block <= 4096:
             raise ValueError(f"block must be an integer from 1 to 4096, got {self.block!r}")
         if self.device is not None and not isinstance(self.device, str):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy import special
 
 from .. import losses
-from .._checks import positive
+from .._checks import one_of, positive
 from ..core import threads
 from ..losses import Loss
 from ..passes.metric.python import leaf_of, logarithms
@@ -32,8 +32,7 @@ from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
-EXACT, EXACT_ON_GPU = 20_000, 65_000  # rows up to which one system has all of them;
-LEAF = 10_000  # of more rows, at most so many
+EXACT_ON_GPU = 65_000  # rows up to which one system of a GPU has all of them
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
 TOLERANCE = 1e-6  # relative residual of the solution
@@ -41,6 +40,21 @@ STEEPEST = 20.0  # b, at most
 LEFT = 0.2  # part of the rows whose forecasts by the others teach probabilities,
 MOST_LEFT = 4000  # and how many at most
 RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and where they have which
+
+
+class Effort(NamedTuple):
+    """How many rows a size takes."""
+
+    searched: tuple[int, int]  # that are enough for the search of the metric, and too many
+    exact: int  # rows up to which one system has all of them;
+    leaf: int  # of more, at most so many
+
+
+SIZES = {
+    "small": Effort((1000, 1000), 5_000, 2_500),
+    "medium": Effort((2500, 5000), 20_000, 10_000),
+    "large": Effort((5000, 10_000), 20_000, 20_000),
+}
 
 
 class LearnedMetric(Learner):
@@ -53,6 +67,7 @@ class LearnedMetric(Learner):
 
     keeps_rows = True
     lam: float | None
+    size: str
 
     def check_rows(self, X: Rows) -> None:
         if X.shape[1] > WIDE and sp.issparse(X):
@@ -64,6 +79,7 @@ class LearnedMetric(Learner):
     def check_parameters(self) -> None:
         if self.lam is not None:
             positive("lam", self.lam)
+        one_of("size", self.size, SIZES)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         X, asked = _dense(X), self.est.__dict__.pop("_apart", None)
@@ -76,11 +92,11 @@ class LearnedMetric(Learner):
         rows = standard_rows(state, X[one], self.ops)
         state |= dict(zip(RANKS, rank_knots(rows, total), strict=True))
         clock = self.est.__dict__.pop("_clock", Clock())
-        metric = learn_metric(_pair(state, rows), mean, total, state["seed"], self.ops, clock)
+        effort, exact = SIZES[self.size], self._exact()
+        metric = learn_metric(_pair(state, rows), mean, total, state["seed"], self.ops, clock, effort.searched)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
-        exact = self._exact()
-        n = clock.rows(len(one), 2 ** _depth(len(one), exact), exact)
+        n = clock.rows(len(one), 2 ** _depth(len(one), exact, effort.leaf), exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(one))[:n])
@@ -96,7 +112,7 @@ class LearnedMetric(Learner):
         }
         X_one = standard_rows(state, X[one], self.ops)
         Z, W = metric.rows(_pair(state, X_one))
-        tree, parts = _leaves.cut(Z, _depth(len(Z), exact), LEAF)
+        tree, parts = _leaves.cut(Z, _depth(len(Z), exact, effort.leaf), effort.leaf)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
         tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
         alpha, forecast = np.empty_like(mean), mean.copy()
@@ -120,8 +136,8 @@ class LearnedMetric(Learner):
 
     def _exact(self) -> int:
         """How many rows one system may have: an engine may have room for more."""
-        room = getattr(self.ops, "room_for_rows", None)
-        return EXACT if room is None else max(EXACT, min(EXACT_ON_GPU, room(4)))
+        room, exact = getattr(self.ops, "room_for_rows", None), SIZES[self.size].exact
+        return exact if room is None else max(exact, min(EXACT_ON_GPU, room(4)))
 
     def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
         """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
@@ -309,9 +325,9 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     return leave
 
 
-def _depth(n: int, exact: int) -> int:
-    """Cuts between the whole and a leaf of n rows, of which one system may have so many."""
-    return 0 if n <= exact else int(np.ceil(np.log2(n / LEAF)))
+def _depth(n: int, exact: int, leaf: int) -> int:
+    """Cuts between the whole and a leaf of n rows: none, if one system may have them all."""
+    return 0 if n <= exact else int(np.ceil(np.log2(n / leaf)))
 
 
 @described()
@@ -327,8 +343,8 @@ class MetricClassifier(StreamClassifier):
     The second part compares single columns, their values and ranks (u is the sum of both), as the cuts of trees do; s
     follows from the slopes of f in the same way. All this is found on some thousand rows, by solving and
     differentiating in turn; how much of M off its diagonal counts, the lengths, w and the penalty are those of least
-    error at each row by the others. Then one system has all rows. Of more than 20,000 rows leaves of at most 10,000 are
-    cut at medians [2]_, each with a system of its own in the one metric.
+    error at each row by the others. Then one system has all rows. Very many rows are cut at medians into leaves [2]_,
+    each with a system of its own in the one metric.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
 
@@ -336,6 +352,10 @@ class MetricClassifier(StreamClassifier):
     ----------
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
+    size : {"small", "medium", "large"}, default="medium"
+        Trades time for accuracy, by about a factor of four each: the metric is searched on 1,000 rows, on a quarter of
+        all but at least 2,500 and at most 5,000, or on twice as many; and one system has up to 5,000 rows (leaves of
+        2,500), 20,000 rows (leaves of 10,000), or 20,000 (leaves of as many).
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
         learns, up to 65,000 rows in one system.
@@ -401,6 +421,7 @@ class MetricClassifier(StreamClassifier):
     dual_coef_, intercept_ = dual_coef, intercept
 
     lam: float | None = None
+    size: str = "medium"
 
     _learns = LearnedMetric
 
@@ -426,8 +447,7 @@ class MetricRegressor(StreamRegressor):
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b
 
     with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, by gradients of f [1]_, summed
-    over the targets. Of more than 20,000 rows leaves of at most 10,000 are cut at medians [2]_, each with a system of
-    its own in the one metric.
+    over the targets. Very many rows are cut at medians into leaves [2]_, each with a system of its own.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
 
@@ -458,6 +478,7 @@ class MetricRegressor(StreamRegressor):
     _several_targets = True
 
     lam: float | None = None
+    size: str = "medium"
 
     _learns = LearnedMetric
 

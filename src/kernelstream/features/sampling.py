@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
+from kernelstream._checks import one_of
 from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
 from kernelstream.random import Stream, Streams, generator
@@ -53,8 +54,7 @@ class Draws:
 
 def check(sampling: Any) -> None:
     """ValueError for an unknown sampling."""
-    if not isinstance(sampling, str) or sampling not in SAMPLINGS:
-        raise ValueError(f"sampling must be one of {', '.join(SAMPLINGS)}, got {sampling!r}")
+    one_of("sampling", sampling, SAMPLINGS)
 
 
 def frequencies(

@@ -36,7 +36,8 @@ from ..random import Stream, generator
 from .clock import Clock
 from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse_diagonal
 
-FIRST, SECOND = 2500, 5000  # rows to learn from, at first and for the improvement
+SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
+MORE = 2  # and the improvement at its end so many times as many
 JUDGED = 1000  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
@@ -237,9 +238,15 @@ def scales_of(g: np.ndarray, length: float) -> np.ndarray:
     return roots / (length * roots.sum())
 
 
-def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any, clock: Clock) -> Metric:
-    """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0."""
+def learn_metric(
+    rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any, clock: Clock, searched: tuple[int, int]
+) -> Metric:
+    """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
+
+    ``searched``: how many rows are enough for a search, and too many.
+    """
     n, d = rows[0].shape
+    first = int(np.clip(n // SEARCHED, *searched))
     order = generator(seed, Stream.METRIC_ROWS).permutation(n)
     a = np.ones(n) if weight is None else weight
 
@@ -250,9 +257,9 @@ def learn_metric(rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int
 
     if n < FEWEST:
         return plain_metric(d)
-    best = from_few(trials(FIRST), plain_start(d, bool(rows[1].any())))
-    if n > FIRST:
-        more = trials(SECOND)
+    best = from_few(trials(first), plain_start(d, bool(rows[1].any())))
+    if n > first:
+        more = trials(MORE * first)
         best = rounds_from(more, more.of(best)[0], most=1)
     return best.metric
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import whole
+from .._checks import one_of, whole
 from ..rows import concat, padded
 
 logger = logging.getLogger("kernelstream.streams")
@@ -70,8 +70,7 @@ class Stream:
 
     def __init__(self, name: str, block: int = BLOCK_ROWS, on_error: str = "raise"):
         whole("block", block)
-        if on_error not in POLICIES:
-            raise ValueError(f"on_error must be one of {', '.join(POLICIES)}, got {on_error!r}")
+        one_of("on_error", on_error, POLICIES)
         self.name, self.block, self.on_error = name, int(block), on_error
         self.rows = self.skipped = 0
         self._peeked: tuple[Block, Position] | None = None  # a block that was read ahead, and the position before it

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from .._checks import one_of
 from ._base import Stream
 from ._bytes import SUFFIXES, Text, is_pipe, name_of
 from .arrays import Arrays
@@ -55,8 +56,8 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
     >>> cells.get("b"), y.tolist()
     (['x'], [2.5])
     """
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}")
+    if format is not None:
+        one_of("format", format, FORMATS)
     if isinstance(source, Stream):
         return source
     if not isinstance(source, (str, os.PathLike, Text)) and not hasattr(source, "read"):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from .._checks import one_of
 from .cells import is_missing
 
 SIGNS = "$€£¥₹%"
@@ -79,8 +80,7 @@ class DayAndMonth:
     """
 
     def __init__(self, order: str):
-        if order not in ORDERS:
-            raise ValueError(f"the order of day and month must be one of {', '.join(ORDERS)}, got {order!r}")
+        one_of("the order of day and month", order, ORDERS)
         self._day, self._month = ORDERS[order]
 
     def __call__(self, text: str) -> str:

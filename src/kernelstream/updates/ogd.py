@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._checks import positive
+from .._checks import one_of, positive
 from ..losses import Loss
 from ._base import Update, register
 from .rates import stable_rate
@@ -46,8 +46,7 @@ class OGD(Update):
     def check(self, loss: Loss) -> None:
         positive("eta", self.eta)
         positive("lam", self.lam, zero=True)
-        if self.schedule not in _SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(_SCHEDULES)}, got {self.schedule!r}")
+        one_of("schedule", self.schedule, _SCHEDULES)
         if self.schedule == "inverse" and self.lam == 0:
             raise ValueError("schedule='inverse' steps by 1/(lam t): it needs lam > 0")
         if self.schedule == "inverse" and self.eta != 1.0:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._checks import one_of
 from .._extra import PAPERS
 from ..registry.names import did_you_mean, find, listed
 from ..registry.names import enter as enter_name
@@ -173,8 +174,7 @@ def make(name: str, task: str | None = None, **params: Any) -> Any:
     found = get(name)
     if task is None:
         task = found.tasks[0]
-    if task not in (*TASKS, NOVELTY):
-        raise ValueError(f"task must be one of {', '.join((*TASKS, NOVELTY))}, got {task!r}")
+    one_of("task", task, (*TASKS, NOVELTY))
     if task in found.otherwise:
         if not set(found.parameters) & set(params):
             raise ValueError(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import is_number, whole
+from ..._checks import is_number, one_of, whole
 from ...core.threads import cuts
 from ...passes.cells.python import KEPT
 from ...random import Stream, generator, uniforms
@@ -72,8 +72,7 @@ class Cells(Learner):
 
     def check_parameters(self) -> None:
         whole("n_grids", self.n_grids)
-        if self.grids not in GRIDS:
-            raise ValueError(f"grids must be one of {', '.join(GRIDS)}, got {self.grids!r}")
+        one_of("grids", self.grids, GRIDS)
         for name, most in (("eta", math.inf), ("forgetting", 1.0)):
             value = getattr(self, name)
             if name == "eta" and isinstance(value, str) and value == "auto":

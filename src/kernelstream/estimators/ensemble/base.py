@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._checks import one_of
 from ...core import threads
 from ...features import RandomFourier
 from ...kernels import Gaussian
@@ -402,8 +403,7 @@ class Ensemble(Composite):
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
                 _members.check(learner, self.est)
-        if self.vote not in VOTES:
-            raise ValueError(f"vote must be one of {', '.join(VOTES)}, got {self.vote!r}")
+        one_of("vote", self.vote, VOTES)
         self._check_choices()
         self._check_capacity()
 
@@ -418,8 +418,7 @@ class Ensemble(Composite):
                 named_part(self.est, name).check()
             except ValueError as error:
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
-        if self.capacity not in CAPACITIES:
-            raise ValueError(f"capacity must be one of {', '.join(CAPACITIES)}, got {self.capacity!r}")
+        one_of("capacity", self.capacity, CAPACITIES)
         if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
             raise ValueError("combination='uniform' has no weights that could choose updates or be followed")
 

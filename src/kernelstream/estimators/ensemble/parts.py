@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._checks import fraction
+from ..._checks import fraction, one_of
 from ...registry.parameters import WithParameters
 
 COUNTED = ("all", "drawn")
@@ -71,8 +71,7 @@ class StochasticUpdates(WithParameters):
     def check(self) -> None:
         """Raise ValueError for parameters out of range."""
         fraction("smoothing", self.smoothing, zero=True, one=True)
-        if self.counted not in COUNTED:
-            raise ValueError(f"counted must be one of {', '.join(COUNTED)}, got {self.counted!r}")
+        one_of("counted", self.counted, COUNTED)
 
 
 NAMED_PARTS: Any = {"combination": {"hedge": HedgeWeights}, "updates": {"stochastic": StochasticUpdates}}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import engine as engines
+from ..._checks import one_of
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
@@ -23,9 +24,10 @@ from ...state.schema import Array, Count, Inside, Schema
 from .._contract.composite import Composite
 from .._contract.mixed import check_columns
 from ..ensemble import members as _members
+from ..metric import SIZES
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
-from .members import LASTING, SIZES, chosen
+from .members import LASTING, chosen
 from .shell import StackShell
 
 ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
@@ -116,8 +118,7 @@ class Stack(Composite):
     def check_parameters(self) -> None:
         est = self.est
         self.forget_examples()
-        if est.size not in SIZES:
-            raise ValueError(f"size must be one of {', '.join(SIZES)}, got {est.size!r}")
+        one_of("size", est.size, SIZES)
         check_columns(est.columns)
         if isinstance(est.members, str) and est.members == "auto":
             return

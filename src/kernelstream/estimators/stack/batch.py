@@ -37,7 +37,8 @@ Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded t
 
 def helps(est: Any, y: Any) -> bool:
     """Whether ``fit`` of rows with targets y learns them at once."""
-    return isinstance(est.members, str) and est.size != "small" and len(y) >= LEAST_ROWS
+    rows = np.asarray(y).shape  # y was not looked at so far
+    return isinstance(est.members, str) and bool(rows) and rows[0] >= LEAST_ROWS
 
 
 def chosen(seed: int, n: int) -> np.ndarray:
@@ -155,7 +156,7 @@ def verify(est: Any, state: State) -> None:
 
 def _make(est: Any) -> Any:
     made = MetricRegressor if est._regression else MetricClassifier
-    return made(engine=est.engine, random_state=int(est._state["seed"]))
+    return made(size=est.size, engine=est.engine, random_state=int(est._state["seed"]))
 
 
 def _attached(est: Any, state: State) -> Any:

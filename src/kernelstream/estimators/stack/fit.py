@@ -4,8 +4,8 @@ Rows are taken in random order, and a tenth of them is held out. Members learn t
 take small steps go over the rows again as long as their loss on the held-out rows falls. The members are weighed on the
 held-out rows, whose forecasts none of them has seen, and learn those rows as well.
 
-From 200 rows on, but for the size "small", all rows are also learned at once (:mod:`.batch`), beside the members that
-never forget. How much these count is decided on the held-out rows too.
+From 200 rows on all rows are also learned at once (:mod:`.batch`), beside the members that never forget. How
+much these count is decided on the held-out rows too.
 """
 
 from __future__ import annotations

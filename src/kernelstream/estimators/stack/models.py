@@ -50,10 +50,10 @@ class KernelClassifier(StreamClassifier):
     Parameters
     ----------
     members : "auto" or list of classifiers of this library, default="auto"
-        "auto" is the eight of above; a list takes their place, each with its own parameters.
+        "auto" is those of above; a list takes their place, each with its own parameters.
     size : {"small", "medium", "large"}, default="medium"
-        Trades time and memory for accuracy, for "auto": four members (1.4 MB for two classes), eight (5 MB), or eight
-        large ones (11 MB). "small" is more than twice as fast as "medium", and "large" less than half as fast.
+        Trades time and memory for accuracy, for "auto": four members (1.5 MB for two classes), nine (7 MB), or nine
+        large ones (15 MB). In ``fit`` each size takes about four times as long as the one before.
     recent : bool, default=True
         Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
         ``predict`` takes a row that it is asked alone for the next row of the stream. After ``fit`` there is none.
