@@ -246,6 +246,46 @@ def test_many_rows_have_leaves(monkeypatch):
         model._check_state(True)
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
+    """The closed form, with a kernel from the formula, two targets, and weights."""
+    if leaves:
+        monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=70))
+    targets = np.stack([NUMBERS[:120], 3 * X[:120, 0]], axis=1)
+    model = ks.MetricRegressor(random_state=0).fit(X[:120], targets, sample_weight=WEIGHT[:120])
+    mean, std = model.predict(X[110:140], return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(X[110:140]))
+    state = model.state_
+    Z, U = (
+        np.asarray(S, float)
+        for S in model._learner._metric(state).rows(models._pair(state, models.standard_rows(state, X, model._ops)))
+    )
+    leaf = models.leaf_of(Z, state["directions"], state["thresholds"]) if leaves else np.zeros(len(Z), int)
+    assert leaf.max() == leaves
+
+    def kernel(a, b):
+        away, along = np.linalg.norm(Z[a][:, None] - Z[b], axis=2), np.abs(U[a][:, None] - U[b]).sum(axis=2)
+        return model.share_ * np.exp(-away) + (1 - model.share_) * np.exp(-along)
+
+    about = targets - np.average(targets, axis=0, weights=WEIGHT[:120])
+    likely, known = np.zeros(2), np.empty(30)
+    for number in range(1 + leaves):
+        own, asked = np.flatnonzero(leaf[:120] == number), 110 + np.flatnonzero(leaf[110:140] == number)
+        B = kernel(own, own) + np.diag(model.lam_ / WEIGHT[own])
+        likely += np.einsum("ij,ij->j", about[own], np.linalg.solve(B, about[own])) / 120
+        k = kernel(asked, own)
+        known[asked - 110] = np.einsum("ij,ji->i", k, np.linalg.solve(B, k.T))
+    np.testing.assert_allclose(std, np.sqrt(np.outer(1 + model.lam_ - known, likely)), rtol=2e-4)
+
+
+def test_deviations_cover_what_they_say():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 3))
+    target = np.sin(2 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.normal(size=1500)
+    mean, std = ks.MetricRegressor(random_state=0).fit(rows[:500], target[:500]).predict(rows[500:], return_std=True)
+    assert 0.86 < np.mean(np.abs(target[500:] - mean) < 1.645 * std) < 0.94  # 90 % of a normal distribution
+
+
 def test_rows_that_say_nothing():
     model = ks.MetricRegressor(random_state=0).fit(X[:50], np.full(50, 7.0))
     np.testing.assert_allclose(model.predict(X[:3]), 7.0)

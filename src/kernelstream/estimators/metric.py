@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,15 +19,17 @@ from ..random import Stream, generator
 from ..rows import Rows, dense, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import Metric, learn_metric, table
+from ..solvers.metric import Metric, between, learn_metric, table
 from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots, ranks_of
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
+from ..state.turns import in_turn
 from . import _leaves
 from ._contract import link
 from ._contract.base import State, StreamEstimator, entry
 from ._contract.batch import dual_coef, intercept, lam
 from ._contract.classifier import StreamClassifier
+from ._contract.door import checked_rows
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
@@ -132,7 +134,11 @@ class LearnedMetric(Learner):
         if asked is not None:
             self.est.__dict__["_left"] = F, Y[left], weights, X[left], int(np.count_nonzero(left < apart))
         state |= tree | {"rows": X_one[order], "alpha": alpha[order] * unit, "offset": offset}
-        self.est._cache.pop("leaves", None)
+        if self.regression:
+            state["amplitude"] = np.maximum((mean * alpha).mean(axis=0), 0.0) * unit**2
+            state["weight"] = (np.ones(len(order)) if total is None else total[order]).astype(np.float32)
+        for name in ("leaves", "factors"):
+            self.est._cache.pop(name, None)
 
     def _exact(self) -> int:
         """How many rows one system may have: an engine may have room for more."""
@@ -157,6 +163,31 @@ class LearnedMetric(Learner):
             own = leaf == number
             out[own] = self._sums(leaves[number], (Z[own], W[own]))
         return out + state["offset"]
+
+    def variance(self, state: State, X: Rows) -> np.ndarray:
+        r"""Variances (n, outputs) of new targets at rows X (n, d), if f is a Gaussian process with the kernel a k.
+
+        .. math:: a\, (1 + \lambda - k' (K + \lambda A^{-1})^{-1} k), \qquad a = (y - b)'\alpha / n
+
+        a is the most likely one. In float64, as the difference may be small.
+        """
+        metric, starts = self._metric(state), state["leaves"]
+        asked, rows = (
+            metric.rows(_pair(state, S.astype(np.float64))) for S in (standard_rows(state, X, self.ops), state["rows"])
+        )
+        leaf = leaf_of(asked[0], state["directions"], state["thresholds"]) if len(starts) > 2 else np.zeros(len(X), int)
+        factors = self.est._cached("factors", dict)
+        known = np.empty(len(leaf))
+        for number in np.unique(leaf):
+            at, part = leaf == number, slice(*starts[number : number + 2])
+            own: Pair = (rows[0][part], rows[1][part])
+            if number not in factors:
+                weight = np.maximum(state["weight"][part].astype(np.float64), np.finfo(np.float32).tiny)
+                more = addition(state["lam"], len(own[0]), weight)
+                factors[number] = RowMatrix(table(own, state["share"], self.ops), 1 + more)
+            k = between((asked[0][at], asked[1][at]), own, state["share"], self.ops)
+            known[at] = (k * factors[number].divide(k.T).T).sum(axis=1)
+        return np.maximum(1 + state["lam"] - known, state["lam"])[:, None] * state["amplitude"]
 
     def _kernels(self, state: State) -> list[list[tuple[int, np.ndarray, np.ndarray]]]:
         """Norm, rows and coefficients (outputs, rows) of both kinds of kernel functions of every leaf."""
@@ -208,7 +239,9 @@ class LearnedMetric(Learner):
             "alpha": Array((n, outputs)),
             "offset": Array((outputs,)),
         }
-        if not self.regression:
+        if self.regression:
+            own |= {"amplitude": Array((outputs,), low=0), "weight": Array((n,), "float32", low=0)}
+        else:
             own["steepness"] = Number(POSITIVE, STEEPEST)
         own |= _leaves.schema(state, d, n)
         check({name: state[name] for name in own if name in state}, own)
@@ -468,8 +501,12 @@ class MetricRegressor(StreamRegressor):
     True
     >>> bool(model.metric_[0, 1] > 0.9)  # x_0 + x_1 matters, not each of them alone
     True
+    >>> mean, std = model.predict(X[500:], return_std=True)
+    >>> std[0] < model.predict(10 + X[:1], return_std=True)[1][0]  # far from all rows less is known
+    True
     """
 
+    _learner: ClassVar[LearnedMetric]
     on_device = True
     metric_, length_, relevance_ = property(metric), property(length_of), property(relevance)
     scales_, share_, lam_ = scales, share, lam
@@ -481,6 +518,27 @@ class MetricRegressor(StreamRegressor):
     size: str = "medium"
 
     _learns = LearnedMetric
+
+    @in_turn
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted targets, (n,) or (n, k), and if wanted their standard deviations.
+
+        The deviation is that of a new target if f is a Gaussian process with the learned kernel. The first call takes
+        the time of one more system of all rows, and memory for it, 8 bytes for each pair of rows.
+
+        Parameters
+        ----------
+        X : (n, d) array or CSR
+        return_std : bool, default=False
+
+        Returns
+        -------
+        array, or a pair of arrays of the same shape
+        """
+        mean = super().predict(X)
+        if not return_std:
+            return mean
+        return mean, self._public(np.sqrt(self._learner.variance(self.state_, checked_rows(self, X, reset=False))))
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         return y.reshape(len(y), -1), weight

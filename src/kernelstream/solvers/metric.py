@@ -96,6 +96,14 @@ def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
     return K
 
 
+def between(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
+    """Kernel values (n, m) of rows and others in a metric, in their type."""
+    near, apart = (
+        ops.exponential(S, ops.tiles(T), len(T), norm, 1.0) for S, T, norm in zip(rows, others, (2, 1), strict=True)
+    )
+    return share * near + (1 - share) * apart
+
+
 @dataclass(frozen=True)
 class Tried:
     """A metric with its error on held-out rows, and what it was made of."""
