@@ -331,6 +331,15 @@ def test_copies_of_a_row_help_to_forecast_it():
         np.testing.assert_allclose(model.predict_proba(rows)[:, 1], shares, atol=0.05)
 
 
+@pytest.mark.parametrize("made", [ks.MetricClassifier, ks.KernelClassifier])
+def test_probabilities_know_when_labels_are_thrown(made):
+    """With as many columns a metric explains the labels of all rows that it has seen; the loss of a coin is log 2."""
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(1300, 40)), rng.integers(2, size=1300)
+    p = made(random_state=0).fit(rows[:300], y[:300]).predict_proba(rows[300:])
+    assert -np.log(p[np.arange(1000), y[300:]]).mean() < np.log(2) + 0.02
+
+
 def test_columns_of_use_are_found_among_many_of_noise():
     """Two of 24: the penalty that suits the plain metric hides which, and a search must not begin with that alone."""
     rng = np.random.default_rng(0)
@@ -338,6 +347,6 @@ def test_columns_of_use_are_found_among_many_of_noise():
     target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=600)
     target = ((target - target.mean()) / target.std())[:, None]
     both, ops = (rows, np.zeros_like(rows)), engine.get("native")
-    found = search.learn_metric(both, target, None, 0, ops, search.Clock(), (2500, 5000))
+    found = search.learn_metric(both, target, None, rng.permutation(600), ops, search.Clock(), (2500, 5000))
     root = found.root if found.root.ndim == 2 else np.diag(found.root)
     assert set(np.argsort(np.diag(root @ root))[-2:]) == {0, 1}

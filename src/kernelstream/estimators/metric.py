@@ -95,7 +95,8 @@ class LearnedMetric(Learner):
         state |= dict(zip(RANKS, rank_knots(rows, total), strict=True))
         clock = self.est.__dict__.pop("_clock", Clock())
         effort, exact = SIZES[self.size], self._exact()
-        metric = learn_metric(_pair(state, rows), mean, total, state["seed"], self.ops, clock, effort.searched)
+        order = self._searched(held[one], state["seed"])
+        metric = learn_metric(_pair(state, rows), mean, total, order, self.ops, clock, effort.searched)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
         n = clock.rows(len(one), 2 ** _depth(len(one), exact, effort.leaf), exact)
@@ -139,6 +140,16 @@ class LearnedMetric(Learner):
             state["weight"] = (np.ones(len(order)) if total is None else total[order]).astype(np.float32)
         for name in ("leaves", "factors"):
             self.est._cache.pop(name, None)
+
+    def _searched(self, held: np.ndarray, seed: int) -> np.ndarray:
+        """Numbers of the rows for the search of the metric, in the order in which they are taken.
+
+        Rows that are held out, (n,) bool, come last, and those with labels never: they are to tell how sure the model
+        may be, and with many columns a metric that has seen them is too sure.
+        """
+        order = generator(seed, Stream.METRIC_ROWS).permutation(len(held))
+        first = order[~held[order]]
+        return np.concatenate([first, order[held[order]]]) if self.regression else first
 
     def _exact(self) -> int:
         """How many rows one system may have: an engine may have room for more."""

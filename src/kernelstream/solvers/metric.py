@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 
 from ..core import threads
-from ..random import Stream, generator
 from .clock import Clock
 from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse_diagonal
 
@@ -247,15 +246,20 @@ def scales_of(g: np.ndarray, length: float) -> np.ndarray:
 
 
 def learn_metric(
-    rows: Rows, Y: np.ndarray, weight: np.ndarray | None, seed: int, ops: Any, clock: Clock, searched: tuple[int, int]
+    rows: Rows,
+    Y: np.ndarray,
+    weight: np.ndarray | None,
+    order: np.ndarray,
+    ops: Any,
+    clock: Clock,
+    searched: tuple[int, int],
 ) -> Metric:
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
-    ``searched``: how many rows are enough for a search, and too many.
+    ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many.
     """
     n, d = rows[0].shape
     first = int(np.clip(n // SEARCHED, *searched))
-    order = generator(seed, Stream.METRIC_ROWS).permutation(n)
     a = np.ones(n) if weight is None else weight
 
     def trials(count: int) -> Trials:
@@ -263,10 +267,10 @@ def learn_metric(
         systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
         return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
 
-    if n < FEWEST:
+    if len(order) < FEWEST:
         return plain_metric(d)
     best = from_few(trials(first), plain_start(d, bool(rows[1].any())))
-    if n > first:
+    if len(order) > first:
         more = trials(MORE * first)
         best = rounds_from(more, more.of(best)[0], most=1)
     return best.metric
