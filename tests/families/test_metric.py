@@ -286,6 +286,14 @@ def test_deviations_cover_what_they_say():
     assert 0.86 < np.mean(np.abs(target[500:] - mean) < 1.645 * std) < 0.94  # 90 % of a normal distribution
 
 
+def test_a_device_has_larger_systems(monkeypatch):
+    monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=30))
+    model = ks.MetricRegressor(random_state=0)
+    for room, leaves in [(40, 8), (100, 4), (150, 4), (300, 1)]:  # of 200 rows: by 30, 50, 75, or none
+        monkeypatch.setattr(model._ops, "room_for_rows", lambda itemsize, room=room: room, raising=False)
+        assert len(model.fit(X[:200], NUMBERS[:200]).state_["leaves"]) == leaves + 1
+
+
 def test_rows_that_say_nothing():
     model = ks.MetricRegressor(random_state=0).fit(X[:50], np.full(50, 7.0))
     np.testing.assert_allclose(model.predict(X[:3]), 7.0)

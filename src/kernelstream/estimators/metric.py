@@ -94,12 +94,12 @@ class LearnedMetric(Learner):
         rows = standard_rows(state, X[one], self.ops)
         state |= dict(zip(RANKS, rank_knots(rows, total), strict=True))
         clock = self.est.__dict__.pop("_clock", Clock())
-        effort, exact = SIZES[self.size], self._exact()
+        effort = self._effort()
         order = self._searched(held[one], state["seed"])
         metric = learn_metric(_pair(state, rows), mean, total, order, self.ops, clock, effort.searched)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
-        n = clock.rows(len(one), 2 ** _depth(len(one), exact, effort.leaf), exact)
+        n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
             some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(one))[:n])
@@ -115,7 +115,7 @@ class LearnedMetric(Learner):
         }
         X_one = standard_rows(state, X[one], self.ops)
         Z, W = metric.rows(_pair(state, X_one))
-        tree, parts = _leaves.cut(Z, _depth(len(Z), exact, effort.leaf), effort.leaf)
+        tree, parts = _leaves.cut(Z, _depth(len(Z), effort), effort.leaf)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
         tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
         alpha, forecast = np.empty_like(mean), mean.copy()
@@ -151,10 +151,11 @@ class LearnedMetric(Learner):
         first = order[~held[order]]
         return np.concatenate([first, order[held[order]]]) if self.regression else first
 
-    def _exact(self) -> int:
-        """How many rows one system may have: an engine may have room for more."""
-        room, exact = getattr(self.ops, "room_for_rows", None), SIZES[self.size].exact
-        return exact if room is None else max(exact, min(EXACT_ON_GPU, room(4)))
+    def _effort(self) -> Effort:
+        """How many rows the size takes: a GPU may have room for larger systems."""
+        room, own = getattr(self.ops, "room_for_rows", None), SIZES[self.size]
+        exact = 0 if room is None else min(EXACT_ON_GPU, room(4))
+        return own if exact <= own.exact else own._replace(exact=exact, leaf=max(own.leaf, exact // 2))
 
     def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
         """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
@@ -369,9 +370,9 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     return leave
 
 
-def _depth(n: int, exact: int, leaf: int) -> int:
+def _depth(n: int, effort: Effort) -> int:
     """Cuts between the whole and a leaf of n rows: none, if one system may have them all."""
-    return 0 if n <= exact else int(np.ceil(np.log2(n / leaf)))
+    return 0 if n <= effort.exact else int(np.ceil(np.log2(n / effort.leaf)))
 
 
 @described()
@@ -402,7 +403,7 @@ class MetricClassifier(StreamClassifier):
         2,500), 20,000 rows (leaves of 10,000), or 20,000 (leaves of as many).
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
-        learns, up to 65,000 rows in one system.
+        learns, up to 65,000 rows in one system, leaves of half as many.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the rows for the metric.
 
@@ -513,7 +514,7 @@ class MetricRegressor(StreamRegressor):
     >>> bool(model.metric_[0, 1] > 0.9)  # x_0 + x_1 matters, not each of them alone
     True
     >>> mean, std = model.predict(X[500:], return_std=True)
-    >>> std[0] < model.predict(10 + X[:1], return_std=True)[1][0]  # far from all rows less is known
+    >>> bool(std[0] < model.predict(10 + X[:1], return_std=True)[1][0])  # far from all rows less is known
     True
     """
 
