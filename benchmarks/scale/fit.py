@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import pickle
+import platform
 import time
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def seconds(call) -> float:
     return time.perf_counter() - begin
 
 
-def measured(n: int, engine: str, size: str) -> str:
+def measured(n: int, engine: str, size: str, on: str) -> str:
     """A line of the table."""
     X, f = drawn(n, 0)
     y = f + np.random.default_rng(1).normal(size=n)
@@ -53,13 +54,13 @@ def measured(n: int, engine: str, size: str) -> str:
     single = np.median([seconds(lambda i=i: model.predict(A[i : i + 1])) for i in range(300)])
     MB = len(pickle.dumps(model)) / 1e6
     cells = f"{n:,} | {taken:.2f} | {error:.5f} | {FRESH / forecast:,.0f} | {1e6 * single:.0f} | {MB:.2f}"
-    return f"| {engine} | {threads.get_num_threads()} | {size} | {cells} |"
+    return f"| {on} | {engine} | {threads.get_num_threads()} | {size} | {cells} |"
 
 
 HEAD = """Written by `python benchmarks/scale/fit.py`.
 
-| engine | threads | size | rows | seconds | error by variance | forecasts/s | µs for one row | MB |
-| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+| on | engine | threads | size | rows | seconds | error by variance | forecasts/s | µs for one row | MB |
+| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 
 
@@ -68,13 +69,14 @@ if __name__ == "__main__":
     parser.add_argument("--rows", default="8000,20000")
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--sizes", default="medium")
+    parser.add_argument("--on", default=platform.machine(), help="name of the processor, for the table")
     parser.add_argument("--out", type=Path, default=RESULTS / "fit.md")
     given = parser.parse_args()
-    measured(500, given.engine, "medium")  # what is compiled or loaded once
+    measured(500, given.engine, "medium", given.on)  # what is compiled or loaded once
     if not given.out.exists():
         given.out.write_text(HEAD)
     for size, count in itertools.product(given.sizes.split(","), given.rows.split(",")):
-        line = measured(int(count), given.engine, size)
+        line = measured(int(count), given.engine, size, given.on)
         print(line, flush=True)
         with given.out.open("a") as file:
             file.write(f"{line}\n")

@@ -221,11 +221,12 @@ is searched was chosen by the errors of seeds 0 and 1 on these sets.
 
 def table(done: dict[str, Any], rows: int, seconds: bool) -> str:
     """Mean errors over the seeds, and seconds if wanted, a row a set; last on how many sets `fit` is ahead."""
-    cells: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    cells: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
     for key, found in done.items():
         learner, name, n, _ = key.split("/")
         if int(n) == rows and "error" in found:
-            cells.setdefault(name, {}).setdefault(learner, []).append((found["error"], found["seconds"]))
+            figures = found["error"], found["seconds"], found.get("log_loss", np.nan)
+            cells.setdefault(name, {}).setdefault(learner, []).append(figures)
     means = {name: {k: np.mean(v, axis=0) for k, v in row.items()} for name, row in cells.items()}
     learners = sorted(
         {k for row in means.values() for k in row}, key=lambda k: (k not in LEARNERS, [*LEARNERS, k].index(k))
@@ -233,19 +234,19 @@ def table(done: dict[str, Any], rows: int, seconds: bool) -> str:
     lines = ["| set | " + " | ".join(learners) + " |", "|---|" + "---:|" * len(learners)]
     for name in sorted(means, key=lambda name: (name in NUMBERS, name)):
         row = means[name]
-        least = min(error for error, _ in row.values())
-        texts = {k: f"{e:.4f}" if e > least else f"**{e:.4f}**" for k, (e, _) in row.items()}
+        least = min(error for error, *_ in row.values())
+        texts = {k: f"{e:.4f}" if e > least else f"**{e:.4f}**" for k, (e, *_) in row.items()}
         texts = {k: f"{text} ({row[k][1]:.1f})" if seconds else text for k, text in texts.items()}
         shown = (texts.get(k, "–") for k in learners)
         lines.append(f"| {name} | " + " | ".join(shown) + " |")
     for peer in (k for k in learners if k != "fit"):
-        both = [row for row in means.values() if "fit" in row and peer in row]
-        ahead = sum(row["fit"][0] < row[peer][0] for row in both)
-        equal = sum(row["fit"][0] == row[peer][0] for row in both)
-        if both:
-            ratio = np.exp(np.mean([np.log(max(row["fit"][0], 1e-4) / max(row[peer][0], 1e-4)) for row in both]))
+        both = np.array([(row["fit"], row[peer]) for row in means.values() if "fit" in row and peer in row])
+        for place, what in ((0, "errors"), (2, "log-losses")):
+            ours, theirs = both[~np.isnan(both[:, 0, place])][:, :, place].T
+            ratio = np.exp(np.mean(np.log(np.maximum(ours, 1e-4) / np.maximum(theirs, 1e-4))))
             lines.append(
-                f"\n`fit` beside {peer}: ahead on {ahead} of {len(both)}, equal on {equal}, errors {ratio:.3f} times."
+                f"\n`fit` beside {peer}, {what}: smaller on {np.sum(ours < theirs)} of {len(ours)} sets, equal on "
+                f"{np.sum(ours == theirs)}, {ratio:.3f} times as large in the geometric mean."
             )
     return "\n".join(lines)
 
