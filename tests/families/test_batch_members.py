@@ -112,7 +112,7 @@ def test_intervals_and_sets_are_those_of_rows_that_were_not_learned():
         low, high = model.predict_interval(X[1000:], coverage)
         assert np.mean((low <= y[1000:]) & (y[1000:] <= high)) == pytest.approx(coverage, abs=0.05)
     shares = []
-    for seed in range(4):  # 200 rows tell how large sets are to be, so that each has an error of 2 % by chance
+    for seed in range(3):  # 200 rows tell how large sets are to be, so that each has an error of 2 % by chance
         X, y = make_friedman1(3000, noise=1.0, random_state=seed)
         labels = np.digitize(y, [11.0, 17.0])
         sets = KernelClassifier(size="small", random_state=0).fit(X[:1000], labels[:1000]).predict_set(X[1000:], 0.9)

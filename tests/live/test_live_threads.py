@@ -21,6 +21,7 @@ def test_predictions_never_wait_for_learning(tmp_path):
     gate, inside = threading.Event(), threading.Event()
     with taught(tmp_path, CALLS, swap_ms=0) as learner:
         X, y = moons(10)
+        learner.latest()  # readers have it a moment after the answers
         before = learner.predict(X)
         model = learner.champion.model
         plain = type(model).learn
