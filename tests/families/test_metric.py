@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.pipeline import make_pipeline
 
@@ -253,7 +254,8 @@ def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
         monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=70))
     targets = np.stack([NUMBERS[:120], 3 * X[:120, 0]], axis=1)
     model = ks.MetricRegressor(random_state=0).fit(X[:120], targets, sample_weight=WEIGHT[:120])
-    mean, std = model.predict(X[110:140], return_std=True)
+    monkeypatch.setattr(models, "ROWS_AT_ONCE", 7)
+    mean, std = model.predict(sp.csr_matrix(X[110:140]), return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X[110:140]))
     state = model.state_
     Z, U = (

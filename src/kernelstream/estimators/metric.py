@@ -37,6 +37,7 @@ from ._described import described
 EXACT_ON_GPU = 65_000  # rows up to which one system of a GPU has all of them
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
+ROWS_AT_ONCE = 1024  # rows whose variances are computed at once: each has kernel values with all rows of a leaf
 TOLERANCE = 1e-6  # relative residual of the solution
 STEEPEST = 20.0  # b, at most
 LEFT = 0.2  # part of the rows whose forecasts by the others teach probabilities,
@@ -187,18 +188,22 @@ class LearnedMetric(Learner):
         asked, rows = (
             metric.rows(_pair(state, S.astype(np.float64))) for S in (standard_rows(state, X, self.ops), state["rows"])
         )
-        leaf = leaf_of(asked[0], state["directions"], state["thresholds"]) if len(starts) > 2 else np.zeros(len(X), int)
+        leaf = leaf_of(asked[0], state["directions"], state["thresholds"])
         factors = self.est._cached("factors", dict)
-        known = np.empty(len(leaf))
+        known = np.zeros(len(leaf))
         for number in np.unique(leaf):
-            at, part = leaf == number, slice(*starts[number : number + 2])
+            part = slice(*starts[number : number + 2])
             own: Pair = (rows[0][part], rows[1][part])
+            if not len(own[0]):  # a leaf without rows knows nothing
+                continue
             if number not in factors:
                 weight = np.maximum(state["weight"][part].astype(np.float64), np.finfo(np.float32).tiny)
                 more = addition(state["lam"], len(own[0]), weight)
                 factors[number] = RowMatrix(table(own, state["share"], self.ops), 1 + more)
-            k = between((asked[0][at], asked[1][at]), own, state["share"], self.ops)
-            known[at] = (k * factors[number].divide(k.T).T).sum(axis=1)
+            which = np.flatnonzero(leaf == number)
+            for at in (which[piece] for piece in threads.cuts(len(which), ROWS_AT_ONCE)):
+                k = between((asked[0][at], asked[1][at]), own, state["share"], self.ops)
+                known[at] = (k * factors[number].divide(k.T).T).sum(axis=1)
         return np.maximum(1 + state["lam"] - known, state["lam"])[:, None] * state["amplitude"]
 
     def _kernels(self, state: State) -> list[list[tuple[int, np.ndarray, np.ndarray]]]:
