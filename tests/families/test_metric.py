@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import rankdata
+from scipy.stats import f_oneway, rankdata
 from sklearn.pipeline import make_pipeline
 
 import kernelstream as ks
@@ -291,7 +291,7 @@ def test_deviations_cover_what_they_say():
 def test_a_device_has_larger_systems(monkeypatch):
     monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=30))
     model = ks.MetricRegressor(random_state=0)
-    for room, leaves in [(40, 8), (100, 4), (150, 4), (300, 1)]:  # of 200 rows: by 30, 50, 75, or none
+    for room, leaves in [(40, 8), (100, 2), (150, 2), (300, 1)]:  # of 200 rows: by 30, 100, 150, or none
         monkeypatch.setattr(model._ops, "room_for_rows", lambda itemsize, room=room: room, raising=False)
         assert len(model.fit(X[:200], NUMBERS[:200]).state_["leaves"]) == leaves + 1
 
@@ -348,6 +348,32 @@ def test_probabilities_know_when_labels_are_thrown(made):
     rows, y = rng.normal(size=(1300, 40)), rng.integers(2, size=1300)
     p = made(random_state=0).fit(rows[:300], y[:300]).predict_proba(rows[300:])
     assert -np.log(p[np.arange(1000), y[300:]]).mean() < np.log(2) + 0.02
+
+
+def test_what_a_column_says_alone_is_what_its_tenths_explain():
+    """Beside the analysis of variance of scipy; two values are two groups, and noise says nothing."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(500, 5)).astype(np.float32)
+    rows[:, 1], rows[:, 2] = rows[:, 1] > 1.5, 7.0  # rare ones, and always the same
+    target = np.cos(2 * rows[:, 0]) + rows[:, 1] + 0.3 * rng.normal(size=500)
+    expected = np.zeros(5)
+    for j, column in enumerate(rows.T):
+        at = np.searchsorted(np.quantile(column, np.arange(1, 10) / 10), column)
+        groups = [target[at == k] for k in np.unique(at)]
+        if len(groups) > 1 and 5 * f_oneway(*groups).pvalue < 1:
+            within = sum(((group - group.mean()) ** 2).sum() for group in groups)
+            expected[j] = 1 - within / (500 * target.var()) - (len(groups) - 1) / 500
+    np.testing.assert_allclose(search.alone(rows, target[:, None], np.ones(500)), expected, rtol=1e-5)
+    assert (expected > 0).tolist() == [True, True, False, False, False]
+    assert not search.alone(rows, np.zeros((500, 2)), np.ones(500)).any()
+
+
+def test_columns_that_say_something_alone_are_a_start():
+    """400 columns of noise and 500 rows: no other start finds the two columns."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1500, 402))
+    y = np.hypot(rows[:, 0], rows[:, 1]) > 1.2
+    assert ks.MetricClassifier(random_state=0).fit(rows[:500], y[:500]).score(rows[500:], y[500:]) > 0.9
 
 
 def test_columns_of_use_are_found_among_many_of_noise():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,7 +35,8 @@ from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
 
-EXACT_ON_GPU = 65_000  # rows up to which one system of a GPU has all of them
+EXACT_ON_GPU = 80_000  # rows up to which one system of a GPU has all of them
+ON_GPU = 1 << 22  # kernel values of a call from which a GPU has them before the processor
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
 ROWS_AT_ONCE = 1024  # rows whose variances are computed at once: each has kernel values with all rows of a leaf
@@ -51,6 +53,7 @@ class Effort(NamedTuple):
     searched: tuple[int, int]  # that are enough for the search of the metric, and too many
     exact: int  # rows up to which one system has all of them;
     leaf: int  # of more, at most so many
+    fine: bool = False  # whether lengths and penalty are tuned again in smaller steps
 
 
 SIZES = {
@@ -97,7 +100,7 @@ class LearnedMetric(Learner):
         clock = self.est.__dict__.pop("_clock", Clock())
         effort = self._effort()
         order = self._searched(held[one], state["seed"])
-        metric = learn_metric(_pair(state, rows), mean, total, order, self.ops, clock, effort.searched)
+        metric = learn_metric(_pair(state, rows), mean, total, order, self.ops, clock, effort.searched, effort.fine)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
@@ -139,7 +142,7 @@ class LearnedMetric(Learner):
         if self.regression:
             state["amplitude"] = np.maximum((mean * alpha).mean(axis=0), 0.0) * unit**2
             state["weight"] = (np.ones(len(order)) if total is None else total[order]).astype(np.float32)
-        for name in ("leaves", "factors"):
+        for name in ("leaves", "leaves of a GPU", "factors"):
             self.est._cache.pop(name, None)
 
     def _searched(self, held: np.ndarray, seed: int) -> np.ndarray:
@@ -156,7 +159,10 @@ class LearnedMetric(Learner):
         """How many rows the size takes: a GPU may have room for larger systems."""
         room, own = getattr(self.ops, "room_for_rows", None), SIZES[self.size]
         exact = 0 if room is None else min(EXACT_ON_GPU, room(4))
-        return own if exact <= own.exact else own._replace(exact=exact, leaf=max(own.leaf, exact // 2))
+        if exact <= own.exact:
+            return own
+        least, most = own.searched
+        return Effort((2 * least, 2 * most), exact, exact, fine=True)
 
     def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
         """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
@@ -167,14 +173,14 @@ class LearnedMetric(Learner):
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops)))
-        leaves = self.est._cached("leaves", lambda: self._kernels(state))
+        leaves = self._leaves(state, len(Z))
         if len(leaves) == 1:
-            return self._sums(leaves[0], (Z, W)) + state["offset"]
+            return leaves[0]((Z, W)) + state["offset"]
         leaf = leaf_of(Z, state["directions"], state["thresholds"])
         out = np.empty((len(Z), state["n_outputs"]))
         for number in np.unique(leaf):
             own = leaf == number
-            out[own] = self._sums(leaves[number], (Z[own], W[own]))
+            out[own] = leaves[number]((Z[own], W[own]))
         return out + state["offset"]
 
     def variance(self, state: State, X: Rows) -> np.ndarray:
@@ -206,36 +212,39 @@ class LearnedMetric(Learner):
                 known[at] = (k * factors[number].divide(k.T).T).sum(axis=1)
         return np.maximum(1 + state["lam"] - known, state["lam"])[:, None] * state["amplitude"]
 
-    def _kernels(self, state: State) -> list[list[tuple[int, np.ndarray, np.ndarray]]]:
-        """Norm, rows and coefficients (outputs, rows) of both kinds of kernel functions of every leaf."""
-        rows = self._metric(state).rows(_pair(state, state["rows"]))
-        kinds = list(zip((2, 1), rows, (state["share"], 1 - state["share"]), strict=True))
-        parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
-        return [
-            [(norm, self.ops.tiles(S[part]), np.ascontiguousarray(w * state["alpha"][part].T)) for norm, S, w in kinds]
-            for part in parts
+    def _leaves(self, state: State, n: int) -> list[Callable[[Pair], np.ndarray]]:
+        """The kernel functions of every leaf, for n rows at a time: of many rows by a GPU, where there is one."""
+        many = getattr(self.ops, "cuda", False) and n * len(state["rows"]) >= ON_GPU
+        make = self.ops.metric_function if many else self._function
+
+        def made() -> list[Callable[[Pair], np.ndarray]]:
+            Z, W = self._metric(state).rows(_pair(state, state["rows"]))
+            parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
+            return [make((Z[part], W[part]), state["share"], state["alpha"][part]) for part in parts]
+
+        return self.est._cached("leaves of a GPU" if many else "leaves", made)
+
+    def _function(self, rows: Pair, share: float, alpha: np.ndarray) -> Callable[[Pair], np.ndarray]:
+        """``sum_i alpha_i k(x, x_i)`` for rows in a metric, with coefficients alpha (m, C), on all threads."""
+        kinds = [
+            (norm, self.ops.tiles(S), np.ascontiguousarray(w * alpha.T))
+            for norm, S, w in zip((2, 1), rows, (share, 1 - share), strict=True)
         ]
 
-    def _sums(self, leaf: list[tuple[int, np.ndarray, np.ndarray]], rows: Pair) -> np.ndarray:
-        """Kernel functions of a leaf at rows (n, ...), (n, outputs), on all threads."""
+        def function(asked: Pair) -> np.ndarray:
+            out = np.empty((len(asked[0]), alpha.shape[1]))
 
-        def sums(part: slice) -> np.ndarray:
-            first, second = (
-                self.ops.exponential_sums(S[part], tiles, A, norm, 1.0)
-                for S, (norm, tiles, A) in zip(rows, leaf, strict=True)
-            )
-            return first + second
+            def work(part: slice) -> None:
+                near, apart = (
+                    self.ops.exponential_sums(S[part], tiles, A, norm, 1.0)
+                    for S, (norm, tiles, A) in zip(asked, kinds, strict=True)
+                )
+                out[part] = near + apart
 
-        n = len(rows[0])
-        if n <= ROWS_A_THREAD:
-            return sums(slice(None))
-        out = np.empty((n, leaf[0][2].shape[0]))
+            threads.each(work, threads.cuts(len(out), ROWS_A_THREAD))
+            return out
 
-        def work(part: slice) -> None:
-            out[part] = sums(part)
-
-        threads.each(work, threads.cuts(n, ROWS_A_THREAD))
-        return out
+        return function
 
     def schema(self, state: State, trained: bool) -> Schema:
         n, d, outputs = length(state, "alpha"), state["n_features"], state["n_outputs"]

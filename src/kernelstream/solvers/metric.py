@@ -7,12 +7,12 @@ Rows are compared by their distance in a metric M, and by the differences of sin
 :math:`(K + \lambda A^{-1})\, \alpha = y`, the sum of a function of each kind; G is the average outer product of the
 gradients of the first, g that of the squared slopes of the second, each summed over the outputs:
 
-.. math:: M = (\rho\, G + (1 - \rho) \operatorname{diag} G) / \max_j G_{jj}, \qquad m = g / \max_j g_j
+.. math:: M \propto (\rho\, G + (1 - \rho) \operatorname{diag} G)^p, \qquad m \propto g^q
 
-The kernel is solved again in the metrics that follow, a few times, as long as the error falls, from a small penalty on
-and from the one that suits the plain metric; then :math:`\rho` (how
-much of the part off the diagonal counts), L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row
-of a function of all others. What was found on few rows is improved once on more of them.
+The kernel is solved again in the metrics that follow, a few times, as long as the error falls: from all columns alike
+on, and from the columns that say something alone, each by as much as it says; then :math:`\rho` (how much of the part
+off the diagonal counts), p and q, L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row of a
+function of all others. What was found on few rows is improved once on more of them.
 
 References
 ----------
@@ -30,6 +30,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import fdtrc
 
 from ..core import threads
 from .clock import Clock
@@ -41,11 +42,14 @@ JUDGED = 1000  # rows that are forecast by all others, at most
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
+POWERS, SHARPER = (1.0, 1.0), ((2.0, 2.0), (2.0, 1.0), (1.0, 2.0))  # p and q of the rounds, likewise
+TINY = np.finfo(float).tiny
+GROUPS = 10  # of rows by their values in one column: what their means explain is what it says alone
 LENGTH, LEAST_LENGTH, MOST_LENGTH = 3.0, 0.1, 100.0  # of both kinds, next to the usual distance of two rows
 SHARE, SHARES = 0.5, (0.2, 0.8)  # w, and the values that are tried beside it
 RANKS, RANKINGS = 1.0, (0.0, 3.0)  # c, and the values that are tried beside it
 LAM, LEAST_LAM, MOST_LAM = 0.03, 1e-4, 30.0  # the penalty
-STEP = 3.0  # factor by which lengths and penalty go up and down
+STEP, FINER = 3.0, 3.0**0.5  # factors by which lengths and penalty go up and down
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
@@ -113,12 +117,14 @@ class Tried:
     G: np.ndarray  # average gradient outer product, (d, d), and
     g: np.ndarray  # average squares of the slopes along ranks, (d,)
     rho: float
+    powers: tuple[float, float]
     lengths: tuple[float, float]
 
     def made(self, **changes: Any) -> Tried:
-        """The same with other gradients or rho; its error is not known."""
+        """The same with other gradients, rho or powers; its error is not known."""
         new = replace(self, **changes)
-        root, scales = root_of(new.G, new.rho, new.lengths[0]), scales_of(new.g, new.lengths[1])
+        (p, q), (near, apart) = new.powers, new.lengths
+        root, scales = root_of(new.G, new.rho, near, p), scales_of(new.g, apart, q)
         return replace(new, metric=replace(self.metric, root=root, scales=scales))
 
     def with_numbers(self, **changes: Any) -> Tried:
@@ -136,6 +142,10 @@ class Systems:
         n, d = X[0].shape
         self.judged, self.some, self.near = min(judged, n), min(SLOPES, n), LEAST_DISTANCE
         self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
+
+    def columns(self) -> np.ndarray:
+        """What each column says alone, (d,)."""
+        return alone(self.X[0], self.Y, self.a)
 
     def diagonal(self, lam: float) -> np.ndarray:
         """That of the matrix of the system, (n,)."""
@@ -225,24 +235,44 @@ class Trials:
         return K
 
 
-def root_of(G: np.ndarray, rho: float, length: float) -> np.ndarray:
+def root_of(G: np.ndarray, rho: float, length: float, power: float = 1.0) -> np.ndarray:
     """``M^{1/2} / L`` of an average gradient outer product (d, d), (d,) where rho is 0.
 
     ``length`` is L next to the usual distance of two rows, the root of twice the trace of M.
     """
     diagonal = np.diag(G) / np.diag(G).max()
-    unit = length * np.sqrt(2 * diagonal.sum())
     if rho == 0:
-        return np.sqrt(diagonal) / unit
-    M = rho * G / np.diag(G).max() + (1 - rho) * np.diag(diagonal)
-    values, V = np.linalg.eigh(M)
-    return (V * np.sqrt(np.maximum(values, 0.0))) @ V.T / unit
+        roots = diagonal ** (power / 2)
+        return roots / (length * np.sqrt(2 * np.square(roots).sum()))
+    values, V = np.linalg.eigh(rho * G / np.diag(G).max() + (1 - rho) * np.diag(diagonal))
+    roots = np.maximum(values, 0.0) ** (power / 2)
+    return (V * roots) @ V.T / (length * np.sqrt(2 * np.square(roots).sum()))
 
 
-def scales_of(g: np.ndarray, length: float) -> np.ndarray:
+def scales_of(g: np.ndarray, length: float, power: float = 1.0) -> np.ndarray:
     """``m^{1/2} / l`` of average squares of slopes (d,); ``length`` is l next to the sum of the roots."""
-    roots = np.sqrt(g / g.max())
+    roots = (g / g.max()) ** (power / 2)
     return roots / (length * roots.sum())
+
+
+def alone(X: np.ndarray, Y: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The part of the variance of targets Y (n, C) that each column of X (n, d) explains alone, (d,); weights a (n,).
+
+    By the means of its tenths, less what chance explains; 0 where chance would explain as much in one column of all d
+    (the F test).
+    """
+    n, d = X.shape
+    group = sum(edge < X for edge in np.quantile(X, np.arange(1, GROUPS) / GROUPS, axis=0))
+    Y, a = Y - np.average(Y, axis=0, weights=a), a / a.mean()
+    total, between, groups = max(a @ np.square(Y).sum(axis=1), TINY), np.zeros(d), np.zeros(d)
+    for number in range(GROUPS):
+        own = (group == number) * a[:, None]
+        size = own.sum(axis=0)
+        between += np.square(Y.T @ own).sum(axis=0) / np.maximum(size, TINY)
+        groups += size > 0
+    more, rest = np.maximum(groups - 1, 1), n - groups
+    chance = fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
+    return np.where((groups > 1) & (chance * d < 1), np.maximum(between / total - more / n, 0.0), 0.0)
 
 
 def learn_metric(
@@ -253,10 +283,12 @@ def learn_metric(
     ops: Any,
     clock: Clock,
     searched: tuple[int, int],
+    fine: bool = False,
 ) -> Metric:
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
-    ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many.
+    ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many. With
+    ``fine`` the lengths and the penalty are tuned again at the end, in smaller steps.
     """
     n, d = rows[0].shape
     first = int(np.clip(n // SEARCHED, *searched))
@@ -269,11 +301,12 @@ def learn_metric(
 
     if len(order) < FEWEST:
         return plain_metric(d)
-    best = from_few(trials(first), plain_start(d, bool(rows[1].any())))
+    last = trials(first)
+    best = from_few(last, plain_start(d, bool(rows[1].any())))
     if len(order) > first:
-        more = trials(MORE * first)
-        best = rounds_from(more, more.of(best)[0], most=1)
-    return best.metric
+        last = trials(MORE * first)
+        best = rounds_from(last, last.of(best)[0], most=1)
+    return (tuned(last, best, FINER) if fine else best).metric
 
 
 def plain_metric(d: int, ranks: float = RANKS) -> Metric:
@@ -285,19 +318,24 @@ def plain_start(d: int, ranked: bool, broad: int = BROAD) -> Tried:
     """All d columns alike, to begin with; the part off the diagonal is tried with up to ``broad`` of them."""
     rho = RHO if 1 < d <= broad else 0.0
     plain = plain_metric(d, RANKS if ranked else 0.0)
-    return Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, (LENGTH, LENGTH))
+    return Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, POWERS, (LENGTH, LENGTH))
 
 
-def from_few(trials: Trials, start: Tried) -> Tried:
-    """Rounds of gradients from a start on; then rho, the lengths with their penalty, share and ranks.
+def from_few(trials: Trials, plain: Tried) -> Tried:
+    """Rounds of gradients; then rho and the powers, the lengths with their penalty, share and ranks.
 
-    They begin with the penalty of the start, and with the one of least error. That one is large where most columns are
-    noise, and so smooth a function does not tell which; the other follows its rows, noise included.
+    They begin with all columns alike and the penalty of least error. That one is large where most columns are noise,
+    and so smooth a function does not tell which. So they also begin with a small penalty, where the function follows
+    its rows, noise included, and with the columns that say something alone.
     """
-    (start,) = trials.of(start)
-    begun = [rounds_from(trials, one) for one in (start, _walked(trials, start, _penalty))]
+    (plain,) = trials.of(plain)
+    starts, columns = [plain, _walked(trials, plain, _penalty)], trials.systems.columns()
+    if columns.any():
+        starts.append(_walked(trials, trials.of(plain.made(G=np.diag(columns), g=columns))[0], _penalty))
+    begun = [rounds_from(trials, start) for start in starts]
     best = min(begun, key=lambda tried: tried.error)
     best = _least(trials, best, *(best.made(rho=rho) for rho in (RHOS if best.rho else ())))
+    best = _least(trials, best, *(best.made(powers=powers) for powers in SHARPER))
     best = tuned(trials, best)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
     ranked = best.metric.ranks > 0
@@ -316,10 +354,10 @@ def rounds_from(trials: Trials, last: Tried, most: int = ROUNDS) -> Tried:
     return best
 
 
-def tuned(trials: Trials, best: Tried) -> Tried:
+def tuned(trials: Trials, best: Tried, step: float = STEP) -> Tried:
     """The same with other lengths and another penalty, as long as the error falls."""
     for move in (partial(_length, 0), partial(_length, 1), _penalty):
-        best = _walked(trials, best, move)
+        best = _walked(trials, best, move, step)
     return best
 
 
@@ -338,9 +376,9 @@ def _least(trials: Trials, best: Tried, *others: Tried) -> Tried:
     return min([best, *trials.of(*others)], key=lambda tried: tried.error) if others else best
 
 
-def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None]) -> Tried:
+def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None], step: float = STEP) -> Tried:
     """The best so far, moved up or down by a factor as long as the error falls."""
-    factors: tuple[float, ...] = (STEP, 1 / STEP)
+    factors: tuple[float, ...] = (step, 1 / step)
     while True:
         moved = {factor: new for factor in factors if (new := move(best, factor)) is not None}
         found = _least(trials, best, *moved.values())

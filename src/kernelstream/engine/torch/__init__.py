@@ -210,9 +210,16 @@ class Ops:
     def metric_matrix(self, rows: Any, share: float, more: np.ndarray) -> Any:
         """Gram matrix of all rows in a metric, with so much added to its diagonal."""
         from .kernel_blocks import RowMatrix
-        from .metric import table
+        from .metric import between
 
-        return RowMatrix(self, table(tuple(self.tensor(part) for part in rows), share), more)
+        here: Any = tuple(self.tensor(part) for part in rows)
+        return RowMatrix(self, between(here, here, share), more)
+
+    def metric_function(self, rows: Any, share: float, alpha: np.ndarray) -> Any:
+        """Kernel functions of all rows in a metric, with coefficients alpha (n, C)."""
+        from .metric import DeviceFunction
+
+        return DeviceFunction(self, rows, share, alpha)
 
     def room_for_rows(self, itemsize: int) -> int:
         """How many rows may have a Gram matrix of their own, with its factor, on the device."""
