@@ -53,7 +53,7 @@ class Effort(NamedTuple):
     searched: tuple[int, int]  # that are enough for the search of the metric, and too many
     exact: int  # rows up to which one system has all of them;
     leaf: int  # of more, at most so many
-    fine: bool = False  # whether lengths and penalty are tuned again in smaller steps
+    fine: bool = False  # whether the search is finer: where it costs little
 
 
 SIZES = {

@@ -73,7 +73,7 @@ class MetricWindow(Learner):
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
     _replaced = frozenset(
-        {"middle", "unit", "root", "scales", "powers", "lengths", "directions", "thresholds"}
+        {"middle", "unit", "root", "scales", "lengths", "directions", "thresholds"}
         | {"leaves", "centres", "alpha", "offset"}
     )
 
@@ -88,8 +88,8 @@ class MetricWindow(Learner):
         d, C = state["n_features"], state["n_outputs"]
         room = window_rows(d) if isinstance(self.rows, str) else int(self.rows)
         state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
-        state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "powers": np.ones(2)}
-        state |= _entries(plain_metric(d, 0.0)) | {"lengths": np.ones(2)}
+        state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
+        state |= _entries(plain_metric(d, 0.0))
         state |= {"centres": np.zeros((room, d), VALUES), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
         tree, parts = _leaves.cut(np.zeros((0, d)), depth(d, room), room)
         state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
@@ -114,7 +114,6 @@ class MetricWindow(Learner):
             "share": Number(0.0, 1.0),
             "lam": Number(POSITIVE),
             "rho": Number(0.0, 1.0),
-            "powers": Array((2,), low=POSITIVE),
             "lengths": Array((2,), low=POSITIVE),
             "centres": Array((room, d), np.dtype(VALUES).name),
             "alpha": Array((room, C)),
@@ -174,11 +173,7 @@ class MetricWindow(Learner):
             few = min(n, max(SEARCHED, most // 2))
             some = np.arange(few) * n // few
             found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
-            state |= _entries(found.metric) | {
-                "rho": found.rho,
-                "powers": np.array(found.powers),
-                "lengths": np.array(found.lengths),
-            }
+            state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
         metric = _metric(state)
         pair = metric.rows((rows, np.zeros_like(rows)))
         tree, parts = _leaves.cut(pair[0], depth(X.shape[1], room), 3 * most // 2)
@@ -204,8 +199,8 @@ class MetricWindow(Learner):
         plain = plain_start(rows.shape[1], False, BROAD)
         if t <= IMPROVED:
             return from_few(trials, plain)
-        powers, lengths = tuple(state["powers"].tolist()), tuple(state["lengths"].tolist())
-        last = replace(plain, metric=_metric(state), rho=state["rho"], powers=powers, lengths=lengths)
+        near, apart = state["lengths"].tolist()
+        last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
         # A metric that has lost a direction does not find it again: all directions alike are a start too. With many
         # columns a round of gradients takes long.
         alike = rounds_from(trials, trials.of(plain)[0]) if rows.shape[1] <= BROAD else trials.of(last.made())[0]

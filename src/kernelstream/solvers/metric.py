@@ -11,7 +11,7 @@ gradients of the first, g that of the squared slopes of the second, each summed 
 
 The kernel is solved again in the metrics that follow, a few times, as long as the error falls: from all columns alike
 on, and from the columns that say something alone, each by as much as it says; then :math:`\rho` (how much of the part
-off the diagonal counts), p and q, L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row of a
+off the diagonal counts), L, l, w, c, :math:`\lambda`, p and q are chosen by the same error, that at each row of a
 function of all others. What was found on few rows is improved once on more of them.
 
 References
@@ -38,7 +38,7 @@ from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse
 
 SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
 MORE = 2  # and the improvement at its end so many times as many
-JUDGED = 1000  # rows that are forecast by all others, at most
+JUDGED, FINELY = 1000, 5000  # rows that are forecast by all others, at most: usually, and where there is time
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
@@ -288,7 +288,7 @@ def learn_metric(
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
     ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many. With
-    ``fine`` the lengths and the penalty are tuned again at the end, in smaller steps.
+    ``fine`` more rows judge, and lengths and penalty are tuned again at the end, in smaller steps.
     """
     n, d = rows[0].shape
     first = int(np.clip(n // SEARCHED, *searched))
@@ -296,13 +296,15 @@ def learn_metric(
 
     def trials(count: int) -> Trials:
         some = order[:count]
-        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
+        judged = FINELY if fine else JUDGED
+        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], judged)
         return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
 
     if len(order) < FEWEST:
         return plain_metric(d)
     last = trials(first)
     best = from_few(last, plain_start(d, bool(rows[1].any())))
+    best = _least(last, best, *(best.made(powers=powers) for powers in SHARPER))
     if len(order) > first:
         last = trials(MORE * first)
         best = rounds_from(last, last.of(best)[0], most=1)
@@ -322,7 +324,7 @@ def plain_start(d: int, ranked: bool, broad: int = BROAD) -> Tried:
 
 
 def from_few(trials: Trials, plain: Tried) -> Tried:
-    """Rounds of gradients; then rho and the powers, the lengths with their penalty, share and ranks.
+    """Rounds of gradients; then rho, the lengths with their penalty, share and ranks.
 
     They begin with all columns alike and the penalty of least error. That one is large where most columns are noise,
     and so smooth a function does not tell which. So they also begin with a small penalty, where the function follows
@@ -335,7 +337,6 @@ def from_few(trials: Trials, plain: Tried) -> Tried:
     begun = [rounds_from(trials, start) for start in starts]
     best = min(begun, key=lambda tried: tried.error)
     best = _least(trials, best, *(best.made(rho=rho) for rho in (RHOS if best.rho else ())))
-    best = _least(trials, best, *(best.made(powers=powers) for powers in SHARPER))
     best = tuned(trials, best)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
     ranked = best.metric.ranks > 0
