@@ -135,8 +135,6 @@ class Tried:
 class Systems:
     """Rows to learn from, with targets Y (n, C) and weights a (n,), and the systems of their kernels."""
 
-    side_by_side = True  # whether a thread can solve one system and another thread another
-
     def __init__(self, ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray, judged: int = JUDGED):
         self.ops, self.X, self.Y, self.a = ops, X, Y, a
         n, d = X[0].shape
@@ -200,30 +198,17 @@ class Trials:
         self.kept: tuple[tuple[Any, ...], Any] = (), None
 
     def of(self, *tried: Tried) -> list[Tried]:
-        """The same with their errors and coefficients (n, C), several on threads of their own.
-
-        Where no time is left, errors are infinite.
-        """
+        """The same with their errors and coefficients (n, C); where no time is left, errors are infinite."""
         if self.clock.cubed and self.clock.late():
             return [replace(one, error=np.inf, alpha=None) for one in tried]
-        if len({id(one.metric.root) for one in tried}) == 1:  # a table for all of them, where they have the same
-            self.table(tried[0].metric)
-        found, begin = list(tried), time.monotonic()
+        return [self._of(one) for one in tried]
 
-        def work(i: int) -> None:
-            error, alpha = self.systems.solved(self.table(tried[i].metric), tried[i].metric.lam)
-            found[i] = replace(tried[i], error=error, alpha=alpha)
-
-        if self.systems.side_by_side:
-            threads.each(work, range(len(tried)))
-        else:
-            for i in range(len(tried)):
-                work(i)
-        if len(tried) == 1:
-            self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
-        for one in found:
-            self.clock.step(f"error {one.error:.4g}")
-        return found
+    def _of(self, tried: Tried) -> Tried:
+        begin = time.monotonic()
+        error, alpha = self.systems.solved(self.table(tried.metric), tried.metric.lam)
+        self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
+        self.clock.step(f"error {error:.4g}")
+        return replace(tried, error=error, alpha=alpha)
 
     def table(self, metric: Metric) -> Any:
         """Kernel values (n, n), those of before where the kernel is the same."""
