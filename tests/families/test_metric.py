@@ -368,6 +368,17 @@ def test_what_a_column_says_alone_is_what_its_tenths_explain():
     assert not search.alone(rows, np.zeros((500, 2)), np.ones(500)).any()
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
+def test_powers_are_those_of_matrices(rho):
+    G = np.cov(np.random.default_rng(0).normal(size=(4, 30)))
+    M = rho * G + (1 - rho) * np.diag(np.diag(G))
+    root = search.root_of(G, rho, 3.0, power=2)
+    found = np.diag(root**2) if root.ndim == 1 else root @ root
+    np.testing.assert_allclose(found, M @ M / (2 * 9 * np.trace(M @ M)), atol=1e-12)
+    scales = search.scales_of(np.diag(G), 2.0, power=2)
+    np.testing.assert_allclose(scales, np.diag(G) / (2 * np.diag(G).sum()))
+
+
 def test_columns_that_say_something_alone_are_a_start():
     """400 columns of noise and 500 rows: no other start finds the two columns."""
     rng = np.random.default_rng(0)

@@ -401,9 +401,10 @@ class MetricClassifier(StreamClassifier):
     the average gradient outer product of the function itself [1]_: directions in which f varies count, others do not.
     The second part compares single columns, their values and ranks (u is the sum of both), as the cuts of trees do; s
     follows from the slopes of f in the same way. All this is found on some thousand rows, by solving and
-    differentiating in turn; how much of M off its diagonal counts, the lengths, w and the penalty are those of least
-    error at each row by the others. Then one system has all rows. Very many rows are cut at medians into leaves [2]_,
-    each with a system of its own in the one metric.
+    differentiating in turn, from all columns alike on and from those that say something alone; how much of M off its
+    diagonal counts, the lengths, w, the penalty and powers of M and s are those of least error at each row by the
+    others. Then one system has all rows. Very many rows are cut at medians into leaves [2]_, each with a system of its
+    own in the one metric.
 
     Columns are divided by their deviations, and values beyond three of them count by their logarithm.
 
@@ -417,7 +418,7 @@ class MetricClassifier(StreamClassifier):
         2,500), 20,000 rows (leaves of 10,000), or 20,000 (leaves of as many).
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
-        learns, up to 65,000 rows in one system, leaves of half as many.
+        learns, up to 80,000 rows in one system or leaf, and the search takes twice as many rows.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the rows for the metric.
 
