@@ -30,7 +30,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import fdtrc
+from scipy import special
 
 from ..core import threads
 from .clock import Clock
@@ -256,7 +256,7 @@ def alone(X: np.ndarray, Y: np.ndarray, a: np.ndarray) -> np.ndarray:
         between += np.square(Y.T @ own).sum(axis=0) / np.maximum(size, TINY)
         groups += size > 0
     more, rest = np.maximum(groups - 1, 1), n - groups
-    chance = fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
+    chance = special.fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
     return np.where((groups > 1) & (chance * d < 1), np.maximum(between / total - more / n, 0.0), 0.0)
 
 
