@@ -387,13 +387,14 @@ def test_columns_that_say_something_alone_are_a_start():
     assert ks.MetricClassifier(random_state=0).fit(rows[:500], y[:500]).score(rows[500:], y[500:]) > 0.9
 
 
-def test_columns_of_use_are_found_among_many_of_noise():
+@pytest.mark.parametrize("fine", [False, True])
+def test_columns_of_use_are_found_among_many_of_noise(fine):
     """Two of 24: the penalty that suits the plain metric hides which, and a search must not begin with that alone."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 24)).astype(np.float32)
     target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=600)
     target = ((target - target.mean()) / target.std())[:, None]
     both, ops = (rows, np.zeros_like(rows)), engine.get("native")
-    found = search.learn_metric(both, target, None, rng.permutation(600), ops, search.Clock(), (2500, 5000))
+    found = search.learn_metric(both, target, None, rng.permutation(600), ops, search.Clock(), (200, 300), fine)
     root = found.root if found.root.ndim == 2 else np.diag(found.root)
     assert set(np.argsort(np.diag(root @ root))[-2:]) == {0, 1}

@@ -273,7 +273,8 @@ def learn_metric(
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
     ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many. With
-    ``fine`` more rows judge, and lengths and penalty are tuned again at the end, in smaller steps.
+    ``fine`` more rows judge, the metrics of all starts go on to the end, one more that begins with distances alone
+    among them, and lengths and penalty are tuned again at last, in smaller steps.
     """
     n, d = rows[0].shape
     first = int(np.clip(n // SEARCHED, *searched))
@@ -287,12 +288,14 @@ def learn_metric(
 
     if len(order) < FEWEST:
         return plain_metric(d)
-    last = trials(first)
-    best = from_few(last, plain_start(d, bool(rows[1].any())))
-    best = _least(last, best, *(best.made(powers=powers) for powers in SHARPER))
+    last, plain = trials(first), plain_start(d, bool(rows[1].any()))
+    ways = begun(last, plain, distances=True) if fine else [best_of(begun(last, plain))]
+    found = [suited(last, way) for way in ways]
+    found = [_least(last, way, *(way.made(powers=powers) for powers in SHARPER)) for way in found]
     if len(order) > first:
         last = trials(MORE * first)
-        best = rounds_from(last, last.of(best)[0], most=1)
+        found = [rounds_from(last, best_of(last.of(*found)), most=1)]
+    best = best_of(found)
     return (tuned(last, best, FINER) if fine else best).metric
 
 
@@ -308,19 +311,36 @@ def plain_start(d: int, ranked: bool, broad: int = BROAD) -> Tried:
     return Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, POWERS, (LENGTH, LENGTH))
 
 
-def from_few(trials: Trials, plain: Tried) -> Tried:
-    """Rounds of gradients; then rho, the lengths with their penalty, share and ranks.
+def begun(trials: Trials, plain: Tried, distances: bool = False) -> list[Tried]:
+    """Metrics after rounds of gradients, from several starts.
 
     They begin with all columns alike and the penalty of least error. That one is large where most columns are noise,
     and so smooth a function does not tell which. So they also begin with a small penalty, where the function follows
-    its rows, noise included, and with the columns that say something alone.
+    its rows, noise included; with the columns that say something alone; and, if wanted, with ``distances`` alone.
     """
     (plain,) = trials.of(plain)
-    starts, columns = [plain, _walked(trials, plain, _penalty)], trials.systems.columns()
+    starts, walked, columns = [plain], _walked(trials, plain, _penalty), trials.systems.columns()
+    if walked is not plain:
+        starts.append(walked)
     if columns.any():
         starts.append(_walked(trials, trials.of(plain.made(G=np.diag(columns), g=columns))[0], _penalty))
-    begun = [rounds_from(trials, start) for start in starts]
-    best = min(begun, key=lambda tried: tried.error)
+    if distances:
+        starts += trials.of(plain.with_numbers(share=1.0))
+    return [rounds_from(trials, start) for start in starts]
+
+
+def from_few(trials: Trials, plain: Tried) -> Tried:
+    """The best after rounds of gradients, with what suits it."""
+    return suited(trials, best_of(begun(trials, plain)))
+
+
+def best_of(tried: list[Tried]) -> Tried:
+    """The one of least error."""
+    return min(tried, key=lambda one: one.error)
+
+
+def suited(trials: Trials, best: Tried) -> Tried:
+    """The same with rho, lengths, penalty, share and factor of the ranks of least error, one after the other."""
     best = _least(trials, best, *(best.made(rho=rho) for rho in (RHOS if best.rho else ())))
     best = tuned(trials, best)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
@@ -359,7 +379,7 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
 
 def _least(trials: Trials, best: Tried, *others: Tried) -> Tried:
     """The one of least error: the best so far or, where they are better, one of the others."""
-    return min([best, *trials.of(*others)], key=lambda tried: tried.error) if others else best
+    return best_of([best, *trials.of(*others)]) if others else best
 
 
 def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None], step: float = STEP) -> Tried:
