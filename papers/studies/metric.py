@@ -243,6 +243,8 @@ def table(done: dict[str, Any], rows: int, seconds: bool) -> str:
         both = np.array([(row["fit"], row[peer]) for row in means.values() if "fit" in row and peer in row])
         for place, what in ((0, "errors"), (2, "log-losses")):
             ours, theirs = both[~np.isnan(both[:, 0, place])][:, :, place].T
+            if not len(ours):
+                continue
             ratio = np.exp(np.mean(np.log(np.maximum(ours, 1e-4) / np.maximum(theirs, 1e-4))))
             lines.append(
                 f"\n`fit` beside {peer}, {what}: smaller on {np.sum(ours < theirs)} of {len(ours)} sets, equal on "

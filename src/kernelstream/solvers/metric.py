@@ -11,7 +11,7 @@ gradients of the first, g that of the squared slopes of the second, each summed 
 
 The kernel is solved again in the metrics that follow, a few times, as long as the error falls: from all columns alike
 on, and from the columns that say something alone, each by as much as it says; then :math:`\rho` (how much of the part
-off the diagonal counts), L, l, w, c, :math:`\lambda`, p and q are chosen by the same error, that at each row of a
+off the diagonal counts), p and q, L, l, w, c and :math:`\lambda` are chosen by the same error, that at each row of a
 function of all others. What was found on few rows is improved once on more of them.
 
 References
@@ -38,7 +38,7 @@ from .kernel_ridge import LARGEST_INVERSE_WEIGHT, divided_by, factorise, inverse
 
 SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
 MORE = 2  # and the improvement at its end so many times as many
-JUDGED, FINELY = 1000, 5000  # rows that are forecast by all others, at most: usually, and where there is time
+JUDGED = 1000  # rows that are forecast by all others, at most: not those that gradients are taken at, if there are more
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS = 3  # of gradients on the first rows
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
@@ -273,8 +273,7 @@ def learn_metric(
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
     ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many. With
-    ``fine`` more rows judge, the metrics of all starts go on to the end, one more that begins with distances alone
-    among them, and lengths and penalty are tuned again at last, in smaller steps.
+    ``fine`` lengths and penalty are tuned again at the end, in smaller steps.
     """
     n, d = rows[0].shape
     first = int(np.clip(n // SEARCHED, *searched))
@@ -282,20 +281,16 @@ def learn_metric(
 
     def trials(count: int) -> Trials:
         some = order[:count]
-        judged = FINELY if fine else JUDGED
-        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some], judged)
+        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
         return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
 
     if len(order) < FEWEST:
         return plain_metric(d)
-    last, plain = trials(first), plain_start(d, bool(rows[1].any()))
-    ways = begun(last, plain, distances=True) if fine else [best_of(begun(last, plain))]
-    found = [suited(last, way) for way in ways]
-    found = [_least(last, way, *(way.made(powers=powers) for powers in SHARPER)) for way in found]
+    last = trials(first)
+    best = from_few(last, plain_start(d, bool(rows[1].any())), SHARPER)
     if len(order) > first:
         last = trials(MORE * first)
-        found = [rounds_from(last, best_of(last.of(*found)), most=1)]
-    best = best_of(found)
+        best = rounds_from(last, last.of(best)[0], most=1)
     return (tuned(last, best, FINER) if fine else best).metric
 
 
@@ -311,12 +306,12 @@ def plain_start(d: int, ranked: bool, broad: int = BROAD) -> Tried:
     return Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, POWERS, (LENGTH, LENGTH))
 
 
-def begun(trials: Trials, plain: Tried, distances: bool = False) -> list[Tried]:
-    """Metrics after rounds of gradients, from several starts.
+def from_few(trials: Trials, plain: Tried, powers: tuple[tuple[float, float], ...] = ()) -> Tried:
+    """Rounds of gradients; then rho, the powers that are to be tried, lengths with their penalty, share and ranks.
 
     They begin with all columns alike and the penalty of least error. That one is large where most columns are noise,
     and so smooth a function does not tell which. So they also begin with a small penalty, where the function follows
-    its rows, noise included; with the columns that say something alone; and, if wanted, with ``distances`` alone.
+    its rows, noise included, and with the columns that say something alone.
     """
     (plain,) = trials.of(plain)
     starts, walked, columns = [plain], _walked(trials, plain, _penalty), trials.systems.columns()
@@ -324,24 +319,9 @@ def begun(trials: Trials, plain: Tried, distances: bool = False) -> list[Tried]:
         starts.append(walked)
     if columns.any():
         starts.append(_walked(trials, trials.of(plain.made(G=np.diag(columns), g=columns))[0], _penalty))
-    if distances:
-        starts += trials.of(plain.with_numbers(share=1.0))
-    return [rounds_from(trials, start) for start in starts]
-
-
-def from_few(trials: Trials, plain: Tried) -> Tried:
-    """The best after rounds of gradients, with what suits it."""
-    return suited(trials, best_of(begun(trials, plain)))
-
-
-def best_of(tried: list[Tried]) -> Tried:
-    """The one of least error."""
-    return min(tried, key=lambda one: one.error)
-
-
-def suited(trials: Trials, best: Tried) -> Tried:
-    """The same with rho, lengths, penalty, share and factor of the ranks of least error, one after the other."""
+    best = _best([rounds_from(trials, start) for start in starts])
     best = _least(trials, best, *(best.made(rho=rho) for rho in (RHOS if best.rho else ())))
+    best = _least(trials, best, *(best.made(powers=pair) for pair in powers))
     best = tuned(trials, best)
     best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
     ranked = best.metric.ranks > 0
@@ -379,7 +359,11 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
 
 def _least(trials: Trials, best: Tried, *others: Tried) -> Tried:
     """The one of least error: the best so far or, where they are better, one of the others."""
-    return best_of([best, *trials.of(*others)]) if others else best
+    return _best([best, *trials.of(*others)]) if others else best
+
+
+def _best(tried: list[Tried]) -> Tried:
+    return min(tried, key=lambda one: one.error)
 
 
 def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None], step: float = STEP) -> Tried:
