@@ -49,6 +49,7 @@ def test_a_step_is_the_minimum_of_its_penalty():
     np.testing.assert_allclose(price(got), found.fun, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_many_passes_come_to_the_minimum_of_the_objective():
     lam, n = 0.05, len(y)
 

@@ -48,6 +48,7 @@ def test_the_minimum_is_the_ratio_where_it_is_large_enough(p, q):
     assert 1 + best.x == pytest.approx(q / p if q / p > np.exp(-1.5) else 0.0, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_ratio_of_two_normal_densities():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (2000, 1)), rng.normal(1, 1, (1000, 1))])

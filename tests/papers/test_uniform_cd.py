@@ -48,6 +48,7 @@ def test_logistic_regression_with_weights_and_a_start():
     np.testing.assert_allclose(found.W[:, 0], expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_it_serves_random_binning_and_fourier_features():
     X = np.random.default_rng(2).uniform(-2, 2, (120, 2))
     target = np.sin(2 * X[:, 0]) + X[:, 1]
