@@ -368,6 +368,19 @@ def test_what_a_column_says_alone_is_what_its_tenths_explain():
     assert not search.alone(rows, np.zeros((500, 2)), np.ones(500)).any()
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
+@pytest.mark.parametrize("centres", [0, 90])
+def test_a_device_has_the_kernel_functions_of_the_formula(centres):
+    """More rows and others than a tile of its program has, and a leaf without rows."""
+    rng = np.random.default_rng(0)
+    (Z, U), (T, V) = ([rng.normal(size=(n, 5)).astype(np.float32) for _ in range(2)] for n in (70, centres))
+    alpha = rng.normal(size=(centres, 2))
+    near = np.exp(-np.sqrt(((Z[:, None].astype(float) - T) ** 2).sum(axis=2)))
+    apart = np.exp(-np.abs(U[:, None].astype(float) - V).sum(axis=2))
+    found = engine.get("torch").metric_function((T, V), 0.3, alpha)((Z, U))
+    np.testing.assert_allclose(found, (0.3 * near + 0.7 * apart) @ alpha, atol=1e-5)
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
 def test_powers_are_those_of_matrices(rho):
     G = np.cov(np.random.default_rng(0).normal(size=(4, 30)))

@@ -173,7 +173,7 @@ class LearnedMetric(Learner):
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops)))
-        leaves = self._leaves(state, len(Z))
+        leaves = self._functions(state, len(Z))
         if len(leaves) == 1:
             return leaves[0]((Z, W)) + state["offset"]
         leaf = leaf_of(Z, state["directions"], state["thresholds"])
@@ -212,7 +212,7 @@ class LearnedMetric(Learner):
                 known[at] = (k * factors[number].divide(k.T).T).sum(axis=1)
         return np.maximum(1 + state["lam"] - known, state["lam"])[:, None] * state["amplitude"]
 
-    def _leaves(self, state: State, n: int) -> list[Callable[[Pair], np.ndarray]]:
+    def _functions(self, state: State, n: int) -> list[Callable[[Pair], np.ndarray]]:
         """The kernel functions of every leaf, for n rows at a time: of many rows by a GPU, where there is one."""
         many = getattr(self.ops, "cuda", False) and n * len(state["rows"]) >= ON_GPU
         make = self.ops.metric_function if many else self._function
@@ -241,7 +241,10 @@ class LearnedMetric(Learner):
                 )
                 out[part] = near + apart
 
-            threads.each(work, threads.cuts(len(out), ROWS_A_THREAD))
+            if len(out) <= ROWS_A_THREAD:
+                work(slice(None))
+            else:
+                threads.each(work, threads.cuts(len(out), ROWS_A_THREAD))
             return out
 
         return function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import sys
 from collections.abc import Iterator
@@ -274,6 +275,7 @@ def from_array(array: Any) -> torch.Tensor:
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
+@functools.cache
 def has_triton() -> bool:
     """Whether Triton is installed."""
     return find_spec("triton") is not None

@@ -82,14 +82,14 @@ def gram(ops: Any, kernel: Kernel, X: Rows) -> torch.Tensor:
     values, n = DeviceCenters(ops, kernel, X), X.shape[0]
     kind = values.right.dtype if values.known else from_array(np.empty(0, values.dtype)).dtype
     K = torch.empty((n, n), dtype=kind, device=ops.device)
-    for rows in blocks(n):
+    for rows in blocks(n, n):
         K[rows] = values(ops.tensor(dense(X[rows])))
     return K
 
 
-def blocks(n: int) -> list[slice]:
-    """Rows of a Gram matrix (n, n) that are worked on at once."""
-    return cuts(n, max(1, ELEMENTS // n))
+def blocks(n: int, m: int) -> list[slice]:
+    """Rows of a matrix (n, m) that are worked on at once."""
+    return cuts(n, max(1, ELEMENTS // m))
 
 
 class RowMatrix:
@@ -99,7 +99,7 @@ class RowMatrix:
     """
 
     def __init__(self, ops: Any, K: torch.Tensor, more: np.ndarray):
-        self.ops, self.K, self.cuts = ops, K, blocks(len(K))
+        self.ops, self.K, self.cuts = ops, K, blocks(*K.shape)
         diagonal = K.diagonal()
         self.more = ops.tensor(more).double()
         exact = diagonal.clone()
@@ -186,7 +186,7 @@ class DeviceKernelBlocks:
         """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64 on the device."""
         m = self.shape[1]
         total, root = self._nothing(m), self._here(np.sqrt(a)[:, None])
-        for part in cuts(len(rows), max(1, ELEMENTS // m)):
+        for part in blocks(len(rows), m):
             X = take(self.X, rows[part])
             K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X))).double() * root[part]
             total += K.T @ K

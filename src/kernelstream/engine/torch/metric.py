@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...core.threads import cuts
 from . import has_triton
-from .kernel_blocks import ELEMENTS
+from .kernel_blocks import blocks
 
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # a difference of large squares says nothing of near rows
 
@@ -25,7 +24,7 @@ def between(rows: Pair, others: Pair, share: float) -> torch.Tensor:
 
         fill(rows, others, share, K)  # hundreds of times as fast as distances of torch
         return K
-    for part in cuts(len(Z), max(1, ELEMENTS // len(T))):
+    for part in blocks(*K.shape):
         near = torch.cdist(Z[part], T, compute_mode=EXACT_DISTANCES).neg_().exp_().mul_(share)
         K[part] = near.add_(torch.cdist(U[part], V, p=1).neg_().exp_(), alpha=1 - share)
     return K
@@ -43,7 +42,7 @@ class DeviceFunction:
         """Its values (n, C) at rows of the metric."""
         out = np.zeros((len(rows[0]), self.alpha.shape[1]))
         m = len(self.alpha)
-        for part in cuts(len(out), max(1, ELEMENTS // m)) if m else ():
+        for part in blocks(len(out), m) if m else ():
             own: Any = tuple(self.ops.tensor(kind[part]) for kind in rows)
             out[part] = (between(own, self.rows, self.share).double() @ self.alpha).cpu().numpy()
         return out
