@@ -2,6 +2,7 @@
 #include "bind/group.hpp"
 #include "maps/city_block.hpp"
 #include "maps/fourier.hpp"
+#include "maps/ranks.hpp"
 
 using namespace ks;
 
@@ -54,10 +55,24 @@ void bound_fourier_row(Matrix<const T> X, Matrix<const T> W, Matrix<T> Z, double
     fourier_row<T>(d, D, X.data(), W.data(), T(scale), p.data(), Z.data());
 }
 
+template <class T>
+void bound_ranks(Matrix<const T> X, Vector<const std::int64_t> columns, Matrix<const float> places, Matrix<const float> heights,
+                 Matrix<float> out) {
+    const std::size_t n = X.shape(0), d = X.shape(1), k = columns.shape(0), knots = places.shape(1);
+    require(fits(out, n, d) && fits(places, k) && fits(heights, k, knots) && knots > 0, "ranks: shapes do not agree");
+    for (std::size_t i = 0; i < k; ++i) require(std::uint64_t(columns(i)) < d, "ranks: there is no such column");
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < k; ++i)
+        for (std::size_t r = 0, j = std::size_t(columns(i)); r < n; ++r)
+            out.data()[r * d + j] = float(height_at(X.data()[r * d + j], knots, places.data() + i * knots, heights.data() + i * knots));
+}
+
 const Group group([](nb::module_& m, auto type) {
     using T = decltype(type);
     m.def("fourier_row", &bound_fourier_row<T>, plain, plain, plain, value,
           "Z (1, 2 D) <- scale * [cos(X W), sin(X W)] for one row X (1, d), W (d, D).");
+    m.def("ranks", &bound_ranks<T>, plain, plain, plain, plain, plain,
+          "out (n, d), at some columns (k,) <- heights (k, knots) at X (n, d), along straight lines between places (k, knots).");
     m.def("exponential", &bound_exponential<T>, plain, plain, plain, value, value,
           "out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.");
     m.def("exponential_sums", &bound_exponential_sums<T>, plain, plain, plain, plain, value, value,

@@ -57,6 +57,20 @@ void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> 
     set_number(state, "x_count", count);
 }
 
+// Rows, each scaled as if it was the next.
+template <class T>
+void bound_scale(nb::dict state, Matrix<const T> X, Matrix<T> out) {
+    const std::size_t n = X.shape(0), d = X.shape(1);
+    require(fits(out, n, d), "scale: shapes do not agree");
+    const auto read = [&](const char* name, std::size_t size) {  // only read: the arrays may be those of a file
+        return const_cast<double*>(shaped<const double>(state, name, size));
+    };
+    const Columns columns = columns_by(d, read);
+    const double count = number<double>(state, "x_count");
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < n; ++i) scale_row<T>(d, X.data() + i * d, count, columns, out.data() + i * d);
+}
+
 // y (n, k) as one array of n k numbers; weight and out (n).
 std::size_t bound_set_aside(Array<const double> y, Maybe<Vector<const double>> weight, Matrix<double> seen, Vector<double> out) {
     const std::size_t n = out.shape(0), k = seen.shape(1);
@@ -70,6 +84,7 @@ const Group typed([](nb::module_& m, auto type) {
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, plain, maybe, value, plain, value);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, plain, maybe, value, plain, value);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
+    m.def("scale", &bound_scale<T>, value, plain, plain);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 });
 

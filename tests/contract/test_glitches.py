@@ -318,7 +318,8 @@ def test_standardize_twins():
         for name in ("python", "native"):
             Z, state = X.copy(), {"x_count": 0.0} | {name: np.zeros(4) for name in _ranges.COLUMNS}
             engine.get(name).standardize(state, Z, weight)
-            found.append((state.pop("x_count"), Z, *state.values()))
+            asked = engine.get(name).scaled(X[::-1], state)
+            found.append((state.pop("x_count"), Z, *state.values(), asked))
         assert found[0][0] == found[1][0]
         for a, b in zip(*(part[1:] for part in found), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-300)

@@ -51,7 +51,7 @@ def without(model):
 
 def part(model, X):
     """Scores of the learner of all rows, made by itself."""
-    return batch._attached(model, model._state).predict(squashed(scaled_rows(X, model._state)))
+    return batch._attached(model, model._state).predict(squashed(scaled_rows(model._ops, X, model._state)))
 
 
 def test_after_fit_the_members_are_not_asked(regressor, monkeypatch):
@@ -66,7 +66,7 @@ def test_after_fit_the_members_are_not_asked(regressor, monkeypatch):
 def test_it_is_kernel_ridge_on_all_rows(regressor):
     """Kernel ridge by scikit-learn on all 400 rows, with the same kernel, has the same forecasts."""
     X, y = NUMBERS
-    rows = squashed(scaled_rows(X, regressor._state))
+    rows = squashed(scaled_rows(regressor._ops, X, regressor._state))
     learner = batch._attached(regressor, regressor._state)
     state = learner.state_
     assert state["t"] == len(state["rows"]) == 400

@@ -1,6 +1,7 @@
 """Kernel ridge regression in a learned metric, beside naive programs of the same formulas."""
 
 import io
+import itertools
 import math
 from importlib.util import find_spec
 
@@ -183,10 +184,14 @@ def test_ranks_of_many_values_and_of_few():
     rows = np.stack([column, np.arange(3500.0), np.arange(3500) % 2, np.arange(3500) % 5], axis=1)
     which, places, heights = ranks.rank_knots(rows, None)
     assert which.tolist() == [0]  # the others are as far apart as their ranks, or have two values
-    found = ranks.ranks_of(rows, which, places, heights)
-    assert not found[:, 1:].any()
     truth = rankdata(column)
-    np.testing.assert_allclose(found[:, 0], (truth - truth.mean()) / truth.std(), atol=0.02)
+    asked = np.append(rows, [[-9.0, 1.0, 0.0, 0.0], [1e9, 1.0, 0.0, 0.0]], axis=0)  # two beyond all others
+    for name, dtype in itertools.product(("python", "native"), (np.float32, np.float64)):
+        found = engine.get(name).ranks_of(asked.astype(dtype), which, places, heights)
+        assert not found[:, 1:].any()
+        np.testing.assert_allclose(found[:-2, 0], (truth - truth.mean()) / truth.std(), atol=0.02)
+        np.testing.assert_allclose(found[:, 0], np.interp(asked[:, 0].astype(dtype), places[0], heights[0]), atol=1e-6)
+        assert found[-2:, 0].tolist() == heights[0, [0, -1]].tolist()
 
 
 def test_the_metric_finds_the_directions_that_count():
@@ -226,7 +231,8 @@ def test_many_rows_have_leaves(monkeypatch):
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
-    Z, U = model._learner._metric(state).rows(models._pair(state, models.standard_rows(state, X[:200], model._ops)))
+    rows = models.standard_rows(state, X[:200], model._ops)
+    Z, U = model._learner._metric(state).rows(models._pair(state, rows, model._ops))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"])
     for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._ops), strict=True):
         part = slice(state["leaves"][number], state["leaves"][number + 1])
@@ -258,10 +264,8 @@ def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
     mean, std = model.predict(sp.csr_matrix(X[110:140]), return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X[110:140]))
     state = model.state_
-    Z, U = (
-        np.asarray(S, float)
-        for S in model._learner._metric(state).rows(models._pair(state, models.standard_rows(state, X, model._ops)))
-    )
+    pair = models._pair(state, models.standard_rows(state, X, model._ops), model._ops)
+    Z, U = (np.asarray(S, float) for S in model._learner._metric(state).rows(pair))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"]) if leaves else np.zeros(len(Z), int)
     assert leaf.max() == leaves
 

@@ -39,6 +39,17 @@ def squashed(X: np.ndarray) -> np.ndarray:
     return np.where(far > SQUASH, drawn, X).astype(X.dtype)
 
 
+def ranks_of(X: np.ndarray, columns: np.ndarray, places: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """Ranks (n, d) of rows X (n, d), 0 for columns that have none, in float32; see :mod:`kernelstream.solvers.ranks`.
+
+    The k ``columns`` (k,) have them, along straight lines between knots: ``places`` and ``heights`` (k, knots).
+    """
+    out = np.zeros(X.shape, np.float32)
+    for i, j in enumerate(columns):
+        out[:, j] = np.interp(X[:, j], places[i], heights[i])
+    return out
+
+
 def tiles(S: np.ndarray) -> np.ndarray:
     """Rows (m, d) as :func:`exponential` takes them."""
     return S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +36,20 @@ def squashed(X: np.ndarray) -> np.ndarray:
     """Scaled rows whose far values are drawn in; a new array."""
     out = np.array(X, order="C")
     _core.squash(out, SQUASH)
+    return out
+
+
+def scaled(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:
+    """Rows (m, d) scaled by the moments of the columns, in float64; see :mod:`.ranges`."""
+    out = np.empty(X.shape)
+    _core.scale(state, np.ascontiguousarray(X, np.float64), out)
+    return out
+
+
+def ranks_of(X: np.ndarray, columns: np.ndarray, places: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """Ranks (n, d) of rows X (n, d), 0 for columns that have none, in float32; see :mod:`.arrays`."""
+    out = np.zeros(X.shape, np.float32)
+    _core.ranks(np.ascontiguousarray(X), columns, places, heights, out)
     return out
 
 

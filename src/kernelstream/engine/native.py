@@ -17,6 +17,8 @@ from ..core.arrays_native import (
     fourier,
     matmul,
     plain_rows,
+    ranks_of,
+    scaled,
     set_aside,
     squashed,
     standardize,

@@ -18,12 +18,13 @@ from ..core.arrays import (
     fourier,
     matmul,
     plain_rows,
+    ranks_of,
     squashed,
     tiles,
     workspace,
 )
 from ..core.philox import normals
-from ..core.ranges import set_aside, standardize
+from ..core.ranges import scaled, set_aside, standardize
 from ..passes.binning import python as binning
 from ..passes.cells.python import (
     by_hashing,

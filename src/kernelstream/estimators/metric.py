@@ -22,7 +22,7 @@ from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import Metric, between, learn_metric, table
 from ..solvers.metric import Rows as Pair
-from ..solvers.ranks import KNOTS, rank_knots, ranks_of
+from ..solvers.ranks import KNOTS, rank_knots
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ..state.turns import in_turn
 from . import _leaves
@@ -100,7 +100,8 @@ class LearnedMetric(Learner):
         clock = self.est.__dict__.pop("_clock", Clock())
         effort = self._effort()
         order = self._searched(held[one], state["seed"])
-        metric = learn_metric(_pair(state, rows), mean, total, order, self.ops, clock, effort.searched, effort.fine)
+        pair = _pair(state, rows, self.ops)
+        metric = learn_metric(pair, mean, total, order, self.ops, clock, effort.searched, effort.fine)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
@@ -118,7 +119,7 @@ class LearnedMetric(Learner):
             "lam": lam,
         }
         X_one = standard_rows(state, X[one], self.ops)
-        Z, W = metric.rows(_pair(state, X_one))
+        Z, W = metric.rows(_pair(state, X_one, self.ops))
         tree, parts = _leaves.cut(Z, _depth(len(Z), effort), effort.leaf)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
         tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
@@ -172,7 +173,7 @@ class LearnedMetric(Learner):
         return RowMatrix(table(rows, share, self.ops), 1 + more)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops)))
+        Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops), self.ops))
         leaves = self._functions(state, len(Z))
         if len(leaves) == 1:
             return leaves[0]((Z, W)) + state["offset"]
@@ -192,7 +193,8 @@ class LearnedMetric(Learner):
         """
         metric, starts = self._metric(state), state["leaves"]
         asked, rows = (
-            metric.rows(_pair(state, S.astype(np.float64))) for S in (standard_rows(state, X, self.ops), state["rows"])
+            metric.rows(_pair(state, S.astype(np.float64), self.ops))
+            for S in (standard_rows(state, X, self.ops), state["rows"])
         )
         leaf = leaf_of(asked[0], state["directions"], state["thresholds"])
         factors = self.est._cached("factors", dict)
@@ -218,7 +220,7 @@ class LearnedMetric(Learner):
         make = self.ops.metric_function if many else self._function
 
         def made() -> list[Callable[[Pair], np.ndarray]]:
-            Z, W = self._metric(state).rows(_pair(state, state["rows"]))
+            Z, W = self._metric(state).rows(_pair(state, state["rows"], self.ops))
             parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
             return [make((Z[part], W[part]), state["share"], state["alpha"][part]) for part in parts]
 
@@ -374,9 +376,9 @@ def standard_rows(state: State, X: Rows, ops: Any, dtype: Any = np.float32) -> n
     return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(dtype))
 
 
-def _pair(state: State, X: np.ndarray) -> Pair:
+def _pair(state: State, X: np.ndarray, ops: Any) -> Pair:
     """Rows X (n, d) of deviation 1, and their ranks."""
-    return X, ranks_of(X, *(state[name] for name in RANKS))
+    return X, ops.ranks_of(X, *(state[name] for name in RANKS))
 
 
 def _some(n: int, first: int, seed: int) -> np.ndarray:

@@ -38,11 +38,3 @@ def rank_knots(X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np
         np.array(places, np.float32).reshape(shape),
         np.array(heights, np.float32).reshape(shape),
     )
-
-
-def ranks_of(X: np.ndarray, columns: np.ndarray, places: np.ndarray, heights: np.ndarray) -> np.ndarray:
-    """Ranks (n, d) of rows X (n, d), 0 for columns that have none, in float32."""
-    out = np.zeros(X.shape, np.float32)
-    for i, j in enumerate(columns):
-        out[:, j] = np.interp(X[:, j], places[i], heights[i])
-    return out

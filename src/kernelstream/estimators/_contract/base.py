@@ -360,9 +360,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if not scales_columns(state):
             return self._learner.score(state, X)
         if not sp.issparse(X):
-            return self._learner.score(state, scaled_rows(X, state))
+            return self._learner.score(state, scaled_rows(self._ops, X, state))
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
-        return np.concatenate([self._learner.score(state, scaled_rows(X[rows], state)) for rows in cuts])
+        return np.concatenate([self._learner.score(state, scaled_rows(self._ops, X[rows], state)) for rows in cuts])
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters out of range or contradicting each other."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from ...core.ranges import COLUMNS, HIGH, LOW, no_targets, scaled
+from ...core.ranges import COLUMNS, HIGH, LOW, no_targets
 from ...rows import dense, host, padded
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
 from . import kept, link
@@ -65,9 +65,9 @@ def _targets(est: Any, state: State) -> Schema:
     return schema
 
 
-def scaled_rows(X: Any, state: State) -> np.ndarray:
+def scaled_rows(ops: Any, X: Any, state: State) -> np.ndarray:
     """Rows of any kind, (n, d), scaled by the moments of the columns, in the type of the model."""
-    return scaled(dense(host(X)), state).astype(state["dtype"])
+    return ops.scaled(dense(host(X)), state).astype(state["dtype"])
 
 
 def _moments(est: Any, state: State) -> Schema:

@@ -96,7 +96,7 @@ def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | No
         return X
     standardized(est, state, X, weight)
     settle(state)
-    return scaled_rows(X, state)
+    return scaled_rows(est._ops, X, state)
 
 
 def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:

@@ -281,7 +281,7 @@ class Doubly(WithKernel):
         for rows in cuts:
             warm_up.standardized(self.est, state, X[rows], None)  # for the moments
         settle(state)
-        return np.concatenate([scaled_rows(X[rows], state) for rows in cuts])
+        return np.concatenate([scaled_rows(self.ops, X[rows], state) for rows in cuts])
 
     def weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Enter what is known from all targets; returns the weights of all rows."""

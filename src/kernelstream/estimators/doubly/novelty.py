@@ -123,7 +123,7 @@ class Novelties(Doubly):
     def calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
         """Put the threshold at the quantile of f over rows X (n, d)."""
         if state["t"]:
-            X = scaled_rows(X, state) if scales_columns(state) else X
+            X = scaled_rows(self.ops, X, state) if scales_columns(state) else X
             f = self.descent(state).predict(state, X)[:, 0] + threshold(state)
             state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
 

@@ -309,7 +309,7 @@ class OnlineRidge(StreamRegressor):
         state = self._state
         X = checked_rows(self, X, reset=False)
         if scales_columns(state):
-            X = scaled_rows(X, state)
+            X = scaled_rows(self._ops, X, state)
         std = np.zeros((X.shape[0], state["n_outputs"]))
         if state["warm_rows"] and not state["warm_count"]:
             return std

@@ -92,7 +92,7 @@ def present(state: State) -> bool:
 
 def alone(state: State) -> bool:
     """Whether the members have no part in forecasts."""
-    return "batch" in state and bool(_share(state, state["t"]) == 1)
+    return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
 
 
 def _share(state: State, t: Any) -> Any:

@@ -184,7 +184,7 @@ def _part(rows: Part, which: np.ndarray) -> Part:
 
 def _prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
-    X = np.ascontiguousarray(est._ops.squashed(scaled_rows(np.asarray(take(rows, which)), state)))
+    X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
     y = target[which]
     w = None if weight is None else weight[which]
     if est._weighs() or est._learner.weighs(state):

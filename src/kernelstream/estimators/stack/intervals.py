@@ -129,7 +129,7 @@ def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, a
     following = alone or len(scores) == 1
     found, median = np.empty((*scores.shape, len(asked))), np.empty(scores.shape)
     for rows in threads.cuts(len(scores), AT_ONCE):
-        seen = est._ops.squashed(dense(scaled_rows(X[rows], state)))
+        seen = est._ops.squashed(dense(scaled_rows(est._ops, X[rows], state)))
         for o in range(scores.shape[1]):
             part = tracker(est, state, o).quantiles(scores[rows, o], np.append(asked, 0.5), seen, following)
             found[rows, o], median[rows, o] = part[:, :-1], part[:, -1]

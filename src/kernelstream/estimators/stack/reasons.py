@@ -105,7 +105,7 @@ def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
         base = np.asarray(checked_rows(est, encoded(est, base), reset=False))
     if len(base) != 1:
         raise ValueError(f"baseline must be one row, got {len(base)}")
-    seen, start = (est._ops.squashed(dense(scaled_rows(part, state))) for part in (rows, base))
+    seen, start = (est._ops.squashed(dense(scaled_rows(est._ops, part, state))) for part in (rows, base))
     said, at_base = (
         _answers_to(est, np.concatenate([seen, start])),
         _answers_to(est, np.repeat(start, 2, axis=0))[0],

@@ -43,7 +43,8 @@ def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
         scores += level.shift(stack, state)
     if scores is None or not batch.present(state):
         return scores
-    return batch.blended(stack.est, state, stack.est._ops.squashed(scaled_rows(X, state)), scores, state["t"])
+    seen = stack.ops.squashed(scaled_rows(stack.ops, X, state))
+    return batch.blended(stack.est, state, seen, scores, state["t"])
 
 
 def _answer(stack: Stack, state: State, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
