@@ -107,6 +107,8 @@ class BoundStack {
                               number("knots", spread::KNOTS), number("spread", spread::KNOTS), number("columns", d * spread::CELLS),
                               number("quantiles", L * spread::KNOTS)});
             stack_.seen = changing(state_, "target_range", 5);
+            stack_.mean = numbers<double>("target_mean", 1);
+            stack_.unit = numbers<double>("target_unit", 1);
             return;
         }
         require(bool(steps), "labels need steps");

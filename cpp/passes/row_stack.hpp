@@ -32,7 +32,8 @@ struct Stack {
     std::optional<std::variant<stack::Labels, stack::Numbers>> combination;
     std::optional<ErrorTracker> tracker;      // of labels: of what was given to wrong ones
     std::optional<quantiles::Pass> spread;    // of numbers: of their quantiles
-    double* seen = nullptr;                   // of numbers: (5) the range of the targets
+    double* seen = nullptr;                   // of numbers: (5) the range of the targets,
+    const double *mean = nullptr, *unit = nullptr;  // and mean and size of the first ones, in which learners learn them
     std::vector<Changing> changing;           // arrays that every row changes
     float* history;                           // (places, learners): their weights after every so many rows
     T* kept;                                  // (n_kept, d): rows of late, as the learners saw them
@@ -101,8 +102,10 @@ struct Stack {
         }
         for (std::size_t k = 0; k < N; ++k)
             if (!learners[k]->score(n, rows.data(), C, F.data() + k * n * C)) return false;
-        for (double& f : F)
+        for (double& f : F) {
             if (!std::isfinite(f)) f = 0.0;
+            if (unit) f = f * *unit + *mean;
+        }
         combine(n, F.data(), nullptr, recent, scores);
         return true;
     }
@@ -154,9 +157,11 @@ struct Stack {
         }
         std::copy_n(x, d, x_.data());
         count = standardize<T>(1, d, x_.data(), nullptr, count, columns);
-        const Row<T> row = drawn_in(y, x_.data(), wide_.data());
-        for (std::size_t i = 0; i < learners.size(); ++i)
+        const Row<T> row = drawn_in(unit ? (y - *mean) / *unit : y, x_.data(), wide_.data());
+        for (std::size_t i = 0; i < learners.size(); ++i) {
             if (!learners[i]->pass(row, F_.data() + i * C, &journal_)) return false;
+            if (unit) F_[i] = F_[i] * *unit + *mean;
+        }
         combine(1, F_.data(), &y, recent, scores);
         if (!all_finite(C, scores)) return false;
         if (tracker) {

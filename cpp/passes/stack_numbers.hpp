@@ -174,8 +174,10 @@ struct Numbers {
             if (!y || importance == 0.0) continue;
             if (recent) {
                 const double a = (y[t] - f) / first.s, c = (y[t] - g) / first.s, most = huber * huber;
-                finals[0] = quick * std::log(part[0]) - 0.5 * importance * std::min(a * a, most);
-                finals[1] = quick * std::log(part[1]) - 0.5 * importance * std::min(c * c, most);
+                if (first.numbers[3] > 1) {  // one target has no unit
+                    finals[0] = quick * std::log(part[0]) - 0.5 * importance * std::min(a * a, most);
+                    finals[1] = quick * std::log(part[1]) - 0.5 * importance * std::min(c * c, most);
+                }
                 second.learn(last.data(), y[t], importance);
                 remember_number(f, y[t], kept);
             }

@@ -18,7 +18,7 @@ from ...core.ranges import COLUMNS, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
 from . import kept
-from .deviations import UNIT
+from .deviations import UNIT, deviation
 from .first_rows import odd_cells
 from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
 from .state import scaled_rows
@@ -132,9 +132,15 @@ def renew(est: StreamEstimator) -> None:
     est._learner.estimate(state, X if trusted.all() else X[trusted])
     est._forget()
     est._learner.reset(state)
-    if "center" in state and trusted.any():  # the first target may be far from 0
-        means = [np.average(column, weights=weight) for column in y.reshape(len(y), -1).T]
-        state["center"][1] = means if state["center"].ndim > 1 else means[0] / state.get(UNIT, 1.0)
+    if trusted.any() and ("center" in state or "target_unit" in state):  # the first target may be far from 0
+        columns = y.reshape(len(y), -1).T
+        means = [np.average(column, weights=weight) for column in columns]
+        if "target_unit" in state:
+            state["target_mean"][:] = means
+            powers = np.frexp([deviation(column[trusted]) for column in columns])[1]  # of two: products are exact
+            state["target_unit"][:] = np.ldexp(1.0, np.clip(powers, -1000, 1000))
+        else:
+            state["center"][1] = means if state["center"].ndim > 1 else means[0] / state.get(UNIT, 1.0)
     est._renewing = True
     try:
         est._learner.learn(state, X, est._encode(state, y), weight)

@@ -20,7 +20,7 @@ from ...registry.caller import caller
 from ...rows import Rows, dense
 from ...state.change import Change
 from ...state.nested import State
-from ...state.schema import Array, Count, Inside, Schema
+from ...state.schema import POSITIVE, Array, Count, Inside, Schema
 from .._contract.composite import Composite
 from .._contract.mixed import check_columns
 from ..ensemble import members as _members
@@ -185,6 +185,8 @@ class Stack(Composite):
         state |= {f"o{o}": start_stack(N, self.columns(state), self.regression) for o in range(k)}
         state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
         state |= {"restarts": np.zeros(k * N, np.int64), "recent_on": 0}
+        if self.regression:
+            state |= {"target_mean": np.zeros(k), "target_unit": np.ones(k)}
         state |= {name: part.start(self, state) for name, part in FOLLOWERS.items()}
 
     def mix_outputs(self, state: State, change: Change) -> None:
@@ -309,10 +311,10 @@ class Stack(Composite):
                 assert left is not None
                 left()
             elif y is None:
-                F[i] = _members.scores(members[i]._learner.score(members[i]._state, X), C)
+                F[i] = self.member_scores(state, i, X)
             else:
                 target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-                F[i] = self.member_learns(state, i, members[i], X, target, weight, C)
+                F[i] = self.member_learns(state, i, X, target, weight)
             took[i] = time.perf_counter() - start
 
         items = range(0 if left is None else -1, len(members))
@@ -323,14 +325,29 @@ class Stack(Composite):
         else:
             for i in items:
                 work(i)
-        if not np.isfinite(F).all():
-            F[~np.isfinite(F)] = 0.0
         return F
 
-    def member_learns(
-        self, state: State, i: int, member: Any, X: np.ndarray, y: np.ndarray, weight: Any, C: int
-    ) -> np.ndarray:
+    def _unit(self, state: State, i: int) -> tuple[float, float]:
+        """Mean of the first targets and the power of two beyond their deviation: in these, member i learns numbers."""
+        o = i // len(self.examples())
+        return (float(state["target_mean"][o]), float(state["target_unit"][o])) if self.regression else (0.0, 1.0)
+
+    def _scores(self, state: State, i: int, part: np.ndarray) -> np.ndarray:
+        """Scores (n, C) from those of member i; where it has none, as before its first row."""
+        scores, (mean, unit) = _members.scores(part, self.columns(state)), self._unit(state, i)
+        return np.where(np.isfinite(scores), scores, 0.0) * unit + mean
+
+    def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
+        """Scores (n, C) of a member."""
+        member = self.members[i]
+        return self._scores(state, i, member._learner.score(member._state, X))
+
+    def member_learns(self, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
         """Scores of a member before each row; one that leaves the range of floats starts again, and is counted."""
+        member = self.members[i]
+        if self.regression:
+            mean, unit = self._unit(state, i)
+            y = (y - mean) / unit
         try:
             part = member._learner.learn(member._state, X, _members.target(member, state, y), weight)
         except ValueError as error:
@@ -341,7 +358,7 @@ class Stack(Composite):
             member._cache = {}
             member._learner.reset(member._state)
             part = np.zeros((len(y), member._state["n_outputs"]))
-        return _members.scores(part, C)
+        return self._scores(state, i, part)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         return self.combined(state, self.est._ops.squashed(dense(X)))
@@ -390,6 +407,8 @@ class Stack(Composite):
             raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
         schema: Schema = first | {"history": Array((HISTORY, N), "float32"), "history_stride": Count(1)}
         schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
+        if self.regression:
+            schema |= {"target_mean": Array((k,)), "target_unit": Array((k,), low=POSITIVE)}
         fresh = start_stack(N, self.columns(state), self.regression)
         combination = Inside({name: Array(value.shape) for name, value in fresh.items()})
         schema |= {f"o{o}": combination for o in range(k)}

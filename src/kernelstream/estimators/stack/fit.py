@@ -31,7 +31,6 @@ from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
 from ..cells.models import Cells
-from ..ensemble import members as _members
 from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch, weights
@@ -194,11 +193,10 @@ def _prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, wei
 
 def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     N = len(est._learner.examples())
-    members, C = est._learner.members, est._learner.columns(state)
 
     def work(i: int) -> None:
         own = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-        est._learner.member_learns(state, i, members[i], X, own, weight, C)
+        est._learner.member_learns(state, i, X, own, weight)
 
     if est._ops.THREADED:
         threads.each(work, which)
@@ -209,9 +207,8 @@ def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarra
 
 def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
     """Mean loss of a member on held-out rows."""
-    member, state = est._learner.members[i], est._state
-    C, N = est._learner.columns(state), len(est._learner.examples())
-    f = _members.scores(member._learner.score(member._state, X), C)
+    N = len(est._learner.examples())
+    f = est._learner.member_scores(est._state, i, X)
     value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
     return value if np.isfinite(value) else np.inf
 

@@ -379,7 +379,7 @@ def _number(F: np.ndarray, y: float, importance: float, state: State, recent: bo
     if importance == 0.0:
         return out
     if recent:
-        for i, q in enumerate((f, g)):
+        for i, q in enumerate((f, g) if first.numbers[3] > 1 else ()):  # one target has no unit
             e2 = min(((y - q) / first.s) ** 2, HUBER**2)
             state["level_logs"][i] = QUICK * math.log(both[i]) - 0.5 * importance * e2
         second.learn(last, y, importance)
