@@ -223,3 +223,30 @@ def test_the_signature_of_a_class_is_read_once(monkeypatch):
 def test_families_without_a_torch_engine_say_so(cls):
     with pytest.raises(ValueError, match=f"{cls.__name__} has no torch engine"):
         cls(engine="torch").fit(X, LABELS)
+
+
+NINE = features.RandomFourier(n_components=9)
+
+
+@pytest.mark.parametrize(
+    "est, wrong, fine",
+    [
+        (ks.KernelRegressor(size="small"), {"size": "medium"}, {"recent": False}),
+        (ks.FeatureRegressor(features=NINE), {"features__n_components": 5}, {"update__eta": 0.5}),
+        (ks.BudgetRegressor(budget=30), {"budget": 10}, {"random_state": 3}),
+    ],
+)
+def test_parameters_set_after_the_first_row(est, wrong, fine, rng):
+    """Those that fit what was learned count from now on; others are an error, until fit or until they are set back."""
+    X = rng.normal(size=(120, 3))
+    before = est.get_params()
+    est.set_params(random_state=0).partial_fit(X, X[:, 0])
+    est.set_params(**fine).predict(X)
+    expected = est.predict(X)
+    est.set_params(**wrong)
+    for call in (lambda: est.predict(X), lambda: est.partial_fit(X, X[:, 0]), lambda: est.learn_row(X[:1], 0.5)):
+        with pytest.raises(ValueError, match="do not fit what this"):
+            call()
+    back = {name: before[name] for name in wrong}
+    np.testing.assert_array_equal(est.set_params(**back).predict(X), expected)
+    est.set_params(**wrong).fit(X, X[:, 0]).predict(X)

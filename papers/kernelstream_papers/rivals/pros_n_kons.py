@@ -17,7 +17,7 @@ from kernelstream.losses import Squared
 from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
 from kernelstream.second_order import Newton, RowRecursion, Rule
-from kernelstream.solvers.kernel_blocks import upper_factor
+from kernelstream.solvers.triangular import upper_factor
 from kernelstream.state.change import Change
 from kernelstream.state.schema import POSITIVE, Array, Count, Schema, length
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from sklearn.utils.extmath import row_norms
 
 from ..core import threads
 from ..kernels import Gaussian, Kernel, Laplacian, Matern
 from ..rows import Rows, dense
+from .triangular import upper_factor
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
 KEPT = 1 << 28  # bytes of blocks that are kept for the next product; the others are made again
@@ -182,21 +183,6 @@ def least_addition(K: Any, dtype: Any) -> float:
     trace = float(K.trace())
     error = float(np.finfo(dtype).eps) * trace / len(K)
     return max(float(np.finfo(float).eps) * trace, error, float(np.finfo(float).tiny))
-
-
-def upper_factor(K: np.ndarray, more: float) -> np.ndarray:
-    """Upper triangular T with ``T'T = K + more I``, or with as little more as arithmetic allows; K stays."""
-    diagonal = np.diag(K).copy()
-    while True:
-        np.fill_diagonal(K, diagonal + more)
-        try:
-            return cholesky(K, check_finite=False)
-        except np.linalg.LinAlgError:
-            more = 10 * max(more, np.finfo(float).eps * float(diagonal.max()))
-            if not np.isfinite(more):
-                raise
-        finally:
-            np.fill_diagonal(K, diagonal)
 
 
 class Factor:

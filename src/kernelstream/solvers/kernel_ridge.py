@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
 
 from ..core import threads
 from ..kernels import Kernel
 from ..rows import Rows
 from ._problem import Solution
 from .kernel_blocks import ELEMENTS, Centers
+from .triangular import divided_by, factorise
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
 SQUARE = 256  # rows of a square on the diagonal, at most: its halves are put together for a product
@@ -71,27 +71,6 @@ class RowMatrix:
         """
         upper = np.triu(self.K[-last:, -last:]).astype(np.float64)
         return upper.T @ (upper @ alpha[-last:])
-
-
-def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
-    """Put the triangular factor of a symmetric K (n, n) with another diagonal into its upper part; False: none."""
-    np.fill_diagonal(K, diagonal)
-    (potrf,) = get_lapack_funcs(("potrf",), (K,))
-    return not potrf(K.T, lower=1, overwrite_a=1, clean=0)[1]  # LAPACK stores columns: its lower part is our upper
-
-
-def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """The matrix of a factor in the upper part of K (n, n) divides V (n, C), in the type of K."""
-    (potrs,) = get_lapack_funcs(("potrs",), (K,))
-    return potrs(K.T, V.astype(K.dtype, copy=False), lower=1)[0]
-
-
-def inverse_diagonal(K: np.ndarray, last: int) -> np.ndarray:
-    """The last numbers on the diagonal of the inverse of the matrix of a factor in the upper part of K (n, n)."""
-    upper = np.triu(K[-last:, -last:])
-    (trtri,) = get_lapack_funcs(("trtri",), (K,))
-    upper = trtri(upper.T, lower=1, overwrite_c=1)[0]
-    return np.einsum("ij,ij->j", upper, upper)
 
 
 def _symmetric(block: np.ndarray) -> np.ndarray:

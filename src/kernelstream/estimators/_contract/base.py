@@ -113,6 +113,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any, encoded: bool = False) -> np.ndarray:
         """What ``learn`` does for every task: encode mixed rows, then the short path for plain calls, or all checks."""
         with self._turns:
+            self._check_reset()
             if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
                 if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
                     y = np.array([y])
@@ -335,6 +336,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
+        self._check_reset()
         if self._encoder is not None:
             X = mixed.encoded(self, X)
         fast = self._cache.get("fast") or plain_form(self)
@@ -415,6 +417,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         y : a label, or a number for a regressor
         """
         with self._turns:
+            self._check_reset()
             fast = plain_form(self) if self._has_fast_path else None
             if (
                 fast is not None
@@ -434,7 +437,22 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
         super().set_params(**unfolded(self, params))
         self._forget()
+        if params and self.__dict__.get("_state") is not None:
+            self._reset = True
         return self
+
+    def _check_reset(self) -> None:
+        """ValueError if parameters that were set after the first row do not fit what was learned."""
+        if self.__dict__.get("_reset"):
+            self._check_parameters()
+            try:
+                self._check_state()
+            except (ValueError, KeyError) as error:
+                raise ValueError(
+                    f"the parameters that were set do not fit what this {type(self).__name__} has learned ({error}): "
+                    f"call fit, which starts again, or set them back"
+                ) from error
+            del self._reset
 
     def __sizeof__(self) -> int:
         """Bytes, with the arrays of the state: schedulers decide by it whether to move a model."""

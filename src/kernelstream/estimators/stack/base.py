@@ -301,9 +301,8 @@ class Stack(Composite):
         C = self.columns(state)
         N = len(self.examples())
         F = np.empty((len(members), n, C))
-        took: dict[int, float] = self.est._cache.setdefault(
-            "took", {}
-        )  # seconds of each the last time, to begin with the longest
+        # seconds of each the last time, to begin with the longest
+        took: dict[int, float] = self.est._cache.setdefault("took", {})
 
         def work(i: int) -> None:
             start = time.perf_counter()
@@ -319,9 +318,8 @@ class Stack(Composite):
 
         items = range(0 if left is None else -1, len(members))
         if self.est._ops.THREADED and n >= SIDE_BY_SIDE:
-            threads.each(
-                work, sorted(items, key=lambda i: -took.get(i, float(i)))
-            )  # at first: the last ones take longest
+            # at first: the last ones take longest
+            threads.each(work, sorted(items, key=lambda i: -took.get(i, float(i))))
         else:
             for i in items:
                 work(i)
@@ -330,12 +328,17 @@ class Stack(Composite):
     def _unit(self, state: State, i: int) -> tuple[float, float]:
         """Mean of the first targets and the power of two beyond their deviation: in these, member i learns numbers."""
         o = i // len(self.examples())
-        return (float(state["target_mean"][o]), float(state["target_unit"][o])) if self.regression else (0.0, 1.0)
+        return float(state["target_mean"][o]), float(state["target_unit"][o])
 
     def _scores(self, state: State, i: int, part: np.ndarray) -> np.ndarray:
         """Scores (n, C) from those of member i; where it has none, as before its first row."""
-        scores, (mean, unit) = _members.scores(part, self.columns(state)), self._unit(state, i)
-        return np.where(np.isfinite(scores), scores, 0.0) * unit + mean
+        scores = _members.scores(part, self.columns(state))
+        if not np.isfinite(scores).all():
+            scores = np.where(np.isfinite(scores), scores, 0.0)
+        if not self.regression:
+            return scores
+        mean, unit = self._unit(state, i)
+        return scores * unit + mean
 
     def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
         """Scores (n, C) of a member."""
