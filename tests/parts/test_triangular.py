@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky
 
-from kernelstream.solvers import triangular
+from kernelstream.core import triangular
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

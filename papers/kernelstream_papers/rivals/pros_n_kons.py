@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from kernelstream import estimators, second_order
+from kernelstream.core.triangular import upper_factor
 from kernelstream.develop import State, StreamClassifier, StreamRegressor, WithKernel, described, entry, whole
 from kernelstream.estimators.second_order.base import mix_matrices, targets
 from kernelstream.features.nystroem import projection
@@ -17,7 +18,6 @@ from kernelstream.losses import Squared
 from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
 from kernelstream.second_order import Newton, RowRecursion, Rule
-from kernelstream.solvers.triangular import upper_factor
 from kernelstream.state.change import Change
 from kernelstream.state.schema import POSITIVE, Array, Count, Schema, length
 

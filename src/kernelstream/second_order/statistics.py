@@ -19,10 +19,11 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ..core import threads
 from ..core.overflow import LEARNING, require_finite
+from ..core.triangular import factorise
 from ..state import undo as _undo
 from ..state.schema import Array, Count, Number, Schema, length
 
@@ -149,16 +150,12 @@ def _add_products(gram: np.ndarray, g: int, rows: np.ndarray) -> None:
 
 def factor(state: State, g: int, j: int) -> np.ndarray:
     """Lower Cholesky factor R of ``A = gram_g + ridge_j I``, (r, r) Fortran order; the other triangle is undefined."""
-    A = np.array(state["gram"][g].T, order="F")
-    diagonal = A.diagonal().copy()
-    extra = float(state["ridge"][j])
+    gram, extra = state["gram"][g], float(state["ridge"][j])
     while True:
-        np.fill_diagonal(A, diagonal + extra)
-        R, failed = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
-        if not failed:
-            return R
-        A = np.array(state["gram"][g].T, order="F")
-        extra = more_ridge(A, extra)
+        A = np.array(gram, order="C")
+        if factorise(A, gram.diagonal() + extra):
+            return A.T
+        extra = more_ridge(gram, extra)
 
 
 def more_ridge(A: np.ndarray, ridge: float) -> float:

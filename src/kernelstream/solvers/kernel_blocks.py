@@ -11,9 +11,9 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.extmath import row_norms
 
 from ..core import threads
+from ..core.triangular import upper_factor
 from ..kernels import Gaussian, Kernel, Laplacian, Matern
 from ..rows import Rows, dense
-from .triangular import upper_factor
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
 KEPT = 1 << 28  # bytes of blocks that are kept for the next product; the others are made again

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..core import threads
+from ..core.triangular import divided_by, factorise
 from ..kernels import Kernel
 from ..rows import Rows
 from ._problem import Solution
 from .kernel_blocks import ELEMENTS, Centers
-from .triangular import divided_by, factorise
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
 SQUARE = 256  # rows of a square on the diagonal, at most: its halves are put together for a product

@@ -33,9 +33,9 @@ import numpy as np
 from scipy import special
 
 from ..core import threads
+from ..core.triangular import divided_by, factorise, inverse_diagonal
 from .clock import Clock
 from .kernel_ridge import LARGEST_INVERSE_WEIGHT
-from .triangular import divided_by, factorise, inverse_diagonal
 
 SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
 MORE = 2  # and the improvement at its end so many times as many

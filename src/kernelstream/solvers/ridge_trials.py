@@ -15,12 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve
 
+from ..core.triangular import upper_factor
 from ..kernels import Kernel
 from ..kernels._coordinates import CoordinateKernel
 from ..kernels._rows import squared_distances
 from ..rows import Rows, divided
 from .kernel_blocks import Factor, least_addition
-from .triangular import upper_factor
 
 SLOPE_STEP = 1e-3  # relative step of a squared distance, for the slope of a radial kernel
 STEP = 0.02  # of a column, for the slope of other kernels, in units of the width of the rows

@@ -157,6 +157,10 @@ Entry = Array | Count | Number | Text | Anything | Inside | Members
 Schema = dict[str, Entry]
 
 
+class Superfluous(ValueError):
+    """There are entries that nothing reads."""
+
+
 def check(entries: dict[str, Any], schema: Schema, path: str = "", inside: bool = True) -> None:
     """ValueError unless the entries are those of the schema and each is as it says.
 
@@ -164,7 +168,7 @@ def check(entries: dict[str, Any], schema: Schema, path: str = "", inside: bool 
     """
     unknown = [path + name for name in entries if name not in schema]
     if unknown:
-        raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, unknown[:5]))}")
+        raise Superfluous(f"state_ has entries that do not belong there: {', '.join(map(repr, unknown[:5]))}")
     for name, entry in schema.items():
         if name not in entries:
             if entry.optional:

@@ -28,6 +28,7 @@ from ...registry.parameters import WithParameters
 from ...rows import Rows
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
+from ...state.schema import Superfluous
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing
 from . import mixed, warm_up
@@ -113,7 +114,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any, encoded: bool = False) -> np.ndarray:
         """What ``learn`` does for every task: encode mixed rows, then the short path for plain calls, or all checks."""
         with self._turns:
-            self._check_reset()
             if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
                 if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
                     y = np.array([y])
@@ -245,6 +245,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return scores
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
+        self._check_reset()
         with self._kept():
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False)
             if not X.shape[0]:
@@ -336,7 +337,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
             )
-        self._check_reset()
         if self._encoder is not None:
             X = mixed.encoded(self, X)
         fast = self._cache.get("fast") or plain_form(self)
@@ -417,7 +417,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            self._check_reset()
             fast = plain_form(self) if self._has_fast_path else None
             if (
                 fast is not None
@@ -447,6 +446,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._check_parameters()
             try:
                 self._check_state()
+            except Superfluous:  # what is not needed any more does no harm
+                pass
             except (ValueError, KeyError) as error:
                 raise ValueError(
                     f"the parameters that were set do not fit what this {type(self).__name__} has learned ({error}): "

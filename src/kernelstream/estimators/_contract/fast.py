@@ -31,7 +31,10 @@ class FastPath(NamedTuple):
 def plain_form(est: StreamEstimator) -> FastPath | None:
     """What rows of plain calls are like; None as long as something about a row needs a decision."""
     fast: FastPath | None = est._cache.get("fast")
-    if fast is None and est.__dict__.get("_state") is not None and _may_be_plain(est):
+    if fast is not None or est.__dict__.get("_state") is None:
+        return fast
+    est._check_reset()
+    if _may_be_plain(est):
         state, ops = est._state, est._ops
         dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
         rows = est._learner.restricts_rows, ops.plain_rows, dtype == np.float32

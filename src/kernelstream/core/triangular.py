@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from ..core import threads
+from . import threads
 
 AT_ONCE = 16_384  # rows that LAPACK factorises at once: OpenBLAS on ARM crashes on 20,000 with two threads;
 PART = 4096  # of more, so many
