@@ -226,11 +226,22 @@ def test_a_matrix_without_a_factor_in_float32_is_solved():
     np.testing.assert_allclose(K @ found, y, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", models.SIZES)
+def test_rows_of_a_leaf(size):
+    """As many as all leaves can have in the time of ten of the size's own, and not half as many."""
+    effort = models.SIZES[size]
+    for n in np.geomspace(effort.exact + 1, 100 * effort.leaf, 40).astype(int):
+        rows = n / 2 ** models._depth(int(n), effort)
+        most = min(max(effort.leaf, np.sqrt(10 * effort.leaf**3 / n)), effort.exact)
+        assert most / 2 < rows <= most
+    assert models._depth(effort.exact, effort) == 0
+
+
 def test_many_rows_have_leaves(monkeypatch):
-    monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=150, leaf=80))
+    monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=150, leaf=40))
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
-    assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 80
+    assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 40 * np.sqrt(2)
     rows = models.standard_rows(state, X[:200], model._ops)
     Z, U = model._learner._metric(state).rows(models._pair(state, rows, model._ops))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"])

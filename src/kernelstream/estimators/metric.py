@@ -52,7 +52,7 @@ class Effort(NamedTuple):
 
     searched: tuple[int, int]  # that are enough for the search of the metric, and too many
     exact: int  # rows up to which one system has all of them;
-    leaf: int  # of more, at most so many
+    leaf: int  # of very many, a leaf has so many at most
     fine: bool = False  # whether the search is finer: where it costs little
 
 
@@ -390,8 +390,14 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
 
 
 def _depth(n: int, effort: Effort) -> int:
-    """Cuts between the whole and a leaf of n rows: none, if one system may have them all."""
-    return 0 if n <= effort.exact else int(np.ceil(np.log2(n / effort.leaf)))
+    """Cuts between the whole and a leaf of n rows: none, if one system may have them all.
+
+    Where there are fewer rows than those of ten leaves, a leaf may have more: the time of all is that of ten.
+    """
+    if n <= effort.exact:
+        return 0
+    leaf = min(effort.leaf * max(1.0, float(np.sqrt(10 * effort.leaf / n))), effort.exact)
+    return int(np.ceil(np.log2(n / leaf)))
 
 
 @described()
@@ -419,8 +425,9 @@ class MetricClassifier(StreamClassifier):
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
     size : {"small", "medium", "large"}, default="medium"
         Trades time for accuracy, by about a factor of four each: the metric is searched on 1,000 rows, on a quarter of
-        all but at least 2,500 and at most 5,000, or on twice as many; and one system has up to 5,000 rows (leaves of
-        2,500), 20,000 rows (leaves of 10,000), or 20,000 (leaves of as many).
+        all but at least 2,500 and at most 5,000, or on twice as many; and one system has up to 5,000 rows (a leaf
+        of very many rows 2,500), 20,000 rows (10,000), or 20,000 (as many). Where rows are fewer than those of ten
+        leaves, a leaf has more.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
         learns, up to 80,000 rows in one system or leaf, and the search takes twice as many rows.
