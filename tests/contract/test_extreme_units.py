@@ -243,6 +243,7 @@ def test_recipes_in_all_their_tasks(name, task):
 
 
 @pytest.mark.parametrize("name, task", [pair for pair in PAIRS if not pair[0].startswith(LONG)][::3])
+@pytest.mark.slow
 def test_recipes_python(name, task):
     """A third of the recipes with the specification, on the cases that overflow."""
     for case in turns(name, task, ("columns_tiny", "columns_huge", "rows_zero", "target_large", "weights_large")):

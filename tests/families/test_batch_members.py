@@ -105,6 +105,7 @@ def test_rows_without_a_mistake_leave_room_for_one(labels):
     np.testing.assert_allclose(b * margin, np.log(n * (labels - 1)), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_intervals_and_sets_are_those_of_rows_that_were_not_learned():
     X, y = make_friedman1(3000, noise=1.0, random_state=1)
     model = KernelRegressor(random_state=0).fit(X[:1000], y[:1000])

@@ -63,6 +63,17 @@ RBP = [99.0, 0.5]
 """
 
 
+# experiments that take more than a second even when cut short
+LONG = (
+    "doubly-figure-6-bent",
+    "doubly-figure-6",
+    "doubly-figure-7",
+    "awv-figure-2",
+    "thesis-table-5-3",
+    "thesis-table-5-5",
+)
+
+
 @pytest.fixture
 def small():
     return reproduce.parse("small", TEXT)
@@ -83,7 +94,9 @@ def test_every_file_can_be_read_and_names_what_exists(name):
 
 @pytest.mark.skipif(datasets.folder() is None, reason="needs KERNELSTREAM_DATA")
 @pytest.mark.usefixtures("short_searches")
-@pytest.mark.parametrize("name", reproduce.names())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in reproduce.names()]
+)
 def test_every_experiment_runs(name, tmp_path):
     rows = 5 if "awv-figure-2" in name else 20 if name.startswith("doubly") else 50
     experiment = replace(reproduce.load(name).quick(rows=rows, repeats=1), isolate=False)
