@@ -1,6 +1,6 @@
 r"""Ten million rows like HIGGS, with a known best score: Falkon, FOGD and the stream learner side by side.
 
-    python benchmarks/scale/higgs.py [--rows 10000000] [--centers 32768] [--seconds 120]   # with a GPU
+    python benchmarks/scale/higgs.py [--rows 10000000] [--centers 100000] [--seconds 120]   # with a GPU
     python benchmarks/scale/higgs.py --rows 20000 --held-out 5000 --centers 500 --features 256 --engine auto
 
 Rows have the 28 columns of HIGGS (Baldi, Sadowski, Whiteson: Searching for exotic particles in high-energy physics with
@@ -154,7 +154,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10**7)
     parser.add_argument("--held-out", type=int, default=500_000)
-    parser.add_argument("--centers", type=int, default=32_768)
+    parser.add_argument("--centers", type=int, default=100_000)
     parser.add_argument("--features", type=int, default=8192)
     parser.add_argument("--engine", default="torch", choices=ENGINES)
     parser.add_argument("--seconds", type=float, default=120.0, help="a learner of streams ends its pass after so many")

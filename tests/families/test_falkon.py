@@ -51,6 +51,45 @@ def test_fewer_centres_is_the_minimum_on_them(name):
     assert model.n_iter_ < 100 and model.history_[-1] <= 1e-13
 
 
+@pytest.mark.skipif(not engine.usable("torch"), reason="needs PyTorch")
+def test_factors_of_many_centres_are_in_float32(monkeypatch):
+    """The minimum is the same: they are a way to it, divided by what the centres alone say."""
+    from kernelstream.engine.torch import kernel_blocks
+
+    monkeypatch.setattr(kernel_blocks, "FACTORS", 1 << 60)
+    monkeypatch.setattr(kernel_blocks, "PART", 7)  # rows of the factor that are multiplied at once
+    if not engine.get("torch").cuda:
+        monkeypatch.setattr(kernel_blocks.DeviceCenters, "many", True)
+    options = {"gamma": 0.4, "n_centers": 30, "lam": 0.05, "tol": 1e-12, "engine": "torch", "random_state": 3}
+    model = FalkonRegressor(**options).fit(X, TARGET, sample_weight=WEIGHT)
+    S = model.centers_
+    K, K_SS = rbf_kernel(X, S, gamma=0.4), rbf_kernel(S, S, gamma=0.4)
+    K_SS += np.finfo(np.float32).eps * np.sqrt(30) * np.eye(30)
+    mean = np.average(TARGET, weights=WEIGHT)
+    alpha = solve(K.T @ (WEIGHT[:, None] * K) + 0.05 * K_SS, K.T @ (WEIGHT * (TARGET - mean)), assume_a="pos")
+    np.testing.assert_allclose(model.predict(NEW), rbf_kernel(NEW, S, gamma=0.4) @ alpha + mean, atol=1e-6)
+    assert model.n_iter_ < 60 and model.history_[-1] <= 1e-12
+
+
+@pytest.mark.skipif(not (engine.usable("torch") and engine.get("torch").cuda), reason="needs a GPU")
+@pytest.mark.parametrize("n, m, d", [(3000, 70, 3), (1, 5000, 28), (700, 4097, 128), (64, 64, 1)])
+def test_products_with_kernel_values_that_are_not_stored(n, m, d):
+    """As by float64 matrices; values are those of float32 rows."""
+    rng = np.random.default_rng(0)
+    rows, S = (rng.normal(3.0, 1.0, (k, d)).astype(np.float32) for k in (n, m))
+    gamma = 0.5 / d
+    blocks = engine.get("torch").kernel_blocks(kernels.Gaussian(gamma), rows, S)
+    K = rbf_kernel(rows.astype(np.float64), S.astype(np.float64), gamma=gamma)
+    V, U, weight = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)), rng.uniform(size=(n, 1))
+    assert blocks.times is not None
+    for got, want, size in [
+        (blocks.dot(V), K @ V, K @ np.abs(V)),
+        (blocks.tdot(U), K.T @ U, K.T @ np.abs(U)),
+        (blocks.normal(weight, V), K.T @ (weight * (K @ V)), K.T @ (weight * (K @ np.abs(V)))),
+    ]:
+        assert (np.abs(got - want) <= 2e-6 * size).all()
+
+
 def newton_logistic(K, signs, weight, lam, offset):
     """Coefficients of kernel logistic regression by plain Newton steps: (W K + lam I) alpha = W K alpha - g."""
     alpha = np.zeros(len(K))

@@ -6,7 +6,8 @@ r"""Nearly exact kernel machines: Nyström centres and preconditioned conjugate 
 With ``K_SS = T'T`` and ``w = T alpha`` this is a linear model on the features ``Z = K_XS T^-1`` with the penalty
 ``lam/2 ||w||^2``. The centres and a random sample of some rows for each give ``Z'A Z`` up to a factor near 1 in every
 direction: divided by that, the conjugate gradients need few passes over the rows, whatever the kernel. (The papers
-divide by what the centres alone say, which costs less and takes several times as many passes where lam is small.)
+divide by what the centres alone say, which costs less and takes several times as many passes where lam is small; so do
+we where a device has no room for their factors in float64.)
 
 Rudi, Carratino, Rosasco: FALKON, an optimal large scale kernel method, NeurIPS 2017. Marteau-Ferey, Bach, Rudi:
 Globally convergent Newton methods for ill-conditioned generalized self-concordant losses, NeurIPS 2019.
@@ -52,7 +53,7 @@ class CenterMatrix:
         self.K = kernel_blocks(kernel, X, X[centers], ops, keep=True)
         factor = getattr(ops, "kernel_factor", Factor)  # an engine may have its own
         K = self.K.values.gram()
-        self.factor = factor(K, least_addition(K, self.K.dtype))
+        self.factor: Any = factor(K, least_addition(K, self.K.dtype))
         n, m = self.shape = self.K.shape
         # centres stand for themselves: where one is alone, no other row tells how much there is in its direction
         others = np.setdiff1d(np.arange(n), centers)
@@ -110,6 +111,8 @@ class CenterMatrix:
     def _weigh(self, A: np.ndarray, lam: float) -> None:
         """Precondition by what the sample says of ``Z'A Z``; the outputs share the mean of their weights."""
         rows = A.mean(axis=1)
+        if self.factor.single:
+            return self.factor.weigh_centers(float(rows.sum()) / self.shape[1], lam)
         a = rows[self.sample]
         m, known = len(a) - self.others, float(a.sum())
         if self.others < len(rows) - m:

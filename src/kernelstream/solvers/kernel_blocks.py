@@ -180,8 +180,10 @@ def least_addition(K: Any, dtype: Any) -> float:
 
     Kernel values of rows of a ``dtype`` have no say in directions where the kernel is smaller than their errors.
     """
-    trace = float(K.trace())
+    trace = float(K.diagonal().sum())
     error = float(np.finfo(dtype).eps) * trace / len(K)
+    if K.itemsize < 8:  # independent errors of the values themselves
+        error *= len(K) ** 0.5
     return max(float(np.finfo(float).eps) * trace, error, float(np.finfo(float).tiny))
 
 
@@ -195,6 +197,8 @@ class Factor:
     more : float
         The least e to try; see :func:`least_addition`.
     """
+
+    single = False  # in float64
 
     def __init__(self, K: np.ndarray, more: float):
         self.T = upper_factor(0.5 * (K + K.T), more)

@@ -21,7 +21,11 @@ ELEMENTS = 1 << 26  # of a block
 SHARE = 4  # blocks are kept in this part of the free memory of a GPU; the others are made again
 ON_PROCESSOR = 1 << 28  # bytes of blocks that are kept where the device is the processor
 DEVICE_ROWS = 1 << 32  # bytes of rows that lie on the device as a whole
-
+FACTORS = (
+    6  # matrices of the size of a Gram matrix of centres that their factors in float64 need, with what they are made of
+)
+PART = 8192  # rows of a factor that are multiplied at once
+FEW_OUTPUTS = 4  # for which kernel values are made again: that takes less time than to store and read them
 
 SMOOTH = (1.5, 2.5, math.inf)  # Matérn kernels that the rounding of small distances does no harm
 
@@ -68,13 +72,22 @@ class DeviceCenters:
         with self.ops.full():
             return of_squares(self.kernel, squared_distances(X - self.middle, self.right))
 
+    @property
+    def many(self) -> bool:
+        """Whether there is no room for their factors in float64."""
+        free = torch.cuda.mem_get_info(self.ops.device)[0] if self.ops.cuda else math.inf
+        return FACTORS * 8 * self.S.shape[0] ** 2 > free
+
     def gram(self) -> torch.Tensor:
-        """``k(S, S)``, (m, m) float64 on the device."""
+        """``k(S, S)``, (m, m) float64 on the device, rounded to float32 where there are many centres."""
         if not self.known:
             S = dense(self.S).astype(np.float64)
             return self.ops.tensor(self.kernel.pairwise(S, S))
-        S = self.right.double()
-        return of_squares(self.kernel, squared_distances(S, S).fill_diagonal_(0.0))
+        S, m = self.right.double(), len(self.right)
+        K = torch.empty((m, m), dtype=torch.float32 if self.many else torch.float64, device=S.device)
+        for rows in blocks(m, m):
+            K[rows] = of_squares(self.kernel, squared_distances(S[rows], S))
+        return K.fill_diagonal_(1.0)
 
 
 def gram(ops: Any, kernel: Kernel, X: Rows) -> torch.Tensor:
@@ -141,8 +154,18 @@ class DeviceKernelBlocks:
         size = max(1, ELEMENTS // m)
         self.cuts = cuts(n, size)
         free = torch.cuda.mem_get_info(ops.device)[0] // SHARE if ops.cuda else ON_PROCESSOR
-        self.room = free // (size * m * self.dtype.itemsize) if keep else 0
+        self.room = free // (size * m * self.dtype.itemsize) if keep and not self.values.many else 0
         self.kept: dict[int, torch.Tensor] = {}
+        self.times: Any = None
+        if whole and ops.cuda and ops.triton and self.dtype == np.float32 and isinstance(kernel, Gaussian):
+            from . import gaussians
+
+            if X.shape[1] <= gaussians.WIDEST:
+                self.times = gaussians.times
+                self.pair = (
+                    gaussians.scaled(self.X - self.values.middle, float(kernel.gamma)),
+                    gaussians.scaled(self.values.right, float(kernel.gamma)),
+                )
 
     def _blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
         """``(rows, K)`` for all blocks of rows."""
@@ -161,9 +184,23 @@ class DeviceKernelBlocks:
     def _nothing(self, outputs: int) -> torch.Tensor:
         return torch.zeros((self.shape[1], outputs), dtype=torch.float64, device=self.ops.device)
 
+    def _unstored(self, V: torch.Tensor) -> bool:
+        """Whether a program makes products with V (., C) without the matrix."""
+        return self.times is not None and V.shape[1] <= FEW_OUTPUTS
+
+    def _dot(self, V: torch.Tensor) -> torch.Tensor:
+        rows, centers = self.pair
+        return torch.stack([self.times(rows, centers, v.contiguous()) for v in V.T], dim=1)
+
+    def _tdot(self, U: torch.Tensor) -> torch.Tensor:
+        rows, centers = self.pair
+        return torch.stack([self.times(centers, rows, u.contiguous()) for u in U.T], dim=1)
+
     def dot(self, V: np.ndarray) -> np.ndarray:
         """``K V``, (m, C) -> (n, C) float64."""
         A, out = self._here(V), np.empty((self.shape[0], V.shape[1]))
+        if self._unstored(A):
+            return self._dot(A).cpu().numpy()
         for rows, K in self._blocks():
             out[rows] = (K @ A).cpu().numpy()
         return out
@@ -171,6 +208,8 @@ class DeviceKernelBlocks:
     def tdot(self, U: np.ndarray) -> np.ndarray:
         """``K'U``, (n, C) -> (m, C) float64."""
         A, total = self._here(U), self._nothing(U.shape[1])
+        if self._unstored(A):
+            return self._tdot(A).cpu().numpy()
         for rows, K in self._blocks():
             total += K.T @ A[rows]
         return total.cpu().numpy()
@@ -178,6 +217,8 @@ class DeviceKernelBlocks:
     def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
         weight, right, total = self._here(A), self._here(V), self._nothing(V.shape[1])
+        if self._unstored(right):
+            return self._tdot(weight * self._dot(right)).cpu().numpy()
         for rows, K in self._blocks():
             total += K.T @ (weight[rows] * (K @ right))
         return total.cpu().numpy()
@@ -194,35 +235,78 @@ class DeviceKernelBlocks:
 
 
 class DeviceFactor:
-    """``T'T = K + e I`` with e = ``more``, on the device; see :class:`~kernelstream.solvers.kernel_blocks.Factor`."""
+    """``T'T = K + e I`` with e = ``more``, on the device; see :class:`~kernelstream.solvers.kernel_blocks.Factor`.
+
+    T has the type of K. One of float32 is used as if it were exact: what it divides is divided once more, by what
+    rounding has left.
+    """
 
     def __init__(self, ops: Any, K: torch.Tensor, more: float):
-        self.ops = ops
-        self.T = factor(0.5 * (K + K.T), more)
+        self.ops, self.T = ops, factor(K, more)
+        self.single = K.dtype == torch.float32
 
     def weigh(self, M: torch.Tensor, lam: float) -> None:
         """``A'A = T'^-1 M T^-1 + lam I``."""
-        M = self._divide(self.T, self._divide(self.T, M, True).T, True)
-        self.A = factor(0.5 * (M + M.T), lam)
+        self.A = factor(_divided(self.T, _divided(self.T, M, True).T, True), lam)
 
-    def _divide(self, U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
-        return torch.linalg.solve_triangular(U.T if transposed else U, V, upper=not transposed)
+    def weigh_centers(self, each: float, lam: float) -> None:
+        """``A'A = c T T' + lam I``: what the centres alone say of ``Z'A Z``, ``each`` a weight c."""
+        M, T = torch.zeros_like(self.T), self.T
+        with self.ops.full():
+            for rows in cuts(len(T), PART):
+                torch.mm(T[rows, rows.start :], T[: rows.stop, rows.start :].T, out=M[rows, : rows.stop])
+        self.A = factor(M.mul_(each), lam)
+
+    def _exactly(self, V: np.ndarray, transposed: bool) -> np.ndarray:
+        right = self.ops.tensor(V)
+        if not self.single:
+            return _divided(self.T, right, transposed).cpu().numpy()
+        found, rest = torch.zeros_like(right), right
+        for _ in range(2):
+            found += self._roughly(self.T, rest, transposed)
+            rest = right - self._product(found, transposed)
+        return found.cpu().numpy()
+
+    def _roughly(self, U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
+        """V (m, C) float64 divided in the type of U; float32 has a narrower range."""
+        size = V.abs().amax(dim=0).clamp_(min=float(np.finfo(float).tiny))
+        return _divided(U, (V / size).to(U.dtype), transposed).double() * size
+
+    def _product(self, V: torch.Tensor, transposed: bool) -> torch.Tensor:
+        """``T V`` or ``T'V`` in float64."""
+        out = torch.zeros_like(V)
+        for rows in blocks(*self.T.shape):
+            part = self.T[rows].double()
+            if transposed:
+                out += part.T @ V[rows]
+            else:
+                out[rows] = part @ V
+        return out
 
     def solve(self, V: np.ndarray) -> np.ndarray:
         """``T^-1 V``, (m, C)."""
-        return self._divide(self.T, self.ops.tensor(V), False).cpu().numpy()
+        return self._exactly(V, False)
 
     def tsolve(self, V: np.ndarray) -> np.ndarray:
         """``T'^-1 V``, (m, C)."""
-        return self._divide(self.T, self.ops.tensor(V), True).cpu().numpy()
+        return self._exactly(V, True)
 
     def precondition(self, R: np.ndarray) -> np.ndarray:
         """``(A'A)^-1 R``, (m, C)."""
-        return self._divide(self.A, self._divide(self.A, self.ops.tensor(R), True), False).cpu().numpy()
+        half = self._roughly(self.A, self.ops.tensor(R), True)
+        return self._roughly(self.A, half, False).cpu().numpy()
+
+
+def _divided(U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
+    """``U^-1 V`` or ``U'^-1 V`` for an upper triangular U."""
+    return torch.linalg.solve_triangular(U.T if transposed else U, V, upper=not transposed)
 
 
 def factor(K: torch.Tensor, more: float) -> torch.Tensor:
-    """Upper triangular factor of ``K + more I``, with ten times as much as long as there is none; K stays."""
+    """Upper triangular factor of ``K + more I``, with ten times as much as long as there is none; K stays.
+
+    Only what is on and below the diagonal of K is read.
+    """
     diagonal = K.diagonal()
     exact = diagonal.clone()
     least = float(torch.finfo(K.dtype).eps) * float(exact.max())
