@@ -8,6 +8,7 @@ as one that was not.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import re
@@ -105,7 +106,7 @@ def _rows(path: Path) -> int:
 
 def _is_checkpoint(notes: dict[str, Any]) -> bool:
     """Whether the notes of a model file are those of a checkpoint."""
-    kinds: dict[str, Any] = {"position": dict, "total": (int, float), "block": int, "notes": dict}
+    kinds: dict[str, Any] = {"position": dict, "total": (int, float), "unknown": int, "block": int, "notes": dict}
     known = all(isinstance(notes.get(name), kind) for name, kind in kinds.items())
     return known and isinstance(notes["position"].get("rows"), int) and _not_negative(notes["position"])
 
@@ -219,10 +220,10 @@ def train(
         raise ValueError("resume=True needs the folder of the checkpoints")
     task = task_of(est)
     run = Run(est, metric={"classification": "mistake_rate", "novelty": "novelty_rate", "regression": "mse"}[task])
-    total = 0.0
+    total, unknown = 0.0, 0  # errors, and rows without one: of the first nothing was known
     found = kept.latest() if kept is not None and resume else None
     if found is not None:
-        total = _go_on(est, stream, run, found, notes)
+        total, unknown = _go_on(est, stream, run, found, notes)
     if kept is not None:
         if kept.files() and not resume:
             raise ValueError(
@@ -235,12 +236,13 @@ def train(
     started, position = time.perf_counter(), stream.position  # after the rows learned: those read may be more
 
     def inside() -> dict[str, Any]:
-        return {"position": position, "total": total, "block": stream.block, "notes": notes or {}}
+        return {"position": position, "total": total, "unknown": unknown, "block": stream.block, "notes": notes or {}}
 
     for X, y in _blocks(stream, run, labels, stop, progress):
         copies.before_block(est, position["rows"], inside)
         total += _learned(est, runner, X, y, task)
-        run.value, position = total / stream.rows, stream.position
+        unknown += runner.unknown
+        run.value, position = _mean(total, stream.rows - unknown), stream.position
         if kept is not None and stream.rows // every > saved // every:
             kept.save(est, stream.rows, inside())
             saved = stream.rows
@@ -313,11 +315,17 @@ def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -
             f"there is not enough memory for a model of rows with {X.shape[1]:,} columns ({error}): make it smaller "
             f"(n_components, budget), or hash the columns into fewer"
         ) from None
-    return float(errors(task, y, answer).sum())
+    return float(errors(task, y, answer)[runner.unknown :].sum())
 
 
-def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], notes: dict[str, Any] | None) -> float:
-    """Continue from the latest checkpoint; returns the sum of errors so far."""
+def _mean(total: float, rows: int) -> float:
+    return total / rows if rows > 0 else math.nan
+
+
+def _go_on(
+    est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], notes: dict[str, Any] | None
+) -> tuple[float, int]:
+    """Continue from the latest checkpoint; returns the sum of errors so far, and how many rows have none."""
     model, inside = found
     now = notes or {}
     differ = [key for key, value in inside["notes"].items() if now.get(key) != value]
@@ -339,8 +347,8 @@ def _go_on(est: Any, stream: Any, run: Run, found: tuple[Any, dict[str, Any]], n
         est.feature_names_in_ = model.feature_names_in_
     run.rows = run.resumed = stream.rows
     run.skipped = stream.skipped
-    run.value = inside["total"] / max(stream.rows, 1)
-    return inside["total"]
+    run.value = _mean(inside["total"], stream.rows - inside["unknown"])
+    return inside["total"], inside["unknown"]
 
 
 def _parameters(est: Any) -> bytes:

@@ -77,6 +77,16 @@ def _file(est):
     return file
 
 
+def test_the_error_of_a_run_begins_with_the_first_forecast(tmp_path):
+    """Targets far from zero, and a run that goes on within it: what nothing was known of does not count."""
+    far = 1e6 + target
+    scores = ks.FeatureRegressor(random_state=0).learn(X, far)
+    stream = table(labels=far)
+    train(ks.FeatureRegressor(random_state=0), stream, tmp_path, stop=stop_after(200, stream))
+    run = train(ks.FeatureRegressor(random_state=0), table(labels=far), tmp_path, resume=True)
+    assert run.resumed and run.value == pytest.approx(np.mean((scores - far)[1:] ** 2), rel=1e-9)
+
+
 def test_checkpoints_are_few_and_whole(tmp_path):
     run = train(ks.FeatureClassifier(random_state=0), table(50), tmp_path, every=100, keep=2)
     assert [path.name for path in Checkpoints(tmp_path).files()] == [

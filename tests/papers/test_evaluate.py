@@ -13,9 +13,10 @@ from sklearn.metrics import accuracy_score, log_loss
 
 import kernelstream as ks
 from kernelstream import FeatureClassifier, FeatureRegressor, datasets, drift
-from kernelstream.evaluate import Curve, Metric, model_bytes, prequential
+from kernelstream.evaluate import Curve, Metric, Tally, model_bytes, prequential
 from kernelstream.evaluate._runners import rows_learned
 from kernelstream.features import RandomFourier
+from kernelstream.monitor import Monitor
 
 
 class Perceptron(ClassifierMixin, BaseEstimator):
@@ -143,10 +144,11 @@ def test_a_trained_estimator_goes_on(rows):
 def test_regression(rows):
     X, _ = rows
     y = X[:, 1] + 2.0
-    before = np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, 700)])
+    before, y1 = np.cumsum(y)[:-1] / np.arange(1, 700), y[1:]  # of the first row nothing is known
     result = prequential(Mean(), X, y, metrics="rmse")
-    assert result.mse == pytest.approx(np.mean((before - y) ** 2))
-    assert result.mae == pytest.approx(np.mean(np.abs(before - y)))
+    assert result.n_rows == 700
+    assert result.mse == pytest.approx(np.mean((before - y1) ** 2))
+    assert result.mae == pytest.approx(np.mean(np.abs(before - y1)))
     assert result.metrics["rmse"] == pytest.approx(result.rmse) == pytest.approx(result.mse**0.5)
     assert result.curve.value[-1] == pytest.approx(result.rmse)
     assert (result.mistakes, result.mistake_rate, result.accuracy, result.log_loss) == (None,) * 4
@@ -300,9 +302,23 @@ def test_regressor():
     y = np.sin(2 * X[:, 0])
     est = FeatureRegressor(RandomFourier(gamma=1.0), random_state=0)
     result = prequential(clone(est), X, y)
-    assert result.mse == pytest.approx(np.mean((clone(est).learn(X, y) - y) ** 2))
+    assert result.mse == pytest.approx(np.mean((clone(est).learn(X, y) - y)[1:] ** 2))
     assert result.mse < 0.1  # the targets' variance is 0.5
     assert result.curve.windowed(5)[1][-1] < 0.02
+
+
+@pytest.mark.parametrize("delay, unknown", [(0, 1), (40, 41)])
+def test_numbers_count_once_a_row_was_learned(delay, unknown):
+    """Targets far from zero: the error is theirs, not that of a model that has seen none."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (600, 1))
+    y = 1e6 + np.sin(X[:, 0])
+    tally = Tally("regression", ["mse", "mae"])
+    marks = prequential(Mean(), X, y, metrics=tally, delay=delay, block_size=1, monitor=Monitor()).marks
+    before = np.cumsum(y)[: 600 - unknown] / np.arange(1, 601 - unknown)
+    assert tally.value("mse") == pytest.approx(np.mean((before - y[unknown:]) ** 2), rel=1e-6)
+    assert tally.n == 600 - unknown and not marks
+    assert tally.result()["r2"] > -0.1
 
 
 def test_delay_with_our_learners(rows):

@@ -42,7 +42,8 @@ def errors(task: str, y: Any, predicted: np.ndarray) -> np.ndarray:
     if task == "novelty":
         return (predicted < 0).astype(np.float64)
     if task == "regression":
-        return ((predicted - y) ** 2.0).reshape(len(predicted), -1).mean(axis=1)
+        squares = (predicted - y) ** 2.0
+        return squares if squares.ndim == 1 else squares.mean(axis=1)
     return np.asarray(predicted != y, np.float64)
 
 

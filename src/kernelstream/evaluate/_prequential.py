@@ -44,7 +44,8 @@ def prequential(
     est : estimator
         It is trained in place. One with ``learn`` (all of kernelstream) is evaluated exactly row by row, whatever the
         block size. One with only ``predict`` and ``partial_fit`` (scikit-learn) predicts a block and then fits it, so
-        its rows lag by up to a block unless ``block_size=1``; before its first fit it predicts the first class, or 0.
+        its rows lag by up to a block unless ``block_size=1``; before its first fit it predicts the first class. Numbers
+        count from the first row on that was predicted by a model that had learned one.
     X : array, CSR matrix, data frame (n, d), or iterable of blocks (X, y)
         Blocks longer than ``block_size`` are cut.
     y : array (n,), optional
@@ -103,7 +104,7 @@ def prequential(
     runner = _runner(est, task, classes, tally.needs_probability)
     runner.clock = runner.clock if clock is None else clock
     label, time = name or type(est).__name__, Recorder(curve_points)
-    total = n_rows if total is None else total
+    total, rows = n_rows if total is None else total, 0
     watch = None if monitor is None else MonitorFeed(monitor, est, task, int(delay))
 
     def tick() -> None:
@@ -113,9 +114,11 @@ def prequential(
 
     with RowsBar(False if callable(progress) else progress, label, tally.metrics[0].name) as bar:
         for X_block, y_block, answer in _late(runner, _chain(first, blocks), int(delay)):
+            rows, known = rows + len(y_block), slice(runner.unknown, None)
+            predicted, p = answer[0][known], None if answer[1] is None else answer[1][known]
             if watch is not None:
-                watch.add(X_block, y_block, answer)
-            if tally.add(y_block, *answer):
+                watch.add(X_block, y_block[known], predicted)
+            if tally.add(y_block[known], predicted, p):
                 tick()
                 if callable(progress):
                     progress(tally.n, total, tally.value())
@@ -124,7 +127,7 @@ def prequential(
     return Result(
         name=label,
         task=task,
-        n_rows=tally.n,
+        n_rows=rows,
         seconds=runner.seconds,
         model_bytes=model_bytes(est),
         metrics={metric.name: tally.value(metric.name) for metric in tally.metrics},

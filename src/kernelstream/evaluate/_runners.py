@@ -59,12 +59,16 @@ def probabilities_of(est: Any, scores: np.ndarray) -> np.ndarray | None:
 
 
 class Runner:
-    """An estimator with the few calls an evaluation makes; ``seconds`` counts the time inside it."""
+    """An estimator with the few calls an evaluation makes; ``seconds`` counts the time inside it.
+
+    ``unknown`` are the first rows of the last answer whose numbers nothing was known of, since no row had been learned.
+    """
 
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
         self.est, self.task, self.probability = est, task, probability
         self.classes = None if classes is None else np.unique(classes)
         self.seconds = 0.0
+        self.unknown = 0
         self.clock = time.perf_counter
         self.has_learned = hasattr(est, "classes_") or hasattr(est, "n_features_in_")
         if probability and task == "regression" and not hasattr(est, "predict_quantiles"):
@@ -87,6 +91,11 @@ class Runner:
             return forecast, None
         return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
 
+    def _nothing(self, y: np.ndarray) -> Answer:
+        """Answers where no number has been learned."""
+        self.unknown = len(y)
+        return np.zeros(len(y)), np.zeros(len(y)) if self.probability else None
+
     def _timed(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         start = self.clock()
         try:
@@ -106,8 +115,10 @@ class StreamRunner(Runner):
     link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
+        self.unknown = int(self.task == "regression" and not self.has_learned)
         if self.probability and self.task == "regression" and hasattr(self.est, "learn_quantiles"):
             forecast, held = self._timed(self.est.learn_quantiles, X, y, quantiles=CRPS_LEVELS)
+            self.has_learned = True
             return forecast, crps_or_error(y, forecast, held)
         predicted, table = self.forecast_then_learn(X, y)
         return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
@@ -132,6 +143,7 @@ class StreamRunner(Runner):
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         score = self.est.decision_function if self.task == "classification" else self.est.predict
+        self.unknown = 0
         self._note_link()
         try:
             found = self._timed(score, X)
@@ -144,7 +156,7 @@ class StreamRunner(Runner):
                 raise
         # an untrained model has score 0 everywhere
         if self.task == "regression":
-            return np.zeros(len(y)), np.abs(y) if self.probability else None
+            return self._nothing(y)
         if self.classes is None:
             raise ValueError("the first labels are late, so say which there can be: pass classes=")
         width = len(self.classes)
@@ -185,6 +197,7 @@ class BatchRunner(Runner):
         return answer
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
+        self.unknown = 0
         try:
             predicted = self._timed(self.est.predict, X)
         except (NotFittedError, AttributeError):
@@ -204,7 +217,7 @@ class BatchRunner(Runner):
     def _before_learning(self, y: np.ndarray) -> Answer:
         n = len(y)
         if self.task == "regression":
-            return np.zeros(n), np.abs(y) if self.probability else None
+            return self._nothing(y)
         if self.classes is None:
             raise ValueError(f"{type(self.est).__name__} must know all labels before the first row: pass classes=")
         return np.full(n, self.classes[0]), np.full(n, 1.0 / len(self.classes))
