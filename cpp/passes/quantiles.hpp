@@ -57,9 +57,12 @@ class Pass {
     std::vector<Between> at_;
     std::vector<double> u_, known_, unasked_;
 
+    // Rows learned; a file may say more than there are whole numbers.
+    std::int64_t rows() const { return std::int64_t(std::min(m_.size[0], 0x1p53)); }
+
     void count(double f, double error, double u) {
         double *size = m_.size, *recent = m_.recent;
-        std::int64_t t = std::int64_t(size[0]);
+        std::int64_t t = rows();
         recent[t % RECENT] = f;
         recent[RECENT + t % RECENT] = u;
         size[0] += 1.0;
@@ -85,7 +88,7 @@ class Pass {
     void learn(double f, const double* x, double y) { row(f, x, &y, unasked_.data()); }
 
     // The place among the rows kept that the next one takes.
-    double* next() const { return m_.recent + std::int64_t(m_.size[0]) % RECENT; }
+    double* next() const { return m_.recent + rows() % RECENT; }
 
     // Quantiles out (L) of the target of a row x (d) with forecast f; it is then learned where there is a target.
     void row(double f, const double* x, const double* y, double* out) {
