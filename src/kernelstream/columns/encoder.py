@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .._checks import flag, positive, whole
+from .._checks import flag, one_of, positive, whole
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
@@ -184,13 +184,9 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
-        if "_sklearn_output_config" not in self.__dict__ and not self._asked():
+        if "_sklearn_output_config" not in self.__dict__ and get_config()["transform_output"] == "default":
             return X
         return _wrap_data_with_container("transform", X, rows, self)
-
-    @staticmethod
-    def _asked() -> bool:
-        return get_config()["transform_output"] != "default"
 
     # ---------------------------------------------------------------- the work
     def _check_state(self) -> None:
@@ -203,10 +199,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         positive("shrink", self.shrink)
         flag("scale", self.scale)
         flag("strict", self.strict)
-        if self.target not in ("auto", "number", "label"):
-            raise ValueError(f"target must be 'auto', 'number' or 'label', got {self.target!r}")
-        if self.engine not in ("auto", "native", "python"):
-            raise ValueError(f"engine must be 'auto', 'native' or 'python', got {self.engine!r}")
+        one_of("target", self.target, ("auto", "number", "label"))
+        one_of("engine", self.engine, ("auto", "native", "python"))
         if not isinstance(self.kinds, (dict, type(None))):
             raise ValueError(f"kinds must be a dict of name: kind, got {self.kinds!r}")
         for name, kind in (self.kinds or {}).items():

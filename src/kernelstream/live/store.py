@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._checks import whole
 from .._files import write_atomic
 from .answers import StoreError
 from .learner import DurableLearner
@@ -55,9 +56,7 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, awake: int = MAX_AWAKE, **options: Any):
-        if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
-            raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
-        self.folder, self.limit, self.options = Path(folder), awake, options
+        self.folder, self.limit, self.options = Path(folder), whole("awake", awake), options
         self.folder.mkdir(parents=True, exist_ok=True)
         self._awake: OrderedDict[str, DurableLearner] = OrderedDict()
         self._users: dict[str, int] = {}
