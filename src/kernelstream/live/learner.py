@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .. import model_io
+from .._checks import fraction, whole
 from ..columns import Columns, make_stream
 from ..evaluate._runners import task_of
 from . import describe, records
@@ -91,10 +92,9 @@ class DurableLearner(Writer):
         swap_ms: float = SWAP_MS,
         remember: int = REMEMBER,
     ):
-        if isinstance(snapshot_rows, bool) or not isinstance(snapshot_rows, (int, np.integer)) or snapshot_rows < 1:
-            raise ValueError(f"snapshot_rows must be an integer >= 1, got {snapshot_rows!r}")
+        snapshot_rows = whole("snapshot_rows", snapshot_rows)
         path, self._turn, self._relevance = Path(folder), 0.0, describe.Relevance()
-        super().__init__(path, Log(folder, flush), int(remember), int(snapshot_rows), swap_ms / 1000)
+        super().__init__(path, Log(folder, flush), int(remember), snapshot_rows, swap_ms / 1000)
         path.mkdir(parents=True, exist_ok=True)
         self._lock = _own(self.folder)
         try:
@@ -106,34 +106,29 @@ class DurableLearner(Writer):
             raise
         self._publish()
 
-    @property
-    def view(self) -> View:
-        """The model as readers see it."""
-        return self._view
-
     def next_view(self) -> View:
         """Who answers the next request: the challenger, where the policy gives it a share and it is its turn."""
         rival = self._rival_view
         if rival is None:
-            return self._view
+            return self.view
         self._turn += self.policy["share"] or 0.0
         if self._turn < 1.0:
-            return self._view
+            return self.view
         self._turn -= 1.0
         return rival
 
     @property
     def model(self) -> Any:
         """The readers' copy of the model: do not change it."""
-        return self._view.model
+        return self.view.model
 
     def describe(self) -> dict[str, Any]:
         """What the learner is and how well it does, as numbers, strings, lists and dicts."""
-        return describe.describe(self, self._view, self._relevance)
+        return describe.describe(self, self.view, self._relevance)
 
     def predict(self, rows: Any, ids: Sequence[Any] | None = None) -> np.ndarray:
         """Predictions by the readers' copy; with ``ids``, the rows wait for :meth:`learn` with the same ids."""
-        view = self._view
+        view = self.view
         X = as_rows(rows, view.model, view.columns)
         answer = view.model.predict(X)
         if ids is not None:
@@ -190,7 +185,7 @@ class DurableLearner(Writer):
     ) -> Future[Any]:
         """:meth:`learn` without the wait: its answer, or error, will be in the future returned."""
         names = None if ids is None else list(ids)
-        view = self._view
+        view = self.view
         if rows is None:
             if names is None:
                 raise ValueError("learn needs rows, or ids of rows that were predicted")
@@ -221,7 +216,7 @@ class DurableLearner(Writer):
         """The model with all that has been learned so far: a new copy, where that of the readers is out of date."""
         if self._stale:
             self._send(Call(b"", self._publish)).result()
-        return self._view
+        return self.view
 
     def snapshot(self) -> None:
         """Write a snapshot now."""
@@ -240,9 +235,8 @@ class DurableLearner(Writer):
                 raise ValueError(f"this {type(model).__name__} has learned rows of numbers, and rows here are objects")
             model = make_stream(Columns(), model)
         content = b"" if model is None else model_io.to_bytes(seeded(model))
-        call = Call(records.pack(records.CHALLENGER, {}, (content,)), lambda: self._challenge(content))
-        call.after = lambda: self._snapshot(wait=True)
-        self._send(call).result()
+        payload = records.pack(records.CHALLENGER, {}, (content,))
+        self._send(Call(payload, lambda: self._challenge(content), snapshot=True)).result()
 
     def promote(self) -> int:
         """The challenger becomes the champion; returns the new version. The champion so far can be called back."""
@@ -250,7 +244,7 @@ class DurableLearner(Writer):
 
     def replace(self, model: Any) -> int:
         """Another model becomes the champion; returns the new version. The champion so far can be called back."""
-        width, now = (getattr(one, "n_features_in_", None) for one in (model, self._view.model))
+        width, now = (getattr(one, "n_features_in_", None) for one in (model, self.view.model))
         if width is not None and now is not None and width != now:
             raise ValueError(f"this model has {width} columns, and the one that it would replace {now}")
         self.challenge(model)
@@ -268,8 +262,7 @@ class DurableLearner(Writer):
             (of a regression, the squared error) of the new champion on the last 1,000 rows be more than ``guard``
             times that of the former one, after at least 500 rows, the former one becomes the champion again by itself.
         """
-        if isinstance(share, bool) or not 0.0 <= share <= 1.0:
-            raise ValueError(f"share must be a number from 0 to 1, got {share!r}")
+        fraction("share", share, zero=True, one=True)
         if guard is not None and not 1.0 <= guard < float("inf"):
             raise ValueError(f"guard must be a number >= 1 or None, got {guard!r}")
         policy = {"share": share, "guard": guard}
@@ -291,8 +284,8 @@ class DurableLearner(Writer):
             records.pack(records.ROLLBACK, {"to": wanted}),
             lambda: self._rollback(wanted),
             before=lambda: self._before_rollback(wanted),
+            snapshot=True,
         )
-        call.after = lambda: self._snapshot(wait=True)
         return self._send(call).result()
 
     def close(self) -> None:
@@ -306,7 +299,7 @@ class DurableLearner(Writer):
         if thread is not None:
             thread.join()
         try:
-            if self._since_snapshot or self._moved:
+            if self.rows_since_snapshot or self._moved:
                 self._snapshot(wait=True)
             self._wait_for_saver()
             self.log.close()
@@ -336,11 +329,11 @@ class DurableLearner(Writer):
 
     def _some_row(self, n: int) -> Any:
         """Rows of the right shape for names that have all been learned already."""
-        width = getattr(self._view.model, "n_features_in_", 1)
+        width = getattr(self.view.model, "n_features_in_", 1)
         return np.zeros((n, width))
 
     def _target(self, y: Any, n: int) -> np.ndarray | None:
-        if self._view.task == "novelty":
+        if self.view.task == "novelty":
             return None
         if y is None:
             raise RowError("learn needs y, one target for each row")
@@ -352,14 +345,14 @@ class DurableLearner(Writer):
             if len({isinstance(value, str) for value in y}) > 1:
                 raise RowError("y mixes words and numbers", None, "y")
             truth = next((i for i, value in enumerate(y) if isinstance(value, bool)), None)
-            if truth is not None and self._view.task == "regression":
+            if truth is not None and self.view.task == "regression":
                 raise RowError(f"target {truth} is {y[truth]!r}, and this model learns numbers", truth, "y")
             y = np.array(y)
         if len(y) != n:
             raise RowError(f"{n} rows, but {len(y)} targets", None, "y")
         if y.dtype.kind not in "biufUS":
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
-        if self._view.task == "regression" and y.dtype.kind not in "iuf":
+        if self.view.task == "regression" and y.dtype.kind not in "iuf":
             raise RowError(f"target 0 is {y.tolist()[0]!r:.60}, and this model learns numbers", 0, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
