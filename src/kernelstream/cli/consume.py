@@ -43,7 +43,7 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from ..live.consume import Shared, consume, consume_by, consume_group
+    from ..live.consume import Consumed, Shared, consume, consume_by, consume_group
     from ..live.learner import DurableLearner
     from ..live.sources import open_source, split
     from ..live.store import Store
@@ -60,25 +60,33 @@ def _run(args: argparse.Namespace) -> None:
     model, columns = read_model(args.model)
     folder = Path(args.store or Path(args.model).with_suffix(".live"))
     durability = {"flush": flush_of(args.flush), "snapshot_rows": args.snapshot_rows}
+    name, done = name_of(args.model), Consumed()
     how = {"target": args.target, "answers": args.answers is not None, "batch": args.batch, "once": args.once}
-    name = name_of(args.model)
-    with _asked_to_stop() as stop, _measured(args.metrics) as seen:
-        how |= {"stop": stop, "progress": seen.progress}
+
+    def measured(learners: Callable[[], list[tuple[str, Any]]]) -> Any:
+        """Context in which Prometheus is answered, where that was asked for."""
+        if args.metrics is None:
+            return contextlib.nullcontext()
+        from ..live.metrics import serve_reader
+
+        return serve_reader(args.metrics, learners, done)
+
+    with _asked_to_stop() as stop:
+        how |= {"stop": stop, "done": done}
         if args.group is not None:
             from ..live.kafka import Kafka
 
             shared = Shared(folder, name, model, columns=columns, **durability)
-            source = Kafka(address, topic, args.answers, options, args.group, shared.gained, shared.lost)
-            seen.learners = lambda: list(shared.learners.items())
-            done = consume_group(shared, source, **how)
+            with measured(lambda: list(shared.learners.items())):
+                source = Kafka(address, topic, args.answers, options, args.group, shared.gained, shared.lost)
+                consume_group(shared, source, **how)
         elif args.by is not None:
-            with Store(folder, awake=args.awake, **durability) as store:
-                seen.learners = store.learners
-                done = consume_by(store, model, open_source(args.source, args.answers, options), args.by, **how)
+            with Store(folder, awake=args.awake, **durability) as store, measured(store.learners):
+                consume_by(store, model, open_source(args.source, args.answers, options), args.by, **how)
         else:
-            with DurableLearner(folder / name, model, columns=columns, **durability) as learner:
-                seen.learners = lambda: [(name, learner)]
-                done = consume(learner, open_source(args.source, args.answers, options), **how)
+            learner = DurableLearner(folder / name, model, columns=columns, **durability)
+            with learner, measured(lambda: [(name, learner)]):
+                consume(learner, open_source(args.source, args.answers, options), **how)
     if args.json:
         print_json(vars(done))
         return
@@ -96,35 +104,6 @@ def _options(given: Sequence[str]) -> dict[str, str]:
         if not sign or not key:
             raise UsageError(f"--option is KEY=VALUE, got {key!r}")
     return {key: value for key, _, value in pairs}
-
-
-class _Seen:
-    """What is answered to Prometheus: the learners, and what was done so far."""
-
-    def __init__(self) -> None:
-        from ..live.consume import Consumed
-
-        self.learners: Callable[[], list[tuple[str, Any]]] = list
-        self.done = Consumed()
-
-    def progress(self, done: Any) -> None:
-        self.done = done
-
-
-@contextlib.contextmanager
-def _measured(port: int | None) -> Iterator[_Seen]:
-    """Answers Prometheus on a port, if there is one."""
-    seen = _Seen()
-    if port is None:
-        yield seen
-        return
-    from ..live.metrics import serve_reader
-
-    end = serve_reader(port, lambda: seen.learners(), lambda: seen.done)
-    try:
-        yield seen
-    finally:
-        end()
 
 
 @contextlib.contextmanager
