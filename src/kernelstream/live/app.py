@@ -121,7 +121,7 @@ class Application:
         ]
 
     def routes(self) -> list[Route]:
-        """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless no model can have the name."""
+        """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless the path ends with a newline."""
         quick = self.quick().values()
         return [
             Route(path, guarded(self.not_here if answer in quick else answer, right), methods=[method])
@@ -142,8 +142,8 @@ class Application:
         self.recent[call].add(taken)
 
     async def not_here(self, request: Request) -> Response:
-        """``predict`` and ``learn`` reach the router only under a name that no model can have."""
-        raise Problem(404, f"there is no model {request.path_params['name'][:80]!r}")
+        """The answer to ``/models/NAME/predict%0A``, which the router takes for ``predict``."""
+        raise Problem(404, f"there is no {request.url.path[:80]!r}")
 
     async def predict(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
         """Predictions; with ids, the rows wait for their targets."""
@@ -227,12 +227,12 @@ class Application:
     async def promote(self, request: Request) -> Response:
         """The challenger becomes the champion."""
         await self._body(request, Nothing)
-        return await self._change(request, lambda learner: learner.promote())
+        return json_response({"version": await self._changed(request, DurableLearner.promote)})
 
     async def rollback(self, request: Request) -> Response:
         """A former version becomes the champion again."""
         asked: Rollback = await self._body(request, Rollback)
-        return await self._change(request, lambda learner: learner.rollback(asked.to))
+        return json_response({"version": await self._changed(request, lambda learner: learner.rollback(asked.to))})
 
     async def acknowledge(self, request: Request) -> Response:
         """The operator has seen which calls are lost."""
@@ -284,10 +284,8 @@ class Application:
             raise Problem(415, f"send a model file, with Content-Type: {MODEL_FILE_TYPE.decode()}")
         return await to_thread.run_sync(read_model, await content(request.scope, headers, request.receive, self.body))
 
-    async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
-        return json_response({"version": await self._changed(request, change)})
-
     async def _changed(self, request: Request, change: Callable[[DurableLearner], Any]) -> Any:
+        """:meth:`_with` for a change that the learner may refuse in its present state."""
         try:
             return await self._with(request, change)
         except ValueError as error:
