@@ -123,8 +123,7 @@ def find_marks(columns: Mapping[str, Sequence[str]], delimiter: str) -> tuple[di
     open_to_both = "," if delimiter == ";" and any("," in text for name in numeric for text in cells[name]) else "."
     default = "," if "," in votes.values() else "." if "." in votes.values() else open_to_both
     found = {name: votes[name] or default for name in numeric}
-    marks = {decimal: Marks(decimal) for decimal in OTHER}
-    needed = {name: _example(marks[found[name]], cells[name]) for name in numeric}
+    needed = {name: _example(_BOTH[found[name]], cells[name]) for name in numeric}
     return found, {name: text for name, text in needed.items() if text is not None}
 
 
