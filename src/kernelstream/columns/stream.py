@@ -232,6 +232,11 @@ class StreamPipeline(Wrapper):
         return tags
 
 
+def encoder_of(model: Any) -> Columns | None:
+    """The encoder that a model has for rows as they come: that of a pipeline, or its own; None without one."""
+    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
+
+
 def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:
     """An encoder and an estimator as one that learns rows as they come: ``StreamPipeline(columns, model, room)``.
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..columns.dates import seconds
+from ..columns.stream import encoder_of
 from ..estimators._contract.base import StreamEstimator
 from ..registry.names import did_you_mean
 from ..streams.cells import is_missing, number
@@ -48,11 +49,6 @@ def takes_dictionaries(model: Any) -> bool:
     if model.columns is None:
         return False
     return model._encoder is not None or model.__dict__.get("_state") is None
-
-
-def encoder_of(model: Any) -> Any:
-    """The encoder of columns in a model, or None."""
-    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
 
 
 def known_columns(model: Any, columns: Sequence[str] | None) -> list[str] | None:
