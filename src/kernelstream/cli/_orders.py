@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..streams._base import joined
-from ._base import Around
-from ._reading import inner
+from ._base import Around, inner
 
 
 class Held:
