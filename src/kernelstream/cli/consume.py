@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ._base import Run, UsageError, command, positive, print_json
+from ._values import pair
 from .serve import add_durability, flush_of, name_of, read_model
 
 EXAMPLES = """examples:
@@ -33,7 +34,9 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--once", action="store_true", help="end when there are no more messages")
     parser.add_argument("--batch", type=positive, default=500, metavar="N", help="messages learned together (500)")
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time, with --by (256)")
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="setting of librdkafka")
+    parser.add_argument(
+        "--option", type=pair, action="append", default=[], metavar="KEY=VALUE", help="setting of librdkafka"
+    )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     parser.add_argument(
         "--metrics", type=positive, metavar="PORT", help="answer Prometheus at http://127.0.0.1:PORT/metrics meanwhile"
@@ -52,7 +55,7 @@ def _run(args: argparse.Namespace) -> None:
         kind, address, topic = split(args.source)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    options = _options(args.option)
+    options = dict(args.option)
     if kind != "kafka" and (args.group or options):
         raise UsageError("--group and --option are for Kafka")
     if args.batch > 100_000:
@@ -96,14 +99,6 @@ def _run(args: argparse.Namespace) -> None:
         print(f"kernelstream: {count:,} left out: {reason}", file=sys.stderr)
     if done.skipped:
         print(f"kernelstream: they are kept in dead.jsonl under {folder}", file=sys.stderr)
-
-
-def _options(given: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    for key, sign, _ in pairs:
-        if not sign or not key:
-            raise UsageError(f"--option is KEY=VALUE, got {key!r}")
-    return {key: value for key, _, value in pairs}
 
 
 @contextlib.contextmanager

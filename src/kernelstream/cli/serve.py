@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ._base import Run, UsageError, command, positive
+from ._values import value
 
 EXAMPLES = """examples:
   kernelstream serve prices.ks
@@ -64,16 +65,11 @@ def flush_of(text: str) -> str | float:
     """The policy that an option names."""
     from ..live.log import flush_policy
 
-    policy: str | float = text
-    if text not in ("each", "request"):
-        try:
-            policy = float(text)
-        except ValueError:
-            raise UsageError(f"--flush is each, request or a number of milliseconds, not {text!r}") from None
+    policy: str | float = value(text)
     try:
         flush_policy(policy)
     except ValueError as error:
-        raise UsageError(f"--flush: {error}") from None
+        raise UsageError(f"--{error}") from None
     return policy
 
 
