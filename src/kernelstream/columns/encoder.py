@@ -29,7 +29,7 @@ from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
-from ._twins import passes, row_reader
+from ._twins import twins
 from .kinds import KINDS, kind_of
 
 
@@ -360,7 +360,8 @@ class Columns(Known, TransformerMixin, WithParameters):
             block = {name: None if values is None else values[order] for name, values in block.items()}
             out = X[order]
         block["since"] = found.since
-        passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, out)
+        columns_pass, _ = twins(self.engine)
+        columns_pass(vars(store), block, self.shrink, self.scale, learn, out)
         if order is not None:
             X[order] = out
 
@@ -420,7 +421,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- one dictionary at a time
     def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
-        reader = row_reader(self.engine)
+        _, reader = twins(self.engine)
         if reader is None or (y is None) == bool(store.task):
             return None
         Y = None
@@ -466,7 +467,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
-        reader = row_reader(self.engine)
+        _, reader = twins(self.engine)
         if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
             journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
             found = parse_row(store, rows, reader, None, warned, journal)
@@ -480,7 +481,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         return self._encode_only(store, cells, asked=True)
 
     def _encode_only(self, store: Store, cells: Cells, asked: bool = False) -> np.ndarray:
-        """Encode rows as if each came next; the store is left as it is. Cells of no use are counted nowhere: say so."""
+        """Encode rows as if each came next; the store is not changed. If ``asked``, warn about unusable cells."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
             return X
