@@ -10,8 +10,8 @@ State on disk, in one folder::
     lost.json              calls that can no longer be read (:mod:`.losses`)
     lock                   held by the process that owns the folder
 
-The learner after a crash is the latest snapshot that can be read, plus the calls of the log behind it, in the same
-calls: the arithmetic is repeated and the model equals, bit for bit, one that was never disturbed.
+After a crash the learner is the latest readable snapshot plus the calls logged after it, repeated call by call: the
+arithmetic is the same, and the model equals, bit for bit, one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DurableLearner(Writer):
         What to start with when the folder is empty, fitted or not; it is copied. Otherwise the folder's state is used.
     flush : "each", "request" or float, default="each"
         When the log is forced to the disk: before every answer (calls that come at the same time share one fsync);
-        when :meth:`flush` is called; or at least every so many milliseconds. It is handed to the operating system
+        when :meth:`flush` is called; or at least once in that many milliseconds. It is handed to the operating system
         before every answer in any case: a killed process loses nothing, a power cut at most what was not yet forced.
     snapshot_rows : int, default=50,000
         Rows from one snapshot to the next: no more than about these are replayed after a crash.
@@ -63,7 +63,7 @@ class DurableLearner(Writer):
         are behind it by this much and the time of one call.
     remember : int, default=10,000
         How many predicted rows wait for their targets (:meth:`predict` with ``ids``), and how many names of learned
-        rows are kept so that a repeated call does not learn twice; a call has at most so many ids.
+        rows are kept so that a repeated call does not learn twice; a call has at most that many ids.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class DurableLearner(Writer):
         return self._send(Call(records.pack_learn(X, y, names, more), lambda: self._learn(X, y, names, more), rows=n))
 
     def acknowledge(self) -> int:
-        """The operator has seen what is lost: it is no problem any more. Returns how many calls that was."""
+        """Mark lost calls as seen by the operator: they no longer count as a problem. Returns how many there were."""
         return self._send(Call(b"", self._acknowledge)).result()
 
     def flush(self) -> None:
@@ -239,11 +239,11 @@ class DurableLearner(Writer):
         self._send(Call(payload, lambda: self._challenge(content), snapshot=True)).result()
 
     def promote(self) -> int:
-        """The challenger becomes the champion; returns the new version. The champion so far can be called back."""
+        """The challenger becomes the champion; returns the new version. :meth:`rollback` brings the former one back."""
         return self._send(self._promotion()).result()
 
     def replace(self, model: Any) -> int:
-        """Another model becomes the champion; returns the new version. The champion so far can be called back."""
+        """Another model becomes the champion; returns the new version. :meth:`rollback` brings the former one back."""
         width, now = (getattr(one, "n_features_in_", None) for one in (model, self.view.model))
         if width is not None and now is not None and width != now:
             raise ValueError(f"this model has {width} columns, and the one that it would replace {now}")
@@ -272,7 +272,7 @@ class DurableLearner(Writer):
     def rollback(self, to: int | None = None) -> int:
         """A former champion, as it was when it was replaced, becomes the champion again; returns the new version.
 
-        ``to`` is its version, by default the latest one. The champion so far can be called back in turn.
+        ``to`` is its version, by default the latest one. The present champion can be restored in the same way.
         """
         known = [old["version"] for old in self.retired]
         if not known:
@@ -313,24 +313,19 @@ class DurableLearner(Writer):
         self.close()
 
     def _recall(self, ids: list[Any]) -> Any:
+        """The rows of ids; any row stands for one that was learned already, since it will be left out."""
         with self._waiting_lock:
             missing = [name for name in ids if name not in self._waiting and name not in self._ids]
             if missing:
                 raise UnknownId(missing)
             found: list[Any] = [self._waiting.get(name) for name in ids]
-        if any(row is None for row in found):  # learned already, so they will be left out
-            known = next((row for row in found if row is not None), None)
-            if known is None:
-                return self._some_row(len(ids))
-            found = [known if row is None else row for row in found]
+        some = next((row for row in found if row is not None), None)
+        if some is None:
+            return np.zeros((len(ids), getattr(self.view.model, "n_features_in_", 1)))
+        found = [some if row is None else row for row in found]
         if isinstance(found[0], list):
             return [row[0] for row in found]
         return np.concatenate(found)
-
-    def _some_row(self, n: int) -> Any:
-        """Rows of the right shape for names that have all been learned already."""
-        width = getattr(self.view.model, "n_features_in_", 1)
-        return np.zeros((n, width))
 
     def _target(self, y: Any, n: int) -> np.ndarray | None:
         if self.view.task == "novelty":

@@ -16,7 +16,6 @@ from . import records
 from .answers import Busy, StoreError, View
 from .copies import copied
 from .log import Log
-from .rows import columns_of
 from .snapshots import Snapshots
 
 EXTRA_METHODS = ("predict_proba", "predict_interval", "predict_set")
@@ -222,7 +221,7 @@ class Writer(Snapshots):
         self._pause = max(self.swap, COPY_SHARE * (self._swapped - started))
 
     def _view_of(self, model: Any, challenger: bool = False) -> View:
-        columns = columns_of(model) or self.columns
-        names = None if columns is None else tuple(columns)
+        columns = getattr(model, "feature_names_in_", self.columns)
+        names = None if columns is None else tuple(map(str, columns))
         extras = tuple(name for name in EXTRA_METHODS if hasattr(model, name))
         return View(model, self.version, self.total, names, self.champion.scores.task, extras, challenger)
