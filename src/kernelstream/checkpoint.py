@@ -86,7 +86,7 @@ class Checkpoints:
                 model, notes = read(path)
             except (ModelFileError, OSError) as error:
                 self._unreadable.add(path)
-                warnings.warn(f"passing over a checkpoint that cannot be read: {error}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"skipping a checkpoint that cannot be read: {error}", RuntimeWarning, stacklevel=2)
                 continue
             if not _is_checkpoint(notes):
                 raise ValueError(

@@ -105,7 +105,7 @@ def _print(style: str, task: str, rows: int, metric: str, found: list[dict[str, 
 
 
 def _spread(one: dict[str, Any], name: str, digits: int = 4) -> str:
-    """Mean ± deviation, the mean with so many significant digits and the deviation with as many decimals."""
+    """Mean ± deviation: the mean with ``digits`` significant digits, the deviation with as many decimals as it has."""
     if name not in one:
         return ""
     mean, std = one[name], one.get(f"{name}_std")

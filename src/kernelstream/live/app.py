@@ -53,7 +53,7 @@ with needs("serve"):
     from starlette.routing import Route
 
 MODEL_FILE_TYPE = b"application/octet-stream"  # the type of a model file
-PREDICTION_SECONDS = 30.0  # that a prediction may take
+PREDICTION_SECONDS = 30.0  # longest time for a prediction
 SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
 
 
@@ -65,9 +65,9 @@ class Application:
     store : Store
     tokens : Tokens or None
     body, rows : int
-        Most bytes and rows of a request.
+        Largest number of bytes and of rows in a request.
     seconds : float
-        That a prediction may take.
+        Longest time for a prediction.
     opened : bool
         Whether rows may bring columns that a model does not know yet.
     """
@@ -84,7 +84,7 @@ class Application:
         self.store, self.tokens, self.body, self.rows = store, tokens, body, rows
         self.seconds, self.opened = seconds, opened
         self.desk = Desk(store, opened)
-        self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # as it was known last
+        self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # the last known state
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watch = StatusPage(store, self.recent)
@@ -331,7 +331,7 @@ class Application:
         return json_response(shown, 200 if about["status"] == "ok" else 503)
 
     async def live(self, request: Request) -> Response:
-        """That the server answers."""
+        """Whether the server is alive: it answers."""
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:

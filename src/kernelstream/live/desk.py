@@ -72,7 +72,7 @@ class Line:
     new: deque[Asked] = field(default_factory=deque)
     begun: deque[Asked] = field(default_factory=deque)
     rows: int = 0  # that wait
-    size: int = 64  # rows of a turn, so many as take about TURN_SECONDS
+    size: int = 64  # rows of a turn: as many as take about TURN_SECONDS
     busy: bool = False  # whether a thread is at it, or will be
     last_new: bool = False  # whether the last turn was of new requests
 

@@ -221,4 +221,4 @@ class Snapshots(Champions):
             elif kind == records.POLICY:
                 self._set_policy({name: header[name] for name in ("share", "guard")})
         except (ValueError, OSError, ArithmeticError, TypeError) as error:  # it was refused then, too
-            logger.warning("%s: record %d of the log is passed over: %s", self.folder, number, error)
+            logger.warning("%s: record %d of the log is skipped: %s", self.folder, number, error)

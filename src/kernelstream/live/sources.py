@@ -40,7 +40,7 @@ class Source(Protocol):
         """Go on from these positions; parts without one start at their beginning. Also after an outage."""
 
     def read(self, most: int, seconds: float) -> list[Message]:
-        """At most so many messages; an empty list when none came in time."""
+        """At most ``most`` messages; an empty list when none came in time."""
 
     def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
         """Send answers to messages; the same answer sent again is known by the message's place."""

@@ -62,7 +62,7 @@ class Store:
         self._users: dict[str, int] = {}
         self._going: set[str] = set()  # those that are being deleted
         self._lock = threading.RLock()
-        for entry in self.folder.glob(f"{DELETED}*"):  # a deletion that did not come to its end
+        for entry in self.folder.glob(f"{DELETED}*"):  # an unfinished deletion
             shutil.rmtree(entry, ignore_errors=True)
         found = [entry for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)]
         self._names = {entry.name for entry in found}

@@ -60,7 +60,7 @@ class Marks:
         return sign + bare.translate(self._between) if self._number.fullmatch(bare) else None
 
     def __call__(self, text: str) -> str:
-        """The same, but any other text as it is."""
+        """The number in the form that Python reads; any other text unchanged."""
         found = self.read(text)
         return text if found is None else found
 
@@ -84,7 +84,7 @@ class DayAndMonth:
         self._day, self._month = ORDERS[order]
 
     def __call__(self, text: str) -> str:
-        """A date with the year first; any other text as it is."""
+        """A date with the year first; any other text unchanged."""
         found = DATE.fullmatch(text.strip())
         if found is None:
             return text
