@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from .. import model_io
 from . import records
 from .answers import StoreError
-from .dead import DEAD_FILE
+from .dead import DEAD_FILE, FORMER_DEAD_FILE
 from .learner import DurableLearner
 from .log import MARK_FILE, Log
 from .losses import LOST_FILE, Losses
@@ -115,7 +115,7 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> lis
 def _copy(folder: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE):
+    for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE, FORMER_DEAD_FILE):
         if (folder / name).exists():
             _copy_file(folder / name, to)
     number, latest = snapshots_in(folder)[-1]

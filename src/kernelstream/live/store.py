@@ -105,10 +105,10 @@ class Store:
             if key is not None:
                 (self.folder / name).mkdir(exist_ok=True)
                 write_atomic(self.folder / name / KEY, key.encode())
-                self._keys[name] = key
-            learner = DurableLearner(self.folder / name, model, columns=columns, **self.options)
+            self._awake[name] = DurableLearner(self.folder / name, model, columns=columns, **self.options)
             self._names.add(name)
-            self._awake[name] = learner
+            if key is not None:
+                self._keys[name] = key
             self._make_room(name)
 
     def delete(self, name: str) -> None:
