@@ -137,7 +137,7 @@ class DurableLearner(Writer):
 
     def remember(self, ids: Sequence[Any], rows: Any) -> None:
         """Keep rows until their targets come; the oldest go when there are too many. They are kept in memory only."""
-        ids = _checked_ids(ids, len(rows) if isinstance(rows, list) else rows.shape[0])
+        ids = checked_ids(ids, len(rows) if isinstance(rows, list) else rows.shape[0])
         with self._waiting_lock:
             for i, name in enumerate(ids):
                 self._waiting.pop(name, None)
@@ -193,7 +193,7 @@ class DurableLearner(Writer):
         X = as_rows(rows, view.model, view.columns)
         n = len(X) if isinstance(X, list) else X.shape[0]
         if names is not None:
-            names = _checked_ids(names, n)
+            names = checked_ids(names, n)
             if n > self.remembered:  # the first ones would be forgotten by the time the call is repeated
                 raise RowError(f"{n:,} ids, and the last {self.remembered:,} are remembered: send fewer", None, "ids")
         y = self._target(y, n)
@@ -355,7 +355,7 @@ class DurableLearner(Writer):
         return y
 
 
-def _checked_ids(ids: Sequence[Any], n: int) -> list[Any]:
+def checked_ids(ids: Sequence[Any], n: int) -> list[Any]:
     ids = list(ids)
     if len(ids) != n:
         raise RowError(f"{n} rows, but {len(ids)} ids", None, "ids")

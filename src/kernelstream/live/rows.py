@@ -68,8 +68,8 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
             strange = [name for name in row if name not in known]
             if not opened:
                 hint = did_you_mean(strange[0], names)
-                message = f"row {i}: the model has no column {_shown(strange[0])}. {hint}"
-                raise RowError(message.rstrip(), i, strange[0])
+                message = f"row {i}: the model has no column {_shown(strange[0])}: {hint}"
+                raise RowError(message.rstrip(": "), i, strange[0])
             new |= dict.fromkeys(strange)
             found += [(i, name) for name in strange]
             if encoder is not None and len(known) + len(new) > encoder.max_columns:
@@ -225,7 +225,7 @@ def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str
         except KeyError as error:
             name = error.args[0]
             hint = did_you_mean(name, [str(key) for key in row if key not in columns])
-            raise RowError(f"row {i} has no column {name!r}. {hint}".rstrip(". "), i, name) from None
+            raise RowError(f"row {i} has no column {name!r}: {hint}".rstrip(": "), i, name) from None
     return _from_lists(table, len(columns), columns)
 
 
