@@ -109,8 +109,10 @@ def choose(wanted: Any, task: str) -> list[Metric]:
         wanted = ()
     elif isinstance(wanted, (str, Metric)) or callable(wanted):
         wanted = (wanted,)
+    elif not isinstance(wanted, Iterable):
+        raise ValueError(f"metrics must be names or callables, got {wanted!r}")
     chosen: dict[str, Metric] = {}
-    for item in _each(wanted):
+    for item in wanted:
         metric = _one(item)
         if metric.task not in (None, task):
             raise ValueError(f"metric {metric.name!r} is for {metric.task}, and this is {task}")
@@ -118,12 +120,6 @@ def choose(wanted: Any, task: str) -> list[Metric]:
     for name in BASIC[task]:
         chosen.setdefault(name, METRICS[name])
     return list(chosen.values())
-
-
-def _each(wanted: Any) -> Iterable[Any]:
-    if not isinstance(wanted, Iterable):
-        raise ValueError(f"metrics must be names or callables, got {wanted!r}")
-    return wanted
 
 
 def _one(item: Any) -> Metric:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -238,17 +239,10 @@ def _find_fault(rows: list[Any], width: int | None, columns: Sequence[str] | Non
         if len(row) != width:
             raise _wrong_width(i, len(row), width, columns)
         for at, cell in enumerate(row):
-            if not isinstance(cell, (int, float)) or not _finite(cell):
+            if not isinstance(cell, (int, float)) or not abs(cell) <= sys.float_info.max:
                 raise _bad_cell(cell, i, at, columns)
     if not width:
         raise RowError("rows must have at least one column", 0)
-
-
-def _finite(cell: float) -> bool:
-    try:
-        return math.isfinite(cell)
-    except OverflowError:
-        return False
 
 
 def _bad_cell(cell: Any, row: int, at: int, columns: Sequence[str] | None) -> RowError:
