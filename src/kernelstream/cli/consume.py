@@ -12,7 +12,7 @@ from typing import Any
 
 from ._base import Run, UsageError, command, positive, print_json
 from ._values import pair
-from .serve import add_durability, flush_of, name_of, read_model
+from .serve import add_durability, durability, name_of, read_model
 
 EXAMPLES = """examples:
   kernelstream consume kafka://localhost:9092/flats --model prices.ks --target price
@@ -62,7 +62,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"--batch is at most 100,000, got {args.batch:,}")
     model, columns = read_model(args.model)
     folder = Path(args.store or Path(args.model).with_suffix(".live"))
-    durability = {"flush": flush_of(args.flush), "snapshot_rows": args.snapshot_rows}
+    kept = durability(args)
     name, done = name_of(args.model), Consumed()
     how = {"target": args.target, "answers": args.answers is not None, "batch": args.batch, "once": args.once}
 
@@ -79,15 +79,15 @@ def _run(args: argparse.Namespace) -> None:
         if args.group is not None:
             from ..live.kafka import Kafka
 
-            shared = Shared(folder, name, model, columns=columns, **durability)
+            shared = Shared(folder, name, model, columns=columns, **kept)
             with measured(lambda: list(shared.learners.items())):
                 source = Kafka(address, topic, args.answers, options, args.group, shared.gained, shared.lost)
                 consume_group(shared, source, **how)
         elif args.by is not None:
-            with Store(folder, awake=args.awake, **durability) as store, measured(store.learners):
+            with Store(folder, awake=args.awake, **kept) as store, measured(store.learners):
                 consume_by(store, model, open_source(args.source, args.answers, options), args.by, **how)
         else:
-            learner = DurableLearner(folder / name, model, columns=columns, **durability)
+            learner = DurableLearner(folder / name, model, columns=columns, **kept)
             with learner, measured(lambda: [(name, learner)]):
                 consume(learner, open_source(args.source, args.answers, options), **how)
     if args.json:

@@ -61,16 +61,16 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def flush_of(text: str) -> str | float:
-    """The policy that an option names."""
+def durability(args: argparse.Namespace) -> dict[str, Any]:
+    """What these options are to a durable learner."""
     from ..live.log import flush_policy
 
-    policy: str | float = value(text)
+    flush = value(args.flush)
     try:
-        flush_policy(policy)
+        flush_policy(flush)
     except ValueError as error:
         raise UsageError(f"--{error}") from None
-    return policy
+    return {"flush": flush, "snapshot_rows": args.snapshot_rows}
 
 
 def name_of(path: str) -> str:
@@ -103,7 +103,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
     logs.start(args.log)
     folder = args.store or str(Path(args.models[0]).with_suffix(".live"))
-    store = Store(folder, awake=args.awake, flush=flush_of(args.flush), snapshot_rows=args.snapshot_rows)
+    store = Store(folder, awake=args.awake, **durability(args))
     try:
         for path in args.models:
             _enter(store, path)
