@@ -121,7 +121,7 @@ def test_messages_with_words_gaps_and_late_columns():
 def test_what_cannot_be_done_is_said_at_once():
     with pytest.raises(ValueError, match="WithIntervals"):
         KeyedLearner(ks.FeatureRegressor(), coverage=0.9)
-    with pytest.raises(ValueError, match="no classifier"):
+    with pytest.raises(ValueError, match="is not a classifier"):
         KeyedLearner(ks.FeatureRegressor(), probabilities=True)
     with pytest.raises(ValueError, match="forecaster"):
         KeyedLearner(ks.OnlineRidge(forecaster="none"))

@@ -26,7 +26,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None:
             raise UsageError(f"--{'from' if name == 'start' else name} cannot be used with --dask")
     if finds_novelties(args, {}):
-        raise UsageError("--dask: detectors of novelties are trained here, without workers")
+        raise UsageError("--dask: novelty detectors are trained on one machine, without workers")
     args.data = _files(args.data)
     options = reading(args)
     stream = open_data(args, options)

@@ -174,5 +174,6 @@ class WrongCells:
             kind = {"integer": "number"}.get(columns.kinds_[name], columns.kinds_[name])
             where = f", the first in line {self.lines[name]}" if name in self.lines else ""
             cells = "cell that is" if count == 1 else "cells that are"
-            said.append(f"column {name!r}: {count:,} {cells} no {kind}, taken as missing{where} (--strict: an error)")
+            taken = f"taken as missing{where} (--strict: an error)"
+            said.append(f"column {name!r}: {count:,} {cells} not a {kind}, {taken}")
         return said

@@ -129,7 +129,7 @@ def _enter(store: Any, path: str) -> None:
     name = name_of(path)
     if name in store:
         with store.use(name) as learner:
-            print(f"kernelstream: {name} goes on after {learner.total:,} rows", file=sys.stderr)
+            print(f"kernelstream: {name} resumes after {learner.total:,} rows", file=sys.stderr)
             for problem in learner.problems.values():
                 print(f"kernelstream: warning: {name}: {problem}", file=sys.stderr)
         return

@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> None:
     if before:
         notes["rows_before"] = before
     if found is not None and not args.quiet:
-        print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
+        print(f"resuming from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
     where = f"the checkpoint is in {args.checkpoint}: the same command with --resume goes on"
     if args.checkpoint is None:

@@ -490,10 +490,8 @@ class Columns(Known, TransformerMixin, WithParameters):
             found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
             for _, source, value in found.wrong if asked else ():
                 kind = "number" if source.kind == "integer" else source.kind
-                said = (
-                    f"column {source.name!r} holds cells like {str(value)[:40]!r}, no {kind}: they are taken as missing"
-                )
-                self._warn_once(f"wrong {source.name}", said)
+                said = f"column {source.name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
+                self._warn_once(f"wrong {source.name}", f"{said}: they are taken as missing")
             self._run(store, found, X, None, None, learn=False)
         finally:
             journal.undo()

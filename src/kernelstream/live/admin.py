@@ -47,7 +47,7 @@ def _settled(read: Read) -> Read:
 def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
     """Folders of the learners of a store, by name; StoreError where there are none."""
     if not Path(store).is_dir():
-        raise StoreError(f"{os.fspath(store)} is no folder")
+        raise StoreError(f"{os.fspath(store)} is not a folder")
     found = {name: Path(store) / name for name in Store(store).names()}
     if not found:
         raise StoreError(f"{os.fspath(store)} holds no models")

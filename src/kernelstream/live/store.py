@@ -101,7 +101,7 @@ class Store:
             raise ValueError(f"a name is 1 to 64 letters, digits, - and _, a letter or digit first; got {name!r:.80}")
         with self._lock:
             if name in self._names or name in self._going:
-                raise ValueError(f"there is a learner named {name!r} already")
+                raise ValueError(f"a learner named {name!r} already exists")
             if key is not None:
                 (self.folder / name).mkdir(exist_ok=True)
                 write_atomic(self.folder / name / KEY, key.encode())
@@ -124,7 +124,7 @@ class Store:
                 time.sleep(0.01)
             if learner is not None:
                 learner.close()
-            gone = self.folder / f"{DELETED}{name}-{time.time_ns()}"  # in one step: half a folder is no learner
+            gone = self.folder / f"{DELETED}{name}-{time.time_ns()}"  # in one step: half a folder is not a learner
             os.replace(self.folder / name, gone)
             shutil.rmtree(gone, ignore_errors=True)
         finally:

@@ -71,7 +71,7 @@ class JSONLines(TextTable):
         return (Records(rows), lines, wrong) if rows or wrong else None
 
     def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The keys that are used; a target that is no cell is a gap."""
+        """The keys that are used; a target that is not a single value is a gap."""
         chosen = row.keys() if self.features is None else row.keys() & {*self.features, self.target}
         found = {name: value for name, value in row.items() if name in chosen and name not in self.left_out}
         if self.target is not None and isinstance(found.get(self.target), (dict, list)):
