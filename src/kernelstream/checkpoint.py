@@ -20,15 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_outlier_detector
+from sklearn.base import clone, is_outlier_detector
 
 from ._checks import whole
 from ._files import sweep
-from .evaluate._metrics import errors
+from .evaluate._metrics import BASIC, errors
 from .evaluate._runners import StreamRunner, task_of
 from .model_io import ModelFileError, read, save, to_bytes
-from .rows import concat, padded
-from .streams.cells import Cells
+from .streams._base import joined
 
 FILES_KEPT = 3
 ROWS_BETWEEN = 100_000
@@ -88,7 +87,7 @@ class Checkpoints:
                 model, notes = read(path)
             except (ModelFileError, OSError) as error:
                 self._unreadable.add(path)
-                warnings.warn(f"passing over a checkpoint that cannot be read: {error}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"skipping a checkpoint that cannot be read: {error}", RuntimeWarning, stacklevel=2)
                 continue
             if not _is_checkpoint(notes):
                 raise ValueError(
@@ -219,7 +218,7 @@ def train(
     if resume and kept is None:
         raise ValueError("resume=True needs the folder of the checkpoints")
     task = task_of(est)
-    run = Run(est, metric={"classification": "mistake_rate", "novelty": "novelty_rate", "regression": "mse"}[task])
+    run = Run(est, metric=BASIC[task][0])
     total, unknown = 0.0, 0  # errors, and rows without one: of the first nothing was known
     found = kept.latest() if kept is not None and resume else None
     if found is not None:
@@ -270,15 +269,14 @@ class _Copies:
 
 def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any) -> Run:
     """Fit a model to all rows of a stream together."""
-    run = Run(est, metric="training_" + ("mistake_rate" if is_classifier(est) else "mse"))
+    task = task_of(est)
+    run = Run(est, metric=f"training_{BASIC[task][0]}")
     started = time.perf_counter()
     blocks = list(_blocks(stream, run, labels, stop, progress))
     if blocks:
-        parts, width = [X for X, _ in blocks], max(X.shape[1] for X, _ in blocks)
-        X: Any = Cells.join(parts) if isinstance(parts[0], Cells) else concat([padded(X, width) for X in parts])
-        y = np.concatenate([y for _, y in blocks])
+        X, y = joined(blocks)  # type: ignore[misc]
         est.fit(X, y)
-        run.value = float(errors(task_of(est), y, est.predict(X)).mean())
+        run.value = float(errors(task, y, est.predict(X)).mean())
     run.seconds = time.perf_counter() - started
     return run
 

@@ -98,7 +98,7 @@ class KeyedLearner:
         if coverage is not None and not hasattr(model, "learn_interval"):
             raise ValueError(f"{type(model).__name__} gives no intervals: put it in kernelstream.trust.WithIntervals")
         if probabilities and not is_classifier(model):
-            raise ValueError(f"{type(model).__name__} is no classifier, and has no probabilities")
+            raise ValueError(f"{type(model).__name__} is not a classifier, and has no probabilities")
         if encode and not takes_dictionaries(model):
             model = make_stream(Columns(), model)
         elif encode and getattr(model, "columns", None) == "auto":  # decided here, not by the first rows of a key

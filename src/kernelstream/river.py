@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from ._checks import is_whole
+from ._checks import whole
 from ._extra import needs
 from .columns import Columns, make_stream
 from .estimators import FeatureClassifier, FeatureRegressor
@@ -60,8 +60,7 @@ class _Adapter:
         self.seed = seed
         self.room = room
         self.columns = columns
-        if not is_whole(self.room) or self.room < 0:
-            raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
+        whole("room", self.room, least=0)
         if not self.room and self.model is not None and has_fixed_width(self.model):
             name = type(self.model).__name__
             warnings.warn(

@@ -26,9 +26,9 @@ from sklearn.base import is_classifier
 
 from . import model_io
 from ._extra import needs
+from .columns.stream import encoder_of
 from .keyed import NOTHING, KeyedLearner, loaded
 from .live import DurableLearner
-from .live.rows import encoder_of
 from .rows import take
 from .streams.cells import is_missing
 

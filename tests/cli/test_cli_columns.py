@@ -138,9 +138,8 @@ def test_wrong_cells_are_counted_with_their_line_or_errors(home, tmp_path, capsy
     ]
     capsys.readouterr()
     assert run(*train) == 0
-    assert (
-        "column 'temp': 2 cells that are no number, taken as missing, the first in line 122" in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "column 'temp': 2 cells that are not a number, taken as missing, the first in line 122" in said
     os.remove(tmp_path / "t.ks")
     assert run(*train, "--strict") == 1
     assert "column 'temp', row" in capsys.readouterr().err

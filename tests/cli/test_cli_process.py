@@ -61,7 +61,7 @@ def test_interrupted_and_resumed(home, tmp_path):
     assert f"stopped after {rows:,} rows" in errors
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert f"going on from row {rows:,}" in done.stderr
+    assert f"resuming from row {rows:,}" in done.stderr
     assert model.read_bytes() == plain.read_bytes()
     # it is finished: once more changes nothing, and other options are refused
     assert run(*command[3:]) == 0

@@ -110,7 +110,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     ended.wait()
     (tmp_path / f".kernelstream-{_files._MACHINE}-{ended.pid}-{16 * 'a'}.tmp").write_bytes(b"half")
     resumed = ks.FeatureClassifier(random_state=0)
-    with pytest.warns(RuntimeWarning, match="passing over"):
+    with pytest.warns(RuntimeWarning, match="skipping a checkpoint"):
         run = train(resumed, table(), tmp_path, every=128, resume=True)
     assert 0 < run.resumed < 600
     assert to_bytes(resumed) == to_bytes(whole)

@@ -206,10 +206,10 @@ def names(folder):
 def test_a_damaged_checkpoint_outranks_none(tmp_path, keep):
     run(tmp_path, 100, keep=keep)
     (tmp_path / "checkpoint-000000000350.ks").write_bytes(b"PK\x03\x04 and so on")
-    with pytest.warns(RuntimeWarning, match="passing over"):
+    with pytest.warns(RuntimeWarning, match="skipping a checkpoint"):
         assert run(tmp_path, 200, keep=keep, resume=True).resumed == 100
     assert names(tmp_path) == ([200, 350] if keep == 1 else [150, 200, 350])
-    with pytest.warns(RuntimeWarning, match="passing over"):
+    with pytest.warns(RuntimeWarning, match="skipping a checkpoint"):
         assert run(tmp_path, 400, keep=keep, resume=True).resumed == 200
     # once it is among the last ones it has to go, and the good ones stay
     assert names(tmp_path) == ([400] if keep == 1 else [350, 400])
@@ -220,13 +220,13 @@ def test_a_damaged_checkpoint_outranks_none(tmp_path, keep):
 def test_unreadable_ones_do_not_count(tmp_path):
     run(tmp_path, 100, keep=2)
     (tmp_path / "checkpoint-000000000120.ks").write_bytes(b"")
-    with pytest.warns(RuntimeWarning, match="passing over"):
+    with pytest.warns(RuntimeWarning, match="skipping a checkpoint"):
         run(tmp_path, 200, keep=2, resume=True)
     assert names(tmp_path) == [150, 200]
     (tmp_path / "checkpoint-000000000180.ks").write_bytes(b"")
     (tmp_path / "checkpoint-000000000201.ks").write_bytes(b"")
     kept = Checkpoints(tmp_path, 2)
-    with pytest.warns(RuntimeWarning, match="passing over"):
+    with pytest.warns(RuntimeWarning, match="skipping a checkpoint"):
         est, notes = kept.latest()
     kept.save(est, 250, notes)
     assert names(tmp_path) == [200, 201, 250]  # the two good ones, and what is between them

@@ -109,7 +109,7 @@ def test_messages_with_words_gaps_and_late_columns():
     texts = [json.dumps(row | {"y": label}) for row, label in zip(rows, y)]
     state, found = learner.messages(None, [*texts, "[1]"], "y")
     by_hand.learn(rows, y)
-    assert found.problem == [None] * 51 + ["no JSON object"] and found.prediction[51] is None
+    assert found.problem == [None] * 51 + ["a JSON object is expected, this is '[1]'"] and found.prediction[51] is None
     late = [{"late": 1, "w": "a"}, {"w": "b"}]
     state, found = learner.messages(state, [json.dumps(late[0] | {"y": "x"}).encode(), json.dumps(late[1])], "y")
     assert found.prediction[1] == by_hand.predict(late[1:])[0]  # it has no target
@@ -121,7 +121,7 @@ def test_messages_with_words_gaps_and_late_columns():
 def test_what_cannot_be_done_is_said_at_once():
     with pytest.raises(ValueError, match="WithIntervals"):
         KeyedLearner(ks.FeatureRegressor(), coverage=0.9)
-    with pytest.raises(ValueError, match="no classifier"):
+    with pytest.raises(ValueError, match="is not a classifier"):
         KeyedLearner(ks.FeatureRegressor(), probabilities=True)
     with pytest.raises(ValueError, match="forecaster"):
         KeyedLearner(ks.OnlineRidge(forecaster="none"))

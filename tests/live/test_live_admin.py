@@ -59,7 +59,9 @@ def test_the_command(tmp_path, capsys):
                     assert "in use" in capsys.readouterr().err
         crash(learner)
     assert "2 models: nothing is damaged" in _said(["check", folder], capsys)
+    (folder / "plain" / "dead.old.jsonl").write_text("{}\n")
     _said(["backup", folder, tmp_path / "b"], capsys)
+    assert (tmp_path / "b" / "plain" / "dead.old.jsonl").read_text() == "{}\n"
     assert cli.main(["store", "backup", str(folder), str(tmp_path / "b")]) == 1  # never over another one
     assert "exists already" in capsys.readouterr().err
     log = max((folder / "key-1").glob("log-*.bin"))

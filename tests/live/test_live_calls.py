@@ -65,7 +65,7 @@ def test_rows_as_dictionaries(tmp_path):
         plain = logistic()
         plain.learn(X, y)
         assert same(learner.champion.model, plain)
-        with pytest.raises(RowError, match=r"row 0 has no column 'b' \(there is 'bb'\)") as wrong:
+        with pytest.raises(RowError, match=r"row 0 has no column 'b': did you mean 'bb'\?") as wrong:
             learner.predict([{"a": 1.0, "bb": 2.0, "c": 3.0}])
         assert wrong.value.column == "b"
     with DurableLearner(tmp_path / "new", logistic()) as learner:  # the first row says what there is

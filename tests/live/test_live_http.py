@@ -449,7 +449,7 @@ def test_wrong_usage(tmp_path, capsys):
         ([tmp_path / "nothing.ks"], "No such file"),
         ([tmp_path / "m.ks", "--host", "0.0.0.0"], "needs a token"),
         ([tmp_path / "m.ks", "--token-file", tmp_path / "short"], "at least 8"),
-        ([tmp_path / "m.ks", "--flush", "often"], "--flush is"),
+        ([tmp_path / "m.ks", "--flush", "often"], "--flush must be"),
         ([tmp_path / "m.ks", "--port", "99999"], "--port must be"),
         ([tmp_path / "m.ks", "--rate", "0"], "--rate must be"),
         (["--store", tmp_path / "empty"], "holds no models"),

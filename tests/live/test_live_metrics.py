@@ -74,12 +74,8 @@ def test_everything_that_is_drawn_is_exported(fresh, tmp_path):
         learner.challenge(logistic())
         learner.learn(X, y)
         done = Consumed(messages=5, skipped=2)
-        end = metrics.serve_reader(0, lambda: [("m", learner)], lambda: done)
-        port = end.__closure__[0].cell_contents.server_port
-        try:
+        with metrics.serve_reader(0, lambda: [("m", learner)], done) as port:
             reader = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
-        finally:
-            end()
     assert samples(reader)[("kernelstream_messages_left_out_total",)] == 2
     text = client.get("/metrics")[1]
     known = {name for name, *_ in [*samples(text), *samples(reader)]}

@@ -150,8 +150,10 @@ def test_wrong_usage(tmp_path, capsys):
     for arguments, message in (
         (["topic", "--model", path], "a source is"),
         (["redis://h:1/s", "--model", path, "--group", "g"], "for Kafka"),
-        (["kafka://h:1/s", "--model", path, "--option", "key"], "KEY=VALUE"),
-        (["kafka://h:1/s", "--model", path, "--flush", "never"], "--flush is"),
+        (["kafka://h:1/s", "--model", path, "--flush", "never"], "--flush must be"),
     ):
         assert cli.main(["consume", *arguments]) == 2
         assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["consume", "kafka://h:1/s", "--model", path, "--option", "key"])
+    assert "--option: 'key' is not of the form name=value" in capsys.readouterr().err

@@ -73,13 +73,14 @@ def test_rows_of_every_kind(fresh):
             "when": pd.date_range("2026-01-01", periods=200, freq="D"),
             "city": np.resize(["rome", "oslo", None], 200),
             "size": np.resize([50.0, 80.0, np.nan, 120.0], 200),
+            "rooms": pd.array(np.resize([2, None, 3], 200), "Int64"),  # its gaps are pandas' NA
         }
     )
     y = np.arange(200.0)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     server, _ = fresh({name: KernelRegressor(size="small", random_state=0) for name in ("frames", "rows")})
     with Client(url(server)) as client:
-        assert client.learn("frames", frame, y)["learned"] == 200
+        assert client.learn("frames", frame, y, ids=np.arange(200))["learned"] == 200
         assert client.learn("rows", rows, y.tolist())["learned"] == 200
         expected = client.predict("frames", frame)["predictions"]
         assert expected == client.predict("rows", rows)["predictions"]

@@ -121,6 +121,9 @@ def test_a_store(tmp_path):
             store.acquire("nobody")
         with pytest.raises(ValueError, match="already"):
             store.create("model-3", logistic())
+        with pytest.raises(ValueError, match="object has no learn"):
+            store.create("stuck", object(), key="nothing")
+        assert "stuck" not in store and not store.keys()
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".", "..", "a b", "-x", "x" * 65, "a\n", 3, "né", "CON.ks"])

@@ -96,10 +96,10 @@ def test_tables_that_are_refused(flats):
     refused(learn + "?target=y", b'{"a": 1, "y": 1}\n7\n', LINES, 422, "Expected `object | array`")
     refused(learn + "?target=y", b"[1, 2]\n", LINES, 422, "row 0 has no column 'y'")
     refused(learn + "?target=y", lines([{"a": 1, "y": [2]}]), LINES, 422, "Expected")
-    refused(predict, b"no arrow", ARROW, 400, "no Arrow stream")
-    refused(predict, b"", ARROW, 400, "no Arrow stream")
+    refused(predict, b"no arrow", ARROW, 400, "not an Arrow stream")
+    refused(predict, b"", ARROW, 400, "not an Arrow stream")
     for cut in (10, 100, 300):
-        refused(predict, arrow(ROWS)[:-cut], ARROW, 400, "no Arrow stream")
+        refused(predict, arrow(ROWS)[:-cut], ARROW, 400, "not an Arrow stream")
     for codec in ("zstd", "lz4"):
         refused(predict, arrow(ROWS, pa.ipc.IpcWriteOptions(compression=codec)), ARROW, 415, "without compression")
     refused(predict, arrow([{"a": [1, 2]}]), ARROW, 422, "column 'a' has the type list")

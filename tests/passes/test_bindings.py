@@ -150,9 +150,9 @@ def test_arrays_that_do_not_fit(name, monkeypatch):
     for home in (_core, native):
         if getattr(home, name, None) is real:
             monkeypatch.setattr(home, name, record)
-    _twins.passes.cache_clear()
+    _twins.twins.cache_clear()
     CALLS[name]()
-    _twins.passes.cache_clear()
+    _twins.twins.cache_clear()
     call = max(calls, key=lambda args: sum(part.size for part in args if isinstance(part, np.ndarray)))
     real(*copied(call))
 

@@ -66,7 +66,7 @@ def test_arff_of_numbers_is_what_scipy_reads(tmp_path):
 
 def test_bad_arff_is_named(tmp_path):
     for text, message in (
-        ("@relation a\nx,y\n1,2\n", "line 2: 'x,y' is no line"),
+        ("@relation a\nx,y\n1,2\n", "line 2: 'x,y' is not a line"),
         ("@relation a\n@data\n1\n", "needs"),
     ):
         (tmp_path / "bad.arff").write_text(text)

@@ -516,9 +516,9 @@ def test_cells_of_no_use_in_rows_to_predict_are_said_once_for_each_column():
     odd = [{"x": "2.5kg", "n": 1, "day": "2024-05-01"}, {"x": "3kg", "n": "many", "day": "soon"}]
     said = warnings_of(lambda: [encoder.transform(odd), encoder.transform(odd[0]), encoder.transform(odd[1])])
     assert sorted(said) == [
-        "column 'day' holds cells like 'soon', no date: they are taken as missing",
-        "column 'n' holds cells like 'many', no number: they are taken as missing",
-        "column 'x' holds cells like '2.5kg', no number: they are taken as missing",
+        "column 'day' holds cells that are not a date, like 'soon': they are taken as missing",
+        "column 'n' holds cells that are not a number, like 'many': they are taken as missing",
+        "column 'x' holds cells that are not a number, like '2.5kg': they are taken as missing",
     ]
     gaps = [{**row, **dict.fromkeys([name for name, value in row.items() if value in WRONG])} for row in odd]
     np.testing.assert_array_equal(encoder.transform(odd), encoder.transform(gaps))

@@ -216,7 +216,7 @@ def test_open_tells_formats_by_content(folder, tmp_path):
     with pytest.raises(ValueError, match="empty"):
         streams.open(tmp_path / "data")
     (tmp_path / "data").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
-    with pytest.raises(ValueError, match="no format that can be read"):
+    with pytest.raises(ValueError, match="no known format"):
         streams.open(tmp_path / "data")
     (tmp_path / "data").write_bytes(b'{"a": 1}\n')
     with pytest.raises(ValueError, match=r"data holds JSON lines: mixed=True reads them"):

@@ -69,7 +69,7 @@ OPTION_WORDS = {
     "random_state": "where random numbers come from",
     "rank": "directions of the landmarks, or of a learned metric, that are used",
     "recent": "let the last labels help to predict the next one",
-    "refresh": "move the landmarks every so many rows",
+    "refresh": "rows after which the landmarks move",
     "rho": "densities are told apart where their ratio is above exp(-rho)",
     "rows": "rows of the window",
     "rule": "how a row changes the weights, by name",

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from .._progress import size_text
+from ..evaluate._metrics import BASIC
 from ._base import csv_text, print_json, print_table
+from ._targets import kind_of
 
 
 def show(args: argparse.Namespace, task: str, baselines: list[dict[str, Any]], lines: list[Any]) -> None:
     """Print what was found, the best first, and write the curves."""
-    metric = "mse" if task == "regression" else "mistake_rate"
+    metric = BASIC[kind_of(task)][0]
     found = [_numbers(metric, about["algorithm"], about["errors"], about["rows"]) for about in baselines]
     found += [_numbers_of(metric, line) for line in lines]
     found.sort(key=lambda one: one[metric])
@@ -103,7 +105,7 @@ def _print(style: str, task: str, rows: int, metric: str, found: list[dict[str, 
 
 
 def _spread(one: dict[str, Any], name: str, digits: int = 4) -> str:
-    """Mean ± deviation, the mean with so many significant digits and the deviation with as many decimals."""
+    """Mean ± deviation: the mean with ``digits`` significant digits, the deviation with as many decimals as it has."""
     if name not in one:
         return ""
     mean, std = one[name], one.get(f"{name}_std")

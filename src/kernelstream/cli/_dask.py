@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import os
 import sys
 import time
@@ -12,7 +11,7 @@ from typing import Any
 from ._algorithms import build, finds_novelties
 from ._base import UsageError, print_json
 from ._parts import import_parts
-from ._reading import fingerprint, open_data, reading
+from ._reading import DATASET, fingerprint, open_data, reading
 from ._targets import targets_for
 
 
@@ -27,8 +26,8 @@ def train_on_workers(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None:
             raise UsageError(f"--{'from' if name == 'start' else name} cannot be used with --dask")
     if finds_novelties(args, {}):
-        raise UsageError("--dask: detectors of novelties are trained here, without workers")
-    args.data = _expanded(args.data)
+        raise UsageError("--dask: novelty detectors are trained on one machine, without workers")
+    args.data = _files(args.data)
     options = reading(args)
     stream = open_data(args, options)
     if stream.peek() is None:
@@ -66,16 +65,15 @@ def train_on_workers(args: argparse.Namespace) -> None:
         print(line, file=beside(args.model))
 
 
-def _expanded(names: list[str]) -> list[str]:
-    """Files of patterns that the shell has not expanded."""
+def _files(names: list[str]) -> list[str]:
+    """Files for the workers; patterns need not have been expanded by the shell."""
+    from ..distributed._data import expanded
     from ..streams._bytes import is_pipe
 
-    out: list[str] = []
-    for name in names:
-        found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else [name]
-        if not found:
-            raise UsageError(f"no file matches {name!r}")
-        out += found
-    if not out or out[0].startswith("dataset:") or any(map(is_pipe, out)):
+    try:
+        found = expanded(names)
+    except ValueError as error:
+        raise UsageError(f"--dask: {error}") from None
+    if not found or found[0].startswith(DATASET) or any(map(is_pipe, found)):
         raise UsageError("--dask: workers read files: name some, or a pattern such as 'part-*.svm'")
-    return out
+    return found

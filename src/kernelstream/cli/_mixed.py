@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ._base import UsageError
+from ._base import UsageError, inner
 
 MARK_OPTIONS = ("decimal", "thousands")
 # options of readers of cells
@@ -97,8 +97,6 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
 
 def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
     """The estimator for the rows of a stream: with an encoder in front, where they are not all numbers."""
-    from ._reading import inner
-
     reader = inner(stream)
     if not reader.mixed:
         return est
@@ -114,8 +112,6 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
 
 def show_kinds(stream: Any) -> None:
     """Say how the columns are read, and which of them look as if they were not worth it."""
-    from ._reading import inner
-
     reader = inner(stream)
     odd = notes_of(stream.peek()[0], reader.feature_names)
     if not reader.mixed:
@@ -161,8 +157,6 @@ class WrongCells:
         columns = getattr(self.est, "columns_", None)
         if columns is None:
             return
-        from ._reading import inner
-
         lines = getattr(inner(self.stream), "lines", [])
         before = columns._store.t - len(lines)
         for name, (_, first) in columns.wrong_.items():
@@ -180,5 +174,6 @@ class WrongCells:
             kind = {"integer": "number"}.get(columns.kinds_[name], columns.kinds_[name])
             where = f", the first in line {self.lines[name]}" if name in self.lines else ""
             cells = "cell that is" if count == 1 else "cells that are"
-            said.append(f"column {name!r}: {count:,} {cells} no {kind}, taken as missing{where} (--strict: an error)")
+            taken = f"taken as missing{where} (--strict: an error)"
+            said.append(f"column {name!r}: {count:,} {cells} not a {kind}, {taken}")
         return said

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..streams._base import joined
-from ._base import Around
-from ._reading import inner
+from ._base import Around, inner
 
 
 class Held:
@@ -28,7 +27,7 @@ class Held:
         self.given = orders if orders is not None and orders.shape[1] == len(self.y) else np.empty((0, 0), np.int64)
 
     def order(self, number: int) -> np.ndarray:
-        """A permutation of the rows: one that the file brings, where it has so many, or else that of a seed."""
+        """A permutation of the rows: one of the file's own where it has that many, otherwise one drawn from a seed."""
         if number < len(self.given):
             return self.given[number]
         return np.random.default_rng(number).permutation(len(self.y))

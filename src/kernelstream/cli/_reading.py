@@ -7,7 +7,7 @@ import hashlib
 import os
 from typing import Any
 
-from ._base import UsageError, positive
+from ._base import UsageError, inner, positive
 from ._mixed import open_file
 from ._values import kinds, listed, mark
 
@@ -114,11 +114,6 @@ def open_data(
             f"--target: which column of {stream.name} is to be learned? It has {_some(reader.columns.names)}"
         )
     return stream
-
-
-def inner(stream: Any) -> Any:
-    """The reader of the current file."""
-    return getattr(stream, "now", stream)
 
 
 def expected_rows(stream: Any) -> float | None:

@@ -80,7 +80,7 @@ class Stopping:
         if number is None:
             return
         if not self.keeps:
-            self._end(number, "stopped at once: it learns all rows together, and there is no model before")
+            self._end(number, "stopped at once: this model learns all rows together, and there is nothing to keep yet")
         print(f"kernelstream: {name_of(number)}: stopping (once more stops at once)", file=sys.stderr, flush=True)
         again = self._signal(SECONDS_TO_BLOCK_END)
         if again is None and self.learning:

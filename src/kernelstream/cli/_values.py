@@ -101,14 +101,15 @@ def kinds(text: str) -> dict[str, str]:
     >>> kinds("hour=category,note=ignore")
     {'hour': 'category', 'note': 'text'}
     """
-    known = ("number", "integer", "category", "date", "text")
+    from ..columns.kinds import KINDS
+
     found = {}
     for item in listed(text):
         if item == "auto":
             continue
         name, kind = pair(item)
         kind = "text" if kind == "ignore" else kind
-        if kind not in known:
-            raise argparse.ArgumentTypeError(f"{name} cannot be {kind!r}: kinds are {', '.join(known[:-1])}, ignore")
+        if kind not in KINDS:
+            raise argparse.ArgumentTypeError(f"{name} cannot be {kind!r}: kinds are {', '.join(KINDS[:-1])}, ignore")
         found[name] = kind
     return found

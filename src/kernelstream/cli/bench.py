@@ -150,7 +150,7 @@ def _run(args: argparse.Namespace) -> None:
             lines += [] if found is None else [found]
     show(args, task, _baselines(data), lines)
     if left:
-        print(f"kernelstream: not begun or not finished: {', '.join(left)}", file=sys.stderr)
+        print(f"kernelstream: not started or not finished: {', '.join(left)}", file=sys.stderr)
     if asked_to_stop:
         raise Interrupted("interrupted; the table has what was finished")
     if failed and args.algorithms and not every:
@@ -256,7 +256,7 @@ def _chosen(data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, lis
         except (ValueError, FloatingPointError) as error:
             print(f"kernelstream: {recipe.name}: {candidate}: {error}", file=sys.stderr)
     if not errors:
-        raise ValueError("no value of --tune could be learned with")
+        raise ValueError("no value of --tune could be used")
     return candidates[min(errors, key=errors.__getitem__)]
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ._base import Run, UsageError, command, positive, print_json
-from .serve import add_durability, flush_of, name_of, read_model
+from ._values import pair
+from .serve import add_durability, durability, name_of, read_model
 
 EXAMPLES = """examples:
   kernelstream consume kafka://localhost:9092/flats --model prices.ks --target price
@@ -33,7 +34,9 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--once", action="store_true", help="end when there are no more messages")
     parser.add_argument("--batch", type=positive, default=500, metavar="N", help="messages learned together (500)")
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time, with --by (256)")
-    parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="setting of librdkafka")
+    parser.add_argument(
+        "--option", type=pair, action="append", default=[], metavar="KEY=VALUE", help="setting of librdkafka"
+    )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     parser.add_argument(
         "--metrics", type=positive, metavar="PORT", help="answer Prometheus at http://127.0.0.1:PORT/metrics meanwhile"
@@ -43,7 +46,7 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from ..live.consume import Shared, consume, consume_by, consume_group
+    from ..live.consume import Consumed, Shared, consume, consume_by, consume_group
     from ..live.learner import DurableLearner
     from ..live.sources import open_source, split
     from ..live.store import Store
@@ -52,33 +55,41 @@ def _run(args: argparse.Namespace) -> None:
         kind, address, topic = split(args.source)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    options = _options(args.option)
+    options = dict(args.option)
     if kind != "kafka" and (args.group or options):
         raise UsageError("--group and --option are for Kafka")
     if args.batch > 100_000:
         raise UsageError(f"--batch is at most 100,000, got {args.batch:,}")
     model, columns = read_model(args.model)
     folder = Path(args.store or Path(args.model).with_suffix(".live"))
-    durability = {"flush": flush_of(args.flush), "snapshot_rows": args.snapshot_rows}
+    kept = durability(args)
+    name, done = name_of(args.model), Consumed()
     how = {"target": args.target, "answers": args.answers is not None, "batch": args.batch, "once": args.once}
-    name = name_of(args.model)
-    with _asked_to_stop() as stop, _measured(args.metrics) as seen:
-        how |= {"stop": stop, "progress": seen.progress}
+
+    def measured(learners: Callable[[], list[tuple[str, Any]]]) -> Any:
+        """Context in which Prometheus is answered, where that was asked for."""
+        if args.metrics is None:
+            return contextlib.nullcontext()
+        from ..live.metrics import serve_reader
+
+        return serve_reader(args.metrics, learners, done)
+
+    with _asked_to_stop() as stop:
+        how |= {"stop": stop, "done": done}
         if args.group is not None:
             from ..live.kafka import Kafka
 
-            shared = Shared(folder, name, model, columns=columns, **durability)
-            source = Kafka(address, topic, args.answers, options, args.group, shared.gained, shared.lost)
-            seen.learners = lambda: list(shared.learners.items())
-            done = consume_group(shared, source, **how)
+            shared = Shared(folder, name, model, columns=columns, **kept)
+            with measured(lambda: list(shared.learners.items())):
+                source = Kafka(address, topic, args.answers, options, args.group, shared.gained, shared.lost)
+                consume_group(shared, source, **how)
         elif args.by is not None:
-            with Store(folder, awake=args.awake, **durability) as store:
-                seen.learners = store.learners
-                done = consume_by(store, model, open_source(args.source, args.answers, options), args.by, **how)
+            with Store(folder, awake=args.awake, **kept) as store, measured(store.learners):
+                consume_by(store, model, open_source(args.source, args.answers, options), args.by, **how)
         else:
-            with DurableLearner(folder / name, model, columns=columns, **durability) as learner:
-                seen.learners = lambda: [(name, learner)]
-                done = consume(learner, open_source(args.source, args.answers, options), **how)
+            learner = DurableLearner(folder / name, model, columns=columns, **kept)
+            with learner, measured(lambda: [(name, learner)]):
+                consume(learner, open_source(args.source, args.answers, options), **how)
     if args.json:
         print_json(vars(done))
         return
@@ -88,43 +99,6 @@ def _run(args: argparse.Namespace) -> None:
         print(f"kernelstream: {count:,} left out: {reason}", file=sys.stderr)
     if done.skipped:
         print(f"kernelstream: they are kept in dead.jsonl under {folder}", file=sys.stderr)
-
-
-def _options(given: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    for key, sign, _ in pairs:
-        if not sign or not key:
-            raise UsageError(f"--option is KEY=VALUE, got {key!r}")
-    return {key: value for key, _, value in pairs}
-
-
-class _Seen:
-    """What is answered to Prometheus: the learners, and what was done so far."""
-
-    def __init__(self) -> None:
-        from ..live.consume import Consumed
-
-        self.learners: Callable[[], list[tuple[str, Any]]] = list
-        self.done = Consumed()
-
-    def progress(self, done: Any) -> None:
-        self.done = done
-
-
-@contextlib.contextmanager
-def _measured(port: int | None) -> Iterator[_Seen]:
-    """Answers Prometheus on a port, if there is one."""
-    seen = _Seen()
-    if port is None:
-        yield seen
-        return
-    from ..live.metrics import serve_reader
-
-    end = serve_reader(port, lambda: seen.learners(), lambda: seen.done)
-    try:
-        yield seen
-    finally:
-        end()
 
 
 @contextlib.contextmanager

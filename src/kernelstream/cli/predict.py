@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._base import Run, UsageError, answers_a_file, command, csv_text, not_the_data
-from ._reading import DATASET, add_reading, inner, open_data, reading
+from ._base import Run, UsageError, answers_a_file, command, csv_text, inner, not_the_data
+from ._reading import DATASET, add_reading, open_data, reading
 
 EXAMPLES = """examples:
   kernelstream predict prices.ks new.csv --out predicted.txt
@@ -121,7 +121,13 @@ class Lines:
         return "\n"
 
     def rows(self, X: Any, ids: Any) -> str:
-        return "".join(f"{line}\n" for line in _lines(self.est, X, self.what))
+        ask = {"probability": "predict_proba", "score": "decision_function", "label": "predict"}[self.what]
+        answer = getattr(self.est, ask)(X)
+        if answer.ndim == 2:
+            lines = ["\t".join(map(repr, row)) for row in answer.tolist()]
+        else:
+            lines = answer.tolist() if answer.dtype.kind in "US" else list(map(repr, answer.tolist()))
+        return "".join(f"{line}\n" for line in lines)
 
 
 class CSVAnswers:
@@ -193,13 +199,3 @@ def fitted(est: Any, X: Any) -> Any:
     elif X.shape[1] < width and hasattr(X, "indptr"):  # columns that did not occur are zero
         X.resize(X.shape[0], width)
     return X
-
-
-def _lines(est: Any, X: Any, what: str) -> Any:
-    if what == "probability":
-        return ["\t".join(map(repr, row)) for row in est.predict_proba(X).tolist()]
-    answer = est.decision_function(X) if what == "score" else est.predict(X)
-    if np.ndim(answer) == 2:
-        return ["\t".join(map(repr, row)) for row in answer.tolist()]
-    values = answer.tolist()
-    return values if answer.dtype.kind in "US" else map(repr, values)

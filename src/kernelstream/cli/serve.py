@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ._base import Run, UsageError, command, positive
+from ._values import value
 
 EXAMPLES = """examples:
   kernelstream serve prices.ks
@@ -60,21 +61,16 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def flush_of(text: str) -> str | float:
-    """The policy that an option names."""
+def durability(args: argparse.Namespace) -> dict[str, Any]:
+    """What these options are to a durable learner."""
     from ..live.log import flush_policy
 
-    policy: str | float = text
-    if text not in ("each", "request"):
-        try:
-            policy = float(text)
-        except ValueError:
-            raise UsageError(f"--flush is each, request or a number of milliseconds, not {text!r}") from None
+    flush = value(args.flush)
     try:
-        flush_policy(policy)
+        flush_policy(flush)
     except ValueError as error:
-        raise UsageError(f"--flush: {error}") from None
-    return policy
+        raise UsageError(f"--{error}") from None
+    return {"flush": flush, "snapshot_rows": args.snapshot_rows}
 
 
 def name_of(path: str) -> str:
@@ -107,7 +103,7 @@ def _run(args: argparse.Namespace) -> None:
         raise UsageError(f"--port must be from 0 to 65535, got {args.port}")
     logs.start(args.log)
     folder = args.store or str(Path(args.models[0]).with_suffix(".live"))
-    store = Store(folder, awake=args.awake, flush=flush_of(args.flush), snapshot_rows=args.snapshot_rows)
+    store = Store(folder, awake=args.awake, **durability(args))
     try:
         for path in args.models:
             _enter(store, path)
@@ -133,7 +129,7 @@ def _enter(store: Any, path: str) -> None:
     name = name_of(path)
     if name in store:
         with store.use(name) as learner:
-            print(f"kernelstream: {name} goes on after {learner.total:,} rows", file=sys.stderr)
+            print(f"kernelstream: {name} resumes after {learner.total:,} rows", file=sys.stderr)
             for problem in learner.problems.values():
                 print(f"kernelstream: warning: {name}: {problem}", file=sys.stderr)
         return

@@ -31,7 +31,7 @@ def _run(args: argparse.Namespace) -> None:
     from ..live import admin
 
     if (args.backup is not None) != (args.what in ("backup", "restore")):
-        raise UsageError("backup and restore take the folder of the store and that of the backup, the others the first")
+        raise UsageError("backup and restore take two folders, the store and the backup; the others take the store")
     if args.what in ("backup", "restore"):
         pair = (args.folder, args.backup) if args.what == "backup" else (args.backup, args.folder)
         names = (admin.backup if args.what == "backup" else admin.restore)(*pair)

@@ -14,7 +14,7 @@ from typing import Any
 from .._files import descriptor, is_special
 from .._progress import RowsBar, size_text
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Interrupted, Run, UsageError, command, not_the_data, positive, print_json, wants_bar
+from ._base import Interrupted, Run, UsageError, command, inner, not_the_data, positive, print_json, wants_bar
 from ._mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
 from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
 from ._stopping import Awake, Stopping, name_of
@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> None:
     if before:
         notes["rows_before"] = before
     if found is not None and not args.quiet:
-        print(f"going on from row {found[1]['position']['rows']:,}", file=sys.stderr)
+        print(f"resuming from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
     where = f"the checkpoint is in {args.checkpoint}: the same command with --resume goes on"
     if args.checkpoint is None:
@@ -203,8 +203,6 @@ def task_of_run(args: argparse.Namespace, stream: Any, found: Any, notes: dict[s
 
 def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     """Options that a reader of other data for the same model needs."""
-    from ._reading import inner
-
     reader = inner(stream)
     if reader.mixed:
         keep = {key: value for key, value in options.items() if key in ("format", "header", "delimiter", "strict")}

@@ -9,7 +9,7 @@ MAX_ROWS_PER_WORD = 1.1  # rows for each category, at most, where a column names
 
 
 def notes(store: Store) -> dict[str, str]:
-    """A sentence about each column that is of no use as it is, by name."""
+    """A sentence about each column that is useless in its present form, by name."""
     if store.t < MIN_ROWS_NOTED:
         return {}
     found = {source.name: _note(store, source) for source in store.sources}

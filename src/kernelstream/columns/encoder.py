@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .._checks import flag, positive, whole
+from .._checks import flag, one_of, positive, whole
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
@@ -29,7 +29,7 @@ from ._parse import Parsed, parse, parse_row
 from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
-from ._twins import passes, row_reader
+from ._twins import twins
 from .kinds import KINDS, kind_of
 
 
@@ -184,13 +184,9 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
-        if "_sklearn_output_config" not in self.__dict__ and not self._asked():
+        if "_sklearn_output_config" not in self.__dict__ and get_config()["transform_output"] == "default":
             return X
         return _wrap_data_with_container("transform", X, rows, self)
-
-    @staticmethod
-    def _asked() -> bool:
-        return get_config()["transform_output"] != "default"
 
     # ---------------------------------------------------------------- the work
     def _check_state(self) -> None:
@@ -203,10 +199,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         positive("shrink", self.shrink)
         flag("scale", self.scale)
         flag("strict", self.strict)
-        if self.target not in ("auto", "number", "label"):
-            raise ValueError(f"target must be 'auto', 'number' or 'label', got {self.target!r}")
-        if self.engine not in ("auto", "native", "python"):
-            raise ValueError(f"engine must be 'auto', 'native' or 'python', got {self.engine!r}")
+        one_of("target", self.target, ("auto", "number", "label"))
+        one_of("engine", self.engine, ("auto", "native", "python"))
         if not isinstance(self.kinds, (dict, type(None))):
             raise ValueError(f"kinds must be a dict of name: kind, got {self.kinds!r}")
         for name, kind in (self.kinds or {}).items():
@@ -366,7 +360,8 @@ class Columns(Known, TransformerMixin, WithParameters):
             block = {name: None if values is None else values[order] for name, values in block.items()}
             out = X[order]
         block["since"] = found.since
-        passes()[self.engine](vars(store), block, self.shrink, self.scale, learn, out)
+        columns_pass, _ = twins(self.engine)
+        columns_pass(vars(store), block, self.shrink, self.scale, learn, out)
         if order is not None:
             X[order] = out
 
@@ -426,7 +421,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- one dictionary at a time
     def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
-        reader = row_reader(self.engine)
+        _, reader = twins(self.engine)
         if reader is None or (y is None) == bool(store.task):
             return None
         Y = None
@@ -472,7 +467,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
         store = self._learned()
-        reader = row_reader(self.engine)
+        _, reader = twins(self.engine)
         if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
             journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
             found = parse_row(store, rows, reader, None, warned, journal)
@@ -486,7 +481,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         return self._encode_only(store, cells, asked=True)
 
     def _encode_only(self, store: Store, cells: Cells, asked: bool = False) -> np.ndarray:
-        """Encode rows as if each came next; the store is left as it is. Cells of no use are counted nowhere: say so."""
+        """Encode rows as if each came next; the store is not changed. If ``asked``, warn about unusable cells."""
         X = np.zeros((cells.n, store.width))
         if not cells.n:
             return X
@@ -495,10 +490,8 @@ class Columns(Known, TransformerMixin, WithParameters):
             found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
             for _, source, value in found.wrong if asked else ():
                 kind = "number" if source.kind == "integer" else source.kind
-                said = (
-                    f"column {source.name!r} holds cells like {str(value)[:40]!r}, no {kind}: they are taken as missing"
-                )
-                self._warn_once(f"wrong {source.name}", said)
+                said = f"column {source.name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
+                self._warn_once(f"wrong {source.name}", f"{said}: they are taken as missing")
             self._run(store, found, X, None, None, learn=False)
         finally:
             journal.undo()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..streams.cells import Cells, is_missing, listed, number
 from .dates import seconds
-from .kinds import MAX_CATEGORY_CHARACTERS, is_code, kind_of
+from .kinds import KINDS, MAX_CATEGORY_CHARACTERS, is_code, kind_of
 
 
 def guess(sample: Cells, names: list[str]) -> dict[str, str]:
@@ -41,7 +41,7 @@ def _kind(values: list[Any]) -> str:
     texts = [value for value in values if isinstance(value, str)]
     if len(texts) <= half:
         kinds = [kind_of(value) for value in values if not isinstance(value, str)]
-        most = max(("number", "integer", "category", "date", "text"), key=kinds.count)
+        most = max(KINDS, key=kinds.count)
         return "number" if most == "integer" and "number" in kinds else most
     numbers = [x for x in map(number, texts) if x is not None and not math.isnan(x)]
     if len(numbers) > half:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from .._checks import whole
 from ..named import named
 from ..rows import padded
 from ..state.nested import State, part
@@ -137,8 +138,7 @@ class StreamPipeline(Wrapper):
             raise ValueError(f"columns must be a Columns, got {columns!r}")
         if self.model is None or not hasattr(self.model, "fit"):
             raise ValueError(f"model must be an estimator, got {self.model!r}")
-        if isinstance(self.room, bool) or not isinstance(self.room, (int, np.integer)) or self.room < 0:
-            raise ValueError(f"room must be an integer >= 0, got {self.room!r}")
+        whole("room", self.room, least=0)
         return clone(columns), clone(self.model)
 
     def _first_width(self, X: np.ndarray) -> int:
@@ -230,6 +230,11 @@ class StreamPipeline(Wrapper):
         tags.input_tags.sparse = False
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
+
+
+def encoder_of(model: Any) -> Columns | None:
+    """The encoder that a model has for rows as they come: that of a pipeline, or its own; None without one."""
+    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
 
 
 def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:

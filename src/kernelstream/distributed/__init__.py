@@ -10,8 +10,9 @@ files that the workers read. The rows stay where they are; statistics, weights a
 Needs the extra ``distributed``; docs/distributed.md says what each algorithm sends and where its limits are.
 """
 
+from ..streams._base import BLOCK_ROWS
 from ._client import connect
-from ._data import BLOCK_ROWS, BadPartitionError, Data, partitions
+from ._data import BadPartitionError, Data, partitions
 from ._fit import fit
 from .predict import predict, score
 

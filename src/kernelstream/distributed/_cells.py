@@ -15,7 +15,7 @@ from ..estimators.binning.base import Binning
 from ..estimators.binning.fit import best_constant, make_features
 from ..estimators.binning.search import MORE_ROWS, Search
 from ..random import Stream, generator
-from ..rows import column_ranges, concat, dense
+from ..rows import bounds, concat, width_between
 from ._client import check_memory, compute, need, slots
 from ._data import Data, Kept, Piece, nbytes, tree
 from ._start import begin
@@ -47,10 +47,9 @@ def _summary(piece: Piece, est: Any) -> Summary | None:
 
     def look(X: Any, y: Any) -> Summary:
         X, y, _ = est._admit(X, y, None, None, fresh=False)
-        low, high = (dense(bound).ravel() for bound in (X.min(axis=0), X.max(axis=0)))
         labels, counts = np.unique(y, return_counts=True) if is_classifier(est) else (np.empty(0), np.empty(0))
         return Summary(
-            X.shape[0], low, high, labels, counts.astype(float), 0.0 if is_classifier(est) else float(y.sum())
+            X.shape[0], *bounds(X), labels, counts.astype(float), 0.0 if is_classifier(est) else float(y.sum())
         )
 
     found: Summary | None = None
@@ -60,7 +59,7 @@ def _summary(piece: Piece, est: Any) -> Summary | None:
 
 
 def _joined(a: Summary | None, b: Summary | None) -> Summary | None:
-    """Of both; None stands for no rows."""
+    """The summary of both; None stands for no rows."""
     return b if a is None else a if b is None else a + b
 
 
@@ -212,7 +211,7 @@ def _settle(est: Shell[Binning], rows: AllRows, client: Any, found: Summary, wan
     """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
     state = est._state
     if est._learner.free:
-        state["width"] = column_ranges(np.stack([found.low, found.high]))
+        state["width"] = width_between(found.low, found.high)
     elif est._learner.given.kernel_needs_data:
         raise ValueError(
             f"gamma={est._learner.given.gamma!r} follows all rows: give a number, or None for a search on a sample"

@@ -30,7 +30,7 @@ class Driver:
     """In the place of a dask client where Spark has the rows: jobs are Spark's, what is left is computed here."""
 
     def nthreads(self) -> dict[str, int]:
-        """One place."""
+        """One thread, that of the driver."""
         return {"driver": 1}
 
     def scheduler_info(self, n_workers: int) -> dict[str, Any]:
@@ -190,9 +190,7 @@ def _results(client: Any, futures: list[Any]) -> list[Any]:
                 future.result()
         return client.gather(futures)
     except library.scheduler.KilledWorker as error:
-        raise RuntimeError(
-            f"a task was running on several workers when they died, the last one time: {error}"
-        ) from None
+        raise RuntimeError(f"a task was given up because every worker that ran it died: {error}") from None
     finally:
         release(client, *futures)
 

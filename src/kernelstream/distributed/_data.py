@@ -19,9 +19,9 @@ import numpy as np
 
 from .. import streams
 from ..streams import BadRowError, Stream
+from ..streams._base import BLOCK_ROWS
 from ._client import call_each, compute, is_spark, need, release, slots, spread
 
-BLOCK_ROWS = 1024
 ARITY = 8  # of the tree of sums of a round
 TRIES = 3  # to send what a round needs
 LARGE_BYTES = 1 << 20  # of an argument
@@ -161,10 +161,6 @@ def nbytes(*parts: Any) -> int:
         else:
             total += getattr(part, "nbytes", 0)
     return total
-
-
-def _rows(name: str, block: int, X: Any, y: Any) -> Rows:
-    return Rows(name, X, y, block)
 
 
 class Kept:
@@ -347,17 +343,23 @@ def _is_paths(X: Any) -> bool:
 def _files(X: Any, y: Any, options: dict[str, Any], client: Any, labels: Any, width: int | None) -> Data:
     if y is not None:
         raise ValueError("files hold their targets: name the column with target=, and leave y out")
-    paths: list[str] = []
-    for pattern in [X] if isinstance(X, (str, os.PathLike)) else X:
-        pattern = os.fspath(pattern)
-        found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
-        if not found:
-            raise ValueError(f"no file matches {pattern!r}")
-        paths += found
+    paths = expanded([X] if isinstance(X, (str, os.PathLike)) else X)
     data = Data(paths, [File(path, options, labels, width) for path in paths])
     if client is not None:
         _compare(data, compute(client, need("dask").delayed(list)(data.map(_about))))
     return data
+
+
+def expanded(names: Sequence[str | os.PathLike[str]]) -> list[str]:
+    """Paths, and those that match patterns, in order; ValueError for a pattern that nothing matches."""
+    paths: list[str] = []
+    for name in names:
+        pattern = os.fspath(name)
+        found = sorted(glob.glob(pattern, recursive=True)) if glob.has_magic(pattern) else [pattern]
+        if not found:
+            raise ValueError(f"no file matches {pattern!r}")
+        paths += found
+    return paths
 
 
 def _about(file: File) -> tuple[list[str] | None, int]:
@@ -434,8 +436,8 @@ def check_numbers(others: dict[Any, Any]) -> None:
 
 
 def _delayed(names: list[str], X: Any, y: Any, block: int) -> Data:
-    make = need("dask").delayed(_rows, pure=False)
-    return Data(names, [make(name, block, X[i], None if y is None else y[i]) for i, name in enumerate(names)])
+    make = need("dask").delayed(Rows, pure=False)
+    return Data(names, [make(name, X[i], None if y is None else y[i], block) for i, name in enumerate(names)])
 
 
 def tree(values: list[Any], join: Callable[[Any, Any], Any], arity: int = 2) -> Any:

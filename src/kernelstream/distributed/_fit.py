@@ -11,8 +11,9 @@ from ..estimators.binning.base import Binning
 from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
+from ..streams._base import BLOCK_ROWS
 from ._client import connect
-from ._data import BLOCK_ROWS, partitions
+from ._data import partitions
 from .binning import fit_binning
 from .default_learner import fit_default_learner
 from .falkon import fit_falkon

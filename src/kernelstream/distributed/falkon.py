@@ -98,7 +98,7 @@ def absorb(
 
 
 def added(a: Sums, b: Sums) -> Sums:
-    """Of both."""
+    """The sums of both."""
     return a[0] + b[0], a[1] + b[1]
 
 

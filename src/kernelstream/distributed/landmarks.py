@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,6 @@ from ._data import Data, Piece
 
 def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tuple[int, dict[str, Any]]:
     """Seed and entries of the map, equal to ``features.prepare(all rows, seed)``."""
-    if not isinstance(features.landmarks, str):
-        raise ValueError("the map has landmarks already")
     if features.landmarks != "uniform":
         raise ValueError(
             f"landmarks={features.landmarks!r} compares all rows with each other: over partitions they are drawn, "
@@ -58,27 +57,19 @@ class AllRows:
             raise ValueError("there are no rows")
         self.shape = (self.n, None)
 
-    def split(self, rows: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
-        """For every partition with some of the rows: its number, their places in ``rows``, their numbers in it."""
-        home = np.searchsorted(self.starts, rows, side="right") - 1
-        out = []
-        for i in np.unique(home):
-            places = np.flatnonzero(home == i)
-            out.append((int(i), places, rows[places] - self.starts[i]))
-        return out
-
     def some(self, most: int, seed: int) -> np.ndarray:
-        """Numbers of at most so many rows, sorted: drawn from all partitions, if there are more."""
+        """Numbers of at most ``most`` rows, sorted: drawn from all partitions, if there are more."""
         if self.n <= most:
             return np.arange(self.n)
         return np.sort(generator(seed, Stream.REMOTE_ROWS).choice(self.n, most, replace=False))
 
     def delayed(self, rows: np.ndarray, target: bool = False) -> Any:
         """The rows (or their targets), in the order asked for, as something that becomes an array on a worker."""
-        parts = self.split(rows)
-        found = self.data.some(_pick, {i: (mine, target) for i, _, mine in parts})
-        back = np.argsort(np.concatenate([places for _, places, _ in parts]), kind="stable")
-        return need("dask").delayed(_arranged, pure=False)(found, back)
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        cuts = pairwise(np.searchsorted(ascending, self.starts).tolist())
+        calls = {i: (ascending[a:b] - self.starts[i], target) for i, (a, b) in enumerate(cuts) if a < b}
+        return need("dask").delayed(_arranged, pure=False)(self.data.some(_pick, calls), np.argsort(order))
 
     def __getitem__(self, rows: np.ndarray) -> Any:
         return compute(self.client, self.delayed(np.asarray(rows)))
@@ -89,22 +80,19 @@ def _count(piece: Piece) -> int:
 
 
 def _pick(piece: Piece, wanted: np.ndarray, target: bool) -> Any:
-    """Rows of a partition by number, (len(wanted), d), in that order; or their targets, (len(wanted),)."""
-    order = np.argsort(wanted, kind="stable")
-    ascending, parts, at = wanted[order], [], 0
+    """Rows of a partition by their numbers, which ascend, (len(wanted), d); or their targets, (len(wanted),)."""
+    parts, at = [], 0
 
     def take(X: Any, y: Any) -> None:
         nonlocal at
-        low, high = np.searchsorted(ascending, [at, at + X.shape[0]])
+        low, high = np.searchsorted(wanted, [at, at + X.shape[0]])
         if high > low:
-            parts.append((y if target else X)[ascending[low:high] - at])
+            parts.append((y if target else X)[wanted[low:high] - at])
         at += X.shape[0]
 
-    for _ in piece.blocks(take, int(wanted.max()) + 1):
+    for _ in piece.blocks(take, int(wanted[-1]) + 1):
         pass
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    return concat(parts)[back]
+    return concat(parts)
 
 
 def _arranged(parts: Sequence[Any], order: np.ndarray) -> Any:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from ..evaluate._metrics import errors
+from ..streams._base import BLOCK_ROWS
 from ._client import compute, connect, need
-from ._data import BLOCK_ROWS, Data, Piece, partitions, tree
+from ._data import Data, Piece, partitions, tree
 
 WHAT = ("predict", "decision_function", "predict_proba")
 
@@ -87,28 +89,22 @@ def score(
     with connect(client, X) as client:
         data = partitions(X, y, block=block, client=client, labels=labels, width=est.n_features_in_, **reader)
         same_columns(est, data)
-        count = _hits if is_classifier(est) else _moments
-        total = compute(client, tree(data.map(count, _plain(est)), _added))
+        n, _, spread, cost = compute(client, tree(data.map(_moments, _plain(est)), _added))
     if is_classifier(est):
-        return float(total[1] / total[0])
-    spread, errors = total[2:]
+        return float((n - cost) / n)
     if spread == 0:
-        return float(errors == 0)
-    return float(1 - errors / spread)
-
-
-def _hits(piece: Piece, est: Any) -> np.ndarray:
-    """Rows, and rows whose label is right."""
-    return sum(piece.blocks(lambda X, y: np.array([len(y), np.count_nonzero(est.predict(X) == y)], float)), np.zeros(2))
+        return float(cost == 0)
+    return float(1 - cost / spread)
 
 
 def _moments(piece: Piece, est: Any) -> np.ndarray:
-    """Rows, mean of the target, sum of its squared deviations from it, sum of squared errors."""
+    """Rows, mean of the target and sum of its squared deviations from it (0 of labels), and what the answers cost."""
+    task = "classification" if is_classifier(est) else "regression"
 
     def block(X: Any, y: Any) -> np.ndarray:
-        y = np.asarray(y, float)
-        mean = y.mean()
-        return np.array([len(y), mean, np.square(y - mean).sum(), np.square(y - est.predict(X)).sum()])
+        numbers = np.zeros(len(y)) if task == "classification" else np.asarray(y, float)
+        mean, cost = numbers.mean(), errors(task, y, est.predict(X)).sum()
+        return np.array([len(y), mean, np.square(numbers - mean).sum(), cost])
 
     total = np.zeros(4)
     for part in piece.blocks(block):
@@ -118,8 +114,6 @@ def _moments(piece: Piece, est: Any) -> np.ndarray:
 
 def _added(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Sums of two sets of rows; means and deviations by the formula of Chan, Golub and LeVeque."""
-    if len(a) == 2:
-        return a + b
     n = a[0] + b[0]
     if not n:
         return a

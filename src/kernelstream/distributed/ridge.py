@@ -46,13 +46,18 @@ def absorb(est: Shell[Ridge], piece: Piece) -> Shell[Ridge]:
 
 
 def _add(est: Any, X: Any, y: Any) -> None:
+    """Enter rows X (n, d) with targets y (n,) into the sums."""
     X, y, weight = est._admit(X, y, None, None, fresh=False)
     state = est._state
     if "classes" in state:
         for label in np.setdiff1d(y, state["classes"]):
             est._add_class(state, label, trained=True)
     weight = est._row_weights(state, y, weight)
-    add_rows(est, X, est._encode(state, y), np.ones(X.shape[0]) if weight is None else weight)
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    Y = targets(state, est._encode(state, y))
+    for rows, Z in est._learner.feature_rows(state, X):
+        second_order.append(state, Z, weight[rows], Y[rows])
+    state["t"] += int(np.count_nonzero(weight))
 
 
 def copied(est: Shell[Ridge]) -> Shell[Ridge]:
@@ -60,15 +65,6 @@ def copied(est: Shell[Ridge]) -> Shell[Ridge]:
     est = copy.copy(est)
     est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
     return est
-
-
-def add_rows(est: Shell[Ridge], X: Any, y: np.ndarray, weight: np.ndarray) -> None:
-    """Enter rows X with encoded targets y (n,) and weights (n,) into the sums."""
-    state = est._state
-    y = targets(state, y)
-    for rows, Z in est._learner.feature_rows(state, X):
-        second_order.append(state, Z, weight[rows], y[rows])
-    state["t"] += int(np.count_nonzero(weight))
 
 
 def merged(a: Shell[Ridge], b: Shell[Ridge]) -> Shell[Ridge]:

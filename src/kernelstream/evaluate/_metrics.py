@@ -82,17 +82,21 @@ def crps_or_error(y: np.ndarray, forecast: np.ndarray, quantiles: np.ndarray) ->
     return crps(y, np.where(known[:, None], quantiles, np.asarray(forecast, np.float64)[:, None]))
 
 
+def _cost(task: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda y, predicted, p: errors(task, y, predicted)
+
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("mistake_rate", lambda y, predicted, p: predicted != y, "classification"),
+        Metric("mistake_rate", _cost("classification"), "classification"),
         Metric("accuracy", lambda y, predicted, p: predicted == y, "classification"),
         Metric("log_loss", lambda y, predicted, p: log_losses(p), "classification", needs_probability=True),
-        Metric("mse", lambda y, predicted, p: (predicted - y) ** 2, "regression"),
-        Metric("rmse", lambda y, predicted, p: (predicted - y) ** 2, "regression", math.sqrt),
+        Metric("mse", _cost("regression"), "regression"),
+        Metric("rmse", _cost("regression"), "regression", math.sqrt),
         Metric("mae", lambda y, predicted, p: np.abs(predicted - y), "regression"),
         Metric("crps", lambda y, predicted, p: p, "regression", needs_probability=True),
-        Metric("novelty_rate", lambda y, predicted, p: predicted < 0, "novelty"),
+        Metric("novelty_rate", _cost("novelty"), "novelty"),
     )
 }
 
@@ -106,8 +110,10 @@ def choose(wanted: Any, task: str) -> list[Metric]:
         wanted = ()
     elif isinstance(wanted, (str, Metric)) or callable(wanted):
         wanted = (wanted,)
+    elif not isinstance(wanted, Iterable):
+        raise ValueError(f"metrics must be names or callables, got {wanted!r}")
     chosen: dict[str, Metric] = {}
-    for item in _each(wanted):
+    for item in wanted:
         metric = _one(item)
         if metric.task not in (None, task):
             raise ValueError(f"metric {metric.name!r} is for {metric.task}, and this is {task}")
@@ -115,12 +121,6 @@ def choose(wanted: Any, task: str) -> list[Metric]:
     for name in BASIC[task]:
         chosen.setdefault(name, METRICS[name])
     return list(chosen.values())
-
-
-def _each(wanted: Any) -> Iterable[Any]:
-    if not isinstance(wanted, Iterable):
-        raise ValueError(f"metrics must be names or callables, got {wanted!r}")
-    return wanted
 
 
 def _one(item: Any) -> Metric:

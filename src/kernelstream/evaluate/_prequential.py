@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def prequential(
         bar.rows(tally.n, tally.value(), total)
 
     with RowsBar(False if callable(progress) else progress, label, tally.metrics[0].name) as bar:
-        for X_block, y_block, answer in _late(runner, _chain(first, blocks), int(delay)):
+        for X_block, y_block, answer in _late(runner, chain([] if first is None else [first], blocks), int(delay)):
             rows, known = rows + len(y_block), slice(runner.unknown, None)
             predicted, p = answer[0][known], None if answer[1] is None else answer[1][known]
             if watch is not None:
@@ -168,12 +169,6 @@ def _late(runner: Runner, blocks: Iterable[Block], delay: int) -> Iterator[tuple
             surplus -= m
     for X_due, y_due in waiting:
         runner.learn(X_due, y_due)
-
-
-def _chain(first: Block | None, rest: Iterator[Block]) -> Iterator[Block]:
-    if first is not None:
-        yield first
-        yield from rest
 
 
 def _open(X: Any, y: Any, size: int) -> tuple[Iterator[Block], int | None]:

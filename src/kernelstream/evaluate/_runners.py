@@ -32,9 +32,10 @@ def task_of(est: Any, y: np.ndarray | None = None) -> str:
 
 def rows_learned(est: Any) -> int:
     """Rows that a model has learned so far; 0 for none, or where it counts batches, as doubly stochastic ones do."""
+    from ..columns.stream import encoder_of
     from ..estimators.doubly.base import Doubly
 
-    encoder = getattr(est, "columns_", None) or getattr(est, "_encoder", None)
+    encoder = encoder_of(est)
     inner = getattr(est, "model_", est)  # behind an encoder, or in a wrapper
     if encoder is not None or isinstance(getattr(inner, "_learner", None), Doubly):
         return 0 if encoder is None else int(encoder._learned().t)
@@ -64,6 +65,8 @@ class Runner:
     ``unknown`` are the first rows of the last answer whose numbers nothing was known of, since no row had been learned.
     """
 
+    of_two = 0  # which of two classes is predicted before the first row
+
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
         self.est, self.task, self.probability = est, task, probability
         self.classes = None if classes is None else np.unique(classes)
@@ -91,10 +94,16 @@ class Runner:
             return forecast, None
         return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
 
-    def _nothing(self, y: np.ndarray) -> Answer:
-        """Answers where no number has been learned."""
-        self.unknown = len(y)
-        return np.zeros(len(y)), np.zeros(len(y)) if self.probability else None
+    def _before_learning(self, y: np.ndarray) -> Answer:
+        """Answers of an estimator that has learned no row: 0, which does not count, or one of the classes, all alike."""
+        n = len(y)
+        if self.task == "regression":
+            self.unknown = n
+            return np.zeros(n), np.zeros(n) if self.probability else None
+        if self.classes is None:
+            raise ValueError(f"{type(self.est).__name__} must know all labels before the first row: pass classes=")
+        first = self.classes[self.of_two if len(self.classes) == 2 else 0]
+        return np.full(n, first), np.full(n, 1.0 / len(self.classes))
 
     def _timed(self, function: Any, *args: Any, **kwargs: Any) -> Any:
         start = self.clock()
@@ -112,6 +121,7 @@ class Runner:
 class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
 
+    of_two = 1  # a score of 0 is the second
     link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
@@ -154,13 +164,7 @@ class StreamRunner(Runner):
         except (NotFittedError, AttributeError):
             if self.has_learned:
                 raise
-        # an untrained model has score 0 everywhere
-        if self.task == "regression":
-            return self._nothing(y)
-        if self.classes is None:
-            raise ValueError("the first labels are late, so say which there can be: pass classes=")
-        width = len(self.classes)
-        return np.full(len(y), self.classes[1 if width == 2 else 0]), np.full(len(y), 1.0 / width)
+            return self._before_learning(y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         self._timed(self.est.learn, X, y, **self._declaration())
@@ -213,11 +217,3 @@ class BatchRunner(Runner):
     def learn(self, X: Any, y: np.ndarray) -> None:
         declaration = self._declaration()
         self._timed(self.est.partial_fit, X, y, **(declaration if self.takes_classes else {}))
-
-    def _before_learning(self, y: np.ndarray) -> Answer:
-        n = len(y)
-        if self.task == "regression":
-            return self._nothing(y)
-        if self.classes is None:
-            raise ValueError(f"{type(self.est).__name__} must know all labels before the first row: pass classes=")
-        return np.full(n, self.classes[0]), np.full(n, 1.0 / len(self.classes))

@@ -144,13 +144,13 @@ class Tally:
         return found | {"f1": float(f1[1] if len(labels) == 2 else f1.mean())}
 
     def _auc(self, labels: list[str]) -> float:
+        from sklearn.metrics import roc_auc_score  # which takes long to import
+
         positive = np.concatenate([y for y, _ in self.rated]) == labels[1]
         p = np.concatenate([p for _, p in self.rated])
-        score = np.where(positive, p, 1 - p)
-        _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
-        rank = (np.cumsum(counts) - (counts - 1) / 2)[place]  # of equal ones the mean
-        n1, n0 = int(positive.sum()), int((~positive).sum())
-        return float((rank[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0)) if n1 and n0 else float("nan")
+        if positive.all() or not positive.any():
+            return float("nan")
+        return float(roc_auc_score(positive, np.where(positive, p, 1 - p)))
 
 
 def _order(label: str) -> tuple[int, float, str]:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from .. import model_io
 from . import records
 from .answers import StoreError
-from .dead import DEAD_FILE
+from .dead import DEAD_FILE, FORMER_DEAD_FILE
 from .learner import DurableLearner
 from .log import MARK_FILE, Log
 from .losses import LOST_FILE, Losses
@@ -47,7 +47,7 @@ def _settled(read: Read) -> Read:
 def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
     """Folders of the learners of a store, by name; StoreError where there are none."""
     if not Path(store).is_dir():
-        raise StoreError(f"{os.fspath(store)} is no folder")
+        raise StoreError(f"{os.fspath(store)} is not a folder")
     found = {name: Path(store) / name for name in Store(store).names()}
     if not found:
         raise StoreError(f"{os.fspath(store)} holds no models")
@@ -115,7 +115,7 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> lis
 def _copy(folder: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE):
+    for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE, FORMER_DEAD_FILE):
         if (folder / name).exists():
             _copy_file(folder / name, to)
     number, latest = snapshots_in(folder)[-1]

@@ -53,7 +53,7 @@ with needs("serve"):
     from starlette.routing import Route
 
 MODEL_FILE_TYPE = b"application/octet-stream"  # the type of a model file
-PREDICTION_SECONDS = 30.0  # that a prediction may take
+PREDICTION_SECONDS = 30.0  # longest time for a prediction
 SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
 
 
@@ -65,9 +65,9 @@ class Application:
     store : Store
     tokens : Tokens or None
     body, rows : int
-        Most bytes and rows of a request.
+        Largest number of bytes and of rows in a request.
     seconds : float
-        That a prediction may take.
+        Longest time for a prediction.
     opened : bool
         Whether rows may bring columns that a model does not know yet.
     """
@@ -84,7 +84,7 @@ class Application:
         self.store, self.tokens, self.body, self.rows = store, tokens, body, rows
         self.seconds, self.opened = seconds, opened
         self.desk = Desk(store, opened)
-        self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # as it was known last
+        self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # the last known state
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watch = StatusPage(store, self.recent)
@@ -121,7 +121,7 @@ class Application:
         ]
 
     def routes(self) -> list[Route]:
-        """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless no model can have the name."""
+        """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless the path ends with a newline."""
         quick = self.quick().values()
         return [
             Route(path, guarded(self.not_here if answer in quick else answer, right), methods=[method])
@@ -142,8 +142,8 @@ class Application:
         self.recent[call].add(taken)
 
     async def not_here(self, request: Request) -> Response:
-        """``predict`` and ``learn`` reach the router only under a name that no model can have."""
-        raise Problem(404, f"there is no model {request.path_params['name'][:80]!r}")
+        """The answer to ``/models/NAME/predict%0A``, which the router takes for ``predict``."""
+        raise Problem(404, f"there is no {request.url.path[:80]!r}")
 
     async def predict(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
         """Predictions; with ids, the rows wait for their targets."""
@@ -227,12 +227,12 @@ class Application:
     async def promote(self, request: Request) -> Response:
         """The challenger becomes the champion."""
         await self._body(request, Nothing)
-        return await self._change(request, lambda learner: learner.promote())
+        return json_response({"version": await self._changed(request, DurableLearner.promote)})
 
     async def rollback(self, request: Request) -> Response:
         """A former version becomes the champion again."""
         asked: Rollback = await self._body(request, Rollback)
-        return await self._change(request, lambda learner: learner.rollback(asked.to))
+        return json_response({"version": await self._changed(request, lambda learner: learner.rollback(asked.to))})
 
     async def acknowledge(self, request: Request) -> Response:
         """The operator has seen which calls are lost."""
@@ -284,10 +284,8 @@ class Application:
             raise Problem(415, f"send a model file, with Content-Type: {MODEL_FILE_TYPE.decode()}")
         return await to_thread.run_sync(read_model, await content(request.scope, headers, request.receive, self.body))
 
-    async def _change(self, request: Request, change: Callable[[DurableLearner], int]) -> Response:
-        return json_response({"version": await self._changed(request, change)})
-
     async def _changed(self, request: Request, change: Callable[[DurableLearner], Any]) -> Any:
+        """:meth:`_with` for a change that the learner may refuse in its present state."""
         try:
             return await self._with(request, change)
         except ValueError as error:
@@ -333,7 +331,7 @@ class Application:
         return json_response(shown, 200 if about["status"] == "ok" else 503)
 
     async def live(self, request: Request) -> Response:
-        """That the server answers."""
+        """Whether the server is alive: it answers."""
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import numpy as np
 
 from .._extra import needs
+from ..streams.cells import is_missing
 
 with needs("client"):
     import httpx
@@ -115,7 +116,7 @@ class _Calls:
         dict
             ``learned`` and ``repeated`` count rows of this call, ``total`` those of the model.
         """
-        target = _plain(y if isinstance(y, (list, tuple, np.ndarray)) or hasattr(y, "__array__") else [y])
+        target = list(y) if isinstance(y, (list, tuple)) or hasattr(y, "__array__") else [y]
         if rows is None and ids is None:
             raise ValueError("learn needs rows, or ids of rows that were predicted")
         if ids is None:
@@ -126,7 +127,7 @@ class _Calls:
 
     def _in_pieces(self, path: str, content: Answer) -> Call[Answer]:
         """A call of any number of rows: pieces in their order, and their answers joined."""
-        lists = {key: list(values) for key, values in content.items() if values is not None}
+        lists = {key: _plain(list(values)) for key, values in content.items() if values is not None}
         lengths = {key: len(values) for key, values in lists.items()}
         n = max(lengths.values())
         if len(set(lengths.values())) > 1:
@@ -164,7 +165,7 @@ class _Calls:
 
         Where a request that was carried out must not be repeated, only one that the server has refused is.
         """
-        body = None if content is None else json.dumps(content, default=_cell, allow_nan=False).encode()
+        body = None if content is None else json.dumps(content, allow_nan=False).encode()
         wait, end = FIRST_WAIT, time.monotonic() + self.patience
         while True:
             response = yield _Request(method, path, body)
@@ -285,48 +286,39 @@ class AsyncClient(_Calls):
 
 # -------------------------------------------------------------------- rows and answers
 def _rows(rows: Any) -> list[Any]:
-    """Rows as JSON has them: lists of cells, or dicts."""
+    """Rows one by one: lists of cells, or dicts."""
     if isinstance(rows, dict):
-        rows = [rows]
-    elif hasattr(rows, "to_dicts"):  # polars
-        rows = rows.to_dicts()
-    elif hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
+        return [rows]
+    if hasattr(rows, "to_dicts"):  # polars
+        return rows.to_dicts()
+    if hasattr(rows, "columns") and hasattr(rows, "to_dict"):  # pandas
         names = [str(name) for name in rows.columns]
-        rows = [dict(zip(names, cells, strict=True)) for cells in rows.itertuples(index=False, name=None)]
-    return [
-        {key: _plain(cell) for key, cell in row.items()} if isinstance(row, dict) else [_plain(cell) for cell in row]
-        for row in rows
-    ]
+        return [dict(zip(names, cells, strict=True)) for cells in rows.itertuples(index=False, name=None)]
+    return list(rows)
 
 
 def _plain(value: Any) -> Any:
-    """The value in types that JSON knows; gaps are None."""
-    if isinstance(value, (str, int, bool)) or value is None:
+    """Rows, cells, targets and ids in types that JSON knows: dates are ISO text, gaps None."""
+    if isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _gap(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if isinstance(value, np.generic) or hasattr(value, "__array__"):
+    if hasattr(value, "__array__"):
         found = np.asarray(value)
-        if found.dtype.kind == "M":
-            found = np.datetime_as_string(found)
-            return None if found.ndim == 0 and str(found) == "NaT" else found.tolist()
-        return _plain(found.tolist())
-    return value if value == value else None  # pandas' NaT is not equal to itself
-
-
-def _gap(value: float) -> None:
-    if math.isinf(value):
+        if found.dtype.kind != "M":
+            return _plain(found.tolist())
+        if found.ndim:
+            return [_plain(item) for item in found]
+    if is_missing(value):
+        return None
+    if isinstance(value, float):
         raise ValueError("a cell is infinite: rows hold finite numbers, words, dates and gaps")
-
-
-def _cell(value: Any) -> Any:
-    """What ``json`` does not know."""
+    if isinstance(value, np.datetime64):
+        return str(value)
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
-    if type(value).__name__ == "NAType":  # pandas
-        return None
     raise ValueError(f"a cell of type {type(value).__name__} cannot be sent: {value!r}")
 
 

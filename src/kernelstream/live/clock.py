@@ -1,11 +1,11 @@
-"""When rows were learned: how many there were at some times, few enough to be kept for ever."""
+"""When rows were learned: the count of rows at a bounded number of times."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-MAX_TIMES = 400  # that are kept; when there are more, every second one goes
+MAX_TIMES = 400  # when there are more, every other one is dropped
 
 
 class Clock:
@@ -15,11 +15,11 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self.every = 1.0  # seconds from one to the next, at least
+        self.every = 1.0  # least number of seconds between two times
         self.times: list[tuple[float, int]] = []
 
     def tick(self, rows: int) -> None:
-        """It is now, and there are so many rows."""
+        """Note that ``rows`` rows have been learned by now."""
         now = time.time()
         if self.times and (self.times[-1][1] == rows or now - self.times[-1][0] < self.every):
             return

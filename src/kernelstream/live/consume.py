@@ -74,33 +74,40 @@ class Reader:
         Send a prediction for every message, made before it is learned.
     batch : int, default=500
         Messages of one call of ``learn``.
+    once : bool, default=False
+        End when there are no more messages.
+    stop : callable, optional
+        Asked again and again; True ends the run.
+    done : Consumed, optional
+        Where to count what is done, for others to look at meanwhile.
     """
 
     def __init__(
-        self, source: Source, *, target: str | None = None, answers: bool = False, batch: int = MESSAGES_PER_CALL
+        self,
+        source: Source,
+        *,
+        target: str | None = None,
+        answers: bool = False,
+        batch: int = MESSAGES_PER_CALL,
+        once: bool = False,
+        stop: Callable[[], bool] = lambda: False,
+        done: Consumed | None = None,
     ):
         self.source, self.target, self.answers, self.batch = source, target, answers, batch
-        self.done = Consumed()
+        self.once, self.stop = once, stop
+        self.done = Consumed() if done is None else done
         self._dead: set[tuple[str, Position]] = set()  # messages of this batch that are among the dead letters
 
-    def run(
-        self,
-        handle: Callable[[list[Message]], Any],
-        positions: Callable[[], dict[str, Position]],
-        *,
-        once: bool = False,
-        stop: Callable[[], bool] | None = None,
-        progress: Callable[[Consumed], Any] | None = None,
-    ) -> Consumed:
+    def run(self, handle: Callable[[list[Message]], Any], positions: Callable[[], dict[str, Position]]) -> Consumed:
         """Read until asked to stop; with ``once``, until there are no more messages. The source is closed in the end.
 
         A source that does not answer at first is an error. When it has answered, an outage of the source or a disk that
         takes nothing is waited for, and reading goes on from ``positions()``.
         """
-        started, outage = time.monotonic(), Outage(stop or (lambda: False))
+        started, outage = time.monotonic(), Outage(self.stop)
         try:
             self.source.seek(positions())
-            while stop is None or not stop():
+            while not self.stop():
                 try:
                     if outage.pause:
                         self.source.seek(positions())
@@ -116,11 +123,8 @@ class Reader:
                 outage.over()
                 self._dead.clear()
                 self.done.seconds = time.monotonic() - started
-                if messages:
-                    self.done.messages += len(messages)
-                    if progress is not None:
-                        progress(self.done)
-                elif once and self.source.finished:
+                self.done.messages += len(messages)
+                if not messages and self.once and self.source.finished:
                     break
         finally:
             self.source.close()
@@ -213,10 +217,10 @@ def consume(learner: DurableLearner, source: Source, **options: Any) -> Consumed
     source : Source
         It is closed in the end.
     **options
-        ``target``, ``answers``, ``batch`` of :class:`Reader`; ``once``, ``stop``, ``progress`` of its ``run``.
+        Of :class:`Reader`: ``target``, ``answers``, ``batch``, ``once``, ``stop``, ``done``.
     """
-    reader, running = _reader(source, options)
-    return reader.run(lambda messages: reader.take(learner, messages), lambda: learner.positions, **running)
+    reader = Reader(source, **options)
+    return reader.run(lambda messages: reader.take(learner, messages), lambda: learner.positions)
 
 
 def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any) -> Consumed:
@@ -237,7 +241,7 @@ def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any
     **options
         As in :func:`consume`.
     """
-    reader, running = _reader(source, options)
+    reader = Reader(source, **options)
     if CURSOR not in store:
         store.create(CURSOR, model)
     with store.use(CURSOR) as cursor:
@@ -257,7 +261,7 @@ def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any
             cursor.learn([], [], positions=_following(fresh))
             source.settled(cursor.positions)
 
-        return reader.run(handle, lambda: cursor.positions, **running)
+        return reader.run(handle, lambda: cursor.positions)
 
 
 def name_of_key(key: str) -> str:
@@ -313,9 +317,7 @@ class Shared:
                 if time.monotonic() > until:
                     raise
                 time.sleep(0.05)
-            except (
-                OSError
-            ) as error:  # without its learner the part must not count as gained: another try takes a new start
+            except OSError as error:  # without its learner the part must not count as gained
                 raise StoreError(f"{folder} cannot be used: {error}") from error
 
     def lost(self, parts: list[str]) -> None:
@@ -332,7 +334,7 @@ class Shared:
 
 def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
     """Learn the partitions that a group gives to this process, each into a learner of its own."""
-    reader, running = _reader(source, options)
+    reader = Reader(source, **options)
 
     def handle(messages: list[Message]) -> None:
         parts: dict[str, list[Message]] = {}
@@ -344,15 +346,9 @@ def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
                 reader.take(learner, members)
 
     try:
-        return reader.run(handle, shared.positions, **running)
+        return reader.run(handle, shared.positions)
     finally:
         shared.close()
-
-
-def _reader(source: Source, options: dict[str, Any]) -> tuple[Reader, dict[str, Any]]:
-    """A reader, and the options that are for its ``run``."""
-    making = {name: value for name, value in options.items() if name in ("target", "answers", "batch")}
-    return Reader(source, **making), {name: value for name, value in options.items() if name not in making}
 
 
 def _following(messages: list[Message]) -> dict[str, Position]:

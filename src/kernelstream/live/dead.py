@@ -14,7 +14,7 @@ from pathlib import Path
 from .log import LogError
 from .sources import Message
 
-DEAD_FILE = "dead.jsonl"
+DEAD_FILE, FORMER_DEAD_FILE = "dead.jsonl", "dead.old.jsonl"
 DEAD_FILE_BYTES = 64 << 20  # of a file; then it becomes the former one, and the one before that goes
 
 
@@ -26,7 +26,7 @@ def bury(path: Path, message: Message, reason: str) -> None:
     }  # fmt: skip
     try:
         if path.exists() and path.stat().st_size > DEAD_FILE_BYTES:
-            os.replace(path, path.with_suffix(".old.jsonl"))
+            os.replace(path, path.with_name(FORMER_DEAD_FILE))
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
     except OSError as error:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..columns.stream import encoder_of
 from ..plots import member_label
 from .answers import View
 from .copies import copied
-from .rows import encoder_of
 from .scores import weights_of
 from .writer import Writer
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .answers import View
-from .learner import DurableLearner, _checked_ids
+from .learner import DurableLearner, checked_ids
 from .predictions import predictions
 from .requests import Predict
 from .responses import Problem, encode
@@ -72,7 +72,7 @@ class Line:
     new: deque[Asked] = field(default_factory=deque)
     begun: deque[Asked] = field(default_factory=deque)
     rows: int = 0  # that wait
-    size: int = 64  # rows of a turn, so many as take about TURN_SECONDS
+    size: int = 64  # rows of a turn: as many as take about TURN_SECONDS
     busy: bool = False  # whether a thread is at it, or will be
     last_new: bool = False  # whether the last turn was of new requests
 
@@ -201,7 +201,7 @@ class Desk:
         tables = [asked.request.rows[asked.at : asked.at + most] for asked in batch]
         for asked in batch:
             if asked.request.ids is not None:
-                _checked_ids(asked.request.ids, len(asked.request.rows))
+                checked_ids(asked.request.ids, len(asked.request.rows))
         rows = tables[0] if len(tables) == 1 else [row for table in tables for row in table]
         strange = check_names(rows, view.model, view.columns, self.opened)
         X = as_rows(rows, view.model, view.columns)

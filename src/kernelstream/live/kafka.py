@@ -127,7 +127,7 @@ class Kafka:
         consumer.incremental_unassign(taken)
 
     def read(self, most: int, seconds: float) -> list[Message]:
-        """At most so many messages."""
+        """At most ``most`` messages."""
         found = []
         with _asked():
             came: Any = self.consumer.consume(most, seconds)
@@ -189,7 +189,7 @@ class Kafka:
                 self.consumer.commit(offsets=offsets, asynchronous=True)
 
     def close(self) -> None:
-        """Leave."""
+        """Leave the group and close the connection."""
         self.consumer.close()
 
 

@@ -10,8 +10,8 @@ State on disk, in one folder::
     lost.json              calls that can no longer be read (:mod:`.losses`)
     lock                   held by the process that owns the folder
 
-The learner after a crash is the latest snapshot that can be read, plus the calls of the log behind it, in the same
-calls: the arithmetic is repeated and the model equals, bit for bit, one that was never disturbed.
+After a crash the learner is the latest readable snapshot plus the calls logged after it, repeated call by call: the
+arithmetic is the same, and the model equals, bit for bit, one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from .. import model_io
+from .._checks import fraction, whole
 from ..columns import Columns, make_stream
 from ..evaluate._runners import task_of
 from . import describe, records
@@ -51,7 +52,7 @@ class DurableLearner(Writer):
         What to start with when the folder is empty, fitted or not; it is copied. Otherwise the folder's state is used.
     flush : "each", "request" or float, default="each"
         When the log is forced to the disk: before every answer (calls that come at the same time share one fsync);
-        when :meth:`flush` is called; or at least every so many milliseconds. It is handed to the operating system
+        when :meth:`flush` is called; or at least once in that many milliseconds. It is handed to the operating system
         before every answer in any case: a killed process loses nothing, a power cut at most what was not yet forced.
     snapshot_rows : int, default=50,000
         Rows from one snapshot to the next: no more than about these are replayed after a crash.
@@ -62,7 +63,7 @@ class DurableLearner(Writer):
         are behind it by this much and the time of one call.
     remember : int, default=10,000
         How many predicted rows wait for their targets (:meth:`predict` with ``ids``), and how many names of learned
-        rows are kept so that a repeated call does not learn twice; a call has at most so many ids.
+        rows are kept so that a repeated call does not learn twice; a call has at most that many ids.
 
     Examples
     --------
@@ -91,10 +92,9 @@ class DurableLearner(Writer):
         swap_ms: float = SWAP_MS,
         remember: int = REMEMBER,
     ):
-        if isinstance(snapshot_rows, bool) or not isinstance(snapshot_rows, (int, np.integer)) or snapshot_rows < 1:
-            raise ValueError(f"snapshot_rows must be an integer >= 1, got {snapshot_rows!r}")
+        snapshot_rows = whole("snapshot_rows", snapshot_rows)
         path, self._turn, self._relevance = Path(folder), 0.0, describe.Relevance()
-        super().__init__(path, Log(folder, flush), int(remember), int(snapshot_rows), swap_ms / 1000)
+        super().__init__(path, Log(folder, flush), int(remember), snapshot_rows, swap_ms / 1000)
         path.mkdir(parents=True, exist_ok=True)
         self._lock = _own(self.folder)
         try:
@@ -106,34 +106,29 @@ class DurableLearner(Writer):
             raise
         self._publish()
 
-    @property
-    def view(self) -> View:
-        """The model as readers see it."""
-        return self._view
-
     def next_view(self) -> View:
         """Who answers the next request: the challenger, where the policy gives it a share and it is its turn."""
         rival = self._rival_view
         if rival is None:
-            return self._view
+            return self.view
         self._turn += self.policy["share"] or 0.0
         if self._turn < 1.0:
-            return self._view
+            return self.view
         self._turn -= 1.0
         return rival
 
     @property
     def model(self) -> Any:
         """The readers' copy of the model: do not change it."""
-        return self._view.model
+        return self.view.model
 
     def describe(self) -> dict[str, Any]:
         """What the learner is and how well it does, as numbers, strings, lists and dicts."""
-        return describe.describe(self, self._view, self._relevance)
+        return describe.describe(self, self.view, self._relevance)
 
     def predict(self, rows: Any, ids: Sequence[Any] | None = None) -> np.ndarray:
         """Predictions by the readers' copy; with ``ids``, the rows wait for :meth:`learn` with the same ids."""
-        view = self._view
+        view = self.view
         X = as_rows(rows, view.model, view.columns)
         answer = view.model.predict(X)
         if ids is not None:
@@ -142,7 +137,7 @@ class DurableLearner(Writer):
 
     def remember(self, ids: Sequence[Any], rows: Any) -> None:
         """Keep rows until their targets come; the oldest go when there are too many. They are kept in memory only."""
-        ids = _checked_ids(ids, len(rows) if isinstance(rows, list) else rows.shape[0])
+        ids = checked_ids(ids, len(rows) if isinstance(rows, list) else rows.shape[0])
         with self._waiting_lock:
             for i, name in enumerate(ids):
                 self._waiting.pop(name, None)
@@ -190,7 +185,7 @@ class DurableLearner(Writer):
     ) -> Future[Any]:
         """:meth:`learn` without the wait: its answer, or error, will be in the future returned."""
         names = None if ids is None else list(ids)
-        view = self._view
+        view = self.view
         if rows is None:
             if names is None:
                 raise ValueError("learn needs rows, or ids of rows that were predicted")
@@ -198,7 +193,7 @@ class DurableLearner(Writer):
         X = as_rows(rows, view.model, view.columns)
         n = len(X) if isinstance(X, list) else X.shape[0]
         if names is not None:
-            names = _checked_ids(names, n)
+            names = checked_ids(names, n)
             if n > self.remembered:  # the first ones would be forgotten by the time the call is repeated
                 raise RowError(f"{n:,} ids, and the last {self.remembered:,} are remembered: send fewer", None, "ids")
         y = self._target(y, n)
@@ -210,7 +205,7 @@ class DurableLearner(Writer):
         return self._send(Call(records.pack_learn(X, y, names, more), lambda: self._learn(X, y, names, more), rows=n))
 
     def acknowledge(self) -> int:
-        """The operator has seen what is lost: it is no problem any more. Returns how many calls that was."""
+        """Mark lost calls as seen by the operator: they no longer count as a problem. Returns how many there were."""
         return self._send(Call(b"", self._acknowledge)).result()
 
     def flush(self) -> None:
@@ -221,7 +216,7 @@ class DurableLearner(Writer):
         """The model with all that has been learned so far: a new copy, where that of the readers is out of date."""
         if self._stale:
             self._send(Call(b"", self._publish)).result()
-        return self._view
+        return self.view
 
     def snapshot(self) -> None:
         """Write a snapshot now."""
@@ -240,17 +235,16 @@ class DurableLearner(Writer):
                 raise ValueError(f"this {type(model).__name__} has learned rows of numbers, and rows here are objects")
             model = make_stream(Columns(), model)
         content = b"" if model is None else model_io.to_bytes(seeded(model))
-        call = Call(records.pack(records.CHALLENGER, {}, (content,)), lambda: self._challenge(content))
-        call.after = lambda: self._snapshot(wait=True)
-        self._send(call).result()
+        payload = records.pack(records.CHALLENGER, {}, (content,))
+        self._send(Call(payload, lambda: self._challenge(content), snapshot=True)).result()
 
     def promote(self) -> int:
-        """The challenger becomes the champion; returns the new version. The champion so far can be called back."""
+        """The challenger becomes the champion; returns the new version. :meth:`rollback` brings the former one back."""
         return self._send(self._promotion()).result()
 
     def replace(self, model: Any) -> int:
-        """Another model becomes the champion; returns the new version. The champion so far can be called back."""
-        width, now = (getattr(one, "n_features_in_", None) for one in (model, self._view.model))
+        """Another model becomes the champion; returns the new version. :meth:`rollback` brings the former one back."""
+        width, now = (getattr(one, "n_features_in_", None) for one in (model, self.view.model))
         if width is not None and now is not None and width != now:
             raise ValueError(f"this model has {width} columns, and the one that it would replace {now}")
         self.challenge(model)
@@ -268,8 +262,7 @@ class DurableLearner(Writer):
             (of a regression, the squared error) of the new champion on the last 1,000 rows be more than ``guard``
             times that of the former one, after at least 500 rows, the former one becomes the champion again by itself.
         """
-        if isinstance(share, bool) or not 0.0 <= share <= 1.0:
-            raise ValueError(f"share must be a number from 0 to 1, got {share!r}")
+        fraction("share", share, zero=True, one=True)
         if guard is not None and not 1.0 <= guard < float("inf"):
             raise ValueError(f"guard must be a number >= 1 or None, got {guard!r}")
         policy = {"share": share, "guard": guard}
@@ -279,7 +272,7 @@ class DurableLearner(Writer):
     def rollback(self, to: int | None = None) -> int:
         """A former champion, as it was when it was replaced, becomes the champion again; returns the new version.
 
-        ``to`` is its version, by default the latest one. The champion so far can be called back in turn.
+        ``to`` is its version, by default the latest one. The present champion can be restored in the same way.
         """
         known = [old["version"] for old in self.retired]
         if not known:
@@ -291,8 +284,8 @@ class DurableLearner(Writer):
             records.pack(records.ROLLBACK, {"to": wanted}),
             lambda: self._rollback(wanted),
             before=lambda: self._before_rollback(wanted),
+            snapshot=True,
         )
-        call.after = lambda: self._snapshot(wait=True)
         return self._send(call).result()
 
     def close(self) -> None:
@@ -306,7 +299,7 @@ class DurableLearner(Writer):
         if thread is not None:
             thread.join()
         try:
-            if self._since_snapshot or self._moved:
+            if self.rows_since_snapshot or self._moved:
                 self._snapshot(wait=True)
             self._wait_for_saver()
             self.log.close()
@@ -320,27 +313,22 @@ class DurableLearner(Writer):
         self.close()
 
     def _recall(self, ids: list[Any]) -> Any:
+        """The rows of ids; any row stands for one that was learned already, since it will be left out."""
         with self._waiting_lock:
             missing = [name for name in ids if name not in self._waiting and name not in self._ids]
             if missing:
                 raise UnknownId(missing)
             found: list[Any] = [self._waiting.get(name) for name in ids]
-        if any(row is None for row in found):  # learned already, so they will be left out
-            known = next((row for row in found if row is not None), None)
-            if known is None:
-                return self._some_row(len(ids))
-            found = [known if row is None else row for row in found]
+        some = next((row for row in found if row is not None), None)
+        if some is None:
+            return np.zeros((len(ids), getattr(self.view.model, "n_features_in_", 1)))
+        found = [some if row is None else row for row in found]
         if isinstance(found[0], list):
             return [row[0] for row in found]
         return np.concatenate(found)
 
-    def _some_row(self, n: int) -> Any:
-        """Rows of the right shape for names that have all been learned already."""
-        width = getattr(self._view.model, "n_features_in_", 1)
-        return np.zeros((n, width))
-
     def _target(self, y: Any, n: int) -> np.ndarray | None:
-        if self._view.task == "novelty":
+        if self.view.task == "novelty":
             return None
         if y is None:
             raise RowError("learn needs y, one target for each row")
@@ -352,14 +340,14 @@ class DurableLearner(Writer):
             if len({isinstance(value, str) for value in y}) > 1:
                 raise RowError("y mixes words and numbers", None, "y")
             truth = next((i for i, value in enumerate(y) if isinstance(value, bool)), None)
-            if truth is not None and self._view.task == "regression":
+            if truth is not None and self.view.task == "regression":
                 raise RowError(f"target {truth} is {y[truth]!r}, and this model learns numbers", truth, "y")
             y = np.array(y)
         if len(y) != n:
             raise RowError(f"{n} rows, but {len(y)} targets", None, "y")
         if y.dtype.kind not in "biufUS":
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
-        if self._view.task == "regression" and y.dtype.kind not in "iuf":
+        if self.view.task == "regression" and y.dtype.kind not in "iuf":
             raise RowError(f"target 0 is {y.tolist()[0]!r:.60}, and this model learns numbers", 0, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
@@ -367,7 +355,7 @@ class DurableLearner(Writer):
         return y
 
 
-def _checked_ids(ids: Sequence[Any], n: int) -> list[Any]:
+def checked_ids(ids: Sequence[Any], n: int) -> list[Any]:
     ids = list(ids)
     if len(ids) != n:
         raise RowError(f"{n} rows, but {len(ids)} ids", None, "ids")

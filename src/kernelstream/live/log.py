@@ -6,7 +6,7 @@ records::
     length (4 bytes)  CRC-32 (4)  number (8)  payload (length)        little endian; the checksum covers the other three
 
 What is read back is what was appended. A record that was cut off when its process was killed, at the end of a file, was
-never acknowledged: it is removed. Where bytes inside a file are damaged, the records behind them are found again by
+never acknowledged: it is removed. Where bytes inside a file are damaged, the records after them are found again by
 their numbers, and the ones in between are named in :attr:`Log.lost`.
 
 A file ``mark`` holds the number of the record to come and its checksum, in two places that are written in turn. It is
@@ -38,7 +38,7 @@ _HEAD = struct.Struct("<IIQ")
 _MARK = struct.Struct("<QI")
 _NAME = re.compile(r"log-(\d{16})\.bin\Z")
 _BINARY = getattr(os, "O_BINARY", 0)
-_SEARCH = 4096  # how many records behind a damaged one are looked for
+_SEARCH = 4096  # how many records after a damaged one are searched for
 
 
 class LogError(OSError):

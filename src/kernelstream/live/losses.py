@@ -57,7 +57,7 @@ class Losses:
         return sum(1 if entry["last"] is None else entry["last"] - entry["first"] + 1 for entry in self.open)
 
     def add(self, gaps: Sequence[Gap]) -> None:
-        """Note gaps; the same gap found again, by the next start, is no new one."""
+        """Note gaps; a gap that the next start finds again is not a new one."""
         known = {(entry["first"], entry["last"]) for entry in self.entries}
         fresh = [gap for gap in gaps if gap not in known]
         if fresh:

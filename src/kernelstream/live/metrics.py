@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .._extra import needs
+from .consume import Consumed
 from .describe import wrong_cells
 from .learner import DurableLearner
 
@@ -78,20 +80,14 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
 
 
 class Messages(Collector):
-    """What a reader has done with its messages.
+    """What a reader has done with its messages."""
 
-    Parameters
-    ----------
-    done : callable
-        Gives a :class:`.consume.Consumed`.
-    """
-
-    def __init__(self, done: Callable[[], Any]):
+    def __init__(self, done: Consumed):
         self.done = done
 
     def collect(self) -> Iterator[Any]:
         """One counter after another."""
-        done = self.done()
+        done = self.done
         yield CounterMetricFamily("kernelstream_messages", "Messages read", done.messages)
         yield CounterMetricFamily("kernelstream_messages_left_out", "Messages that could not be used", done.skipped)
         yield CounterMetricFamily(
@@ -99,22 +95,22 @@ class Messages(Collector):
         )
 
 
+@contextlib.contextmanager
 def serve_reader(
-    port: int, learners: Callable[[], Iterable[tuple[str, DurableLearner]]], done: Callable[[], Any]
-) -> Callable[[], None]:
-    """Answer Prometheus on a port of this machine, for a reader of messages; the function returned ends it."""
+    port: int, learners: Callable[[], Iterable[tuple[str, DurableLearner]]], done: Consumed
+) -> Iterator[int]:
+    """Context in which Prometheus is answered on a port of this machine, for a reader of messages; 0 for any port."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Models(learners))
     registry.register(Messages(done))
     ProcessCollector(registry=registry)
     server, thread = start_http_server(port, "127.0.0.1", registry)
-
-    def end() -> None:
+    try:
+        yield server.server_port
+    finally:
         server.shutdown()
         server.server_close()
         thread.join()
-
-    return end
 
 
 class Metrics:

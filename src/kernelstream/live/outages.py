@@ -22,7 +22,7 @@ def passes(error: OSError) -> bool:
 
 
 class Outage:
-    """Waits longer and longer, until something works again or it is asked to stop; says when it begins and ends.
+    """Waits longer and longer, until something works again or it is asked to stop; logs when an outage begins and ends.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Outage:
             time.sleep(min(STOP_SECONDS, left))
 
     def over(self) -> None:
-        """It works."""
+        """Note that it works again."""
         if self.pause:
             logger.warning("it works again, after %.1f s", time.monotonic() - self.since)
             self.pause = 0.0

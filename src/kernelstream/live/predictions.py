@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from ..columns.stream import encoder_of
 from .answers import View
 from .responses import Problem
-from .rows import Gaps, encoder_of
+from .rows import Gaps
 
 HALF_OF_ALL = np.sqrt(40.0 / 9.0)  # deviations on either side of the mean that hold nine targets in ten
 USUAL_GAPS = 0.5  # of the learned rows had no value in a column: a gap there is nothing special
@@ -61,8 +62,7 @@ def widened(intervals: np.ndarray, model: Any, gaps: Gaps) -> np.ndarray:
     """
     encoder = encoder_of(model)
     cells = [*gaps.missing, *((i, name) for i, name, _ in gaps.wrong)]
-    target = encoder and encoder._target()
-    if not cells or target is None or intervals.shape[1] != 2:
+    if not cells or encoder is None or (target := encoder._target()) is None or intervals.shape[1] != 2:
         return intervals
     missing = encoder.missing_
     rows = sorted({i for i, name in cells if missing[name] < USUAL_GAPS})

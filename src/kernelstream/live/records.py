@@ -41,7 +41,7 @@ def _json(value: Any) -> str:
 
 
 def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
-    """Kind, header and the bytes behind it; ValueError for what :func:`pack` of this version does not write."""
+    """Kind, header and the bytes after it; ValueError for what :func:`pack` of this version does not write."""
     kind, start = payload[:1], 1 + _LENGTH.size
     try:
         (length,) = _LENGTH.unpack_from(payload, 1)

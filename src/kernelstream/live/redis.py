@@ -45,7 +45,7 @@ class Redis:
         self._after = str(positions.get(self.stream, "0-0"))
 
     def read(self, most: int, seconds: float) -> list[Message]:
-        """At most so many entries."""
+        """At most ``most`` entries."""
         with _asked():
             found = self.client.xread({self.stream: self._after}, count=most)
             if not found:  # wait for new entries
@@ -74,7 +74,7 @@ class Redis:
         """Redis keeps no positions."""
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self.client.close()
 
 

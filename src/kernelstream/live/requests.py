@@ -17,7 +17,7 @@ with needs("serve"):
 
 MAX_BODY_BYTES = 16 << 20  # most bytes of a request
 MAX_ROWS = 50_000  # most rows of a request
-BODY_SECONDS = 30.0  # that a body may take to arrive
+BODY_SECONDS = 30.0  # longest time for a body to arrive
 BYTES_PER_STEP = 1 << 15  # bytes that are decoded in one step: the interpreter does nothing else meanwhile
 MAX_ROW_BYTES = 1 << 20  # bytes of one row of a large body
 

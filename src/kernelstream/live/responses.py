@@ -63,7 +63,7 @@ def check_right(grant: Grant | None, right: str | None, name: str | None) -> Non
     """Raise the problem of a request that a grant does not allow."""
     if name is not None and (grant is None or not grant.may(right, name)):
         needed = f"the right {right!r}" if right else "any right"
-        raise Problem(403, f"this takes a token with {needed} for the model {name[:80]!r}")
+        raise Problem(403, f"this needs a token with {needed} for the model {name[:80]!r}")
 
 
 def error_response(error: Exception, path: str) -> Response:
@@ -86,7 +86,7 @@ def error_response(error: Exception, path: str) -> Response:
         return problem_response(Problem(503, "there is not enough memory for this request"))
     logger.error("a request to %s failed", path, exc_info=error)
     return problem_response(
-        Problem(500, "an error of the server; its log has it under the X-Request-ID of this response")
+        Problem(500, "internal error: the log of the server has it under the X-Request-ID of this response")
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..columns.dates import seconds
+from ..columns.stream import encoder_of
 from ..estimators._contract.base import StreamEstimator
 from ..registry.names import did_you_mean
 from ..streams.cells import is_missing, number
@@ -34,7 +35,7 @@ class RowError(ValueError):
         self.row, self.column = row, column
 
     def moved(self, rows: int) -> RowError:
-        """The same error of a row that so many others come before."""
+        """The same error for a row that follows ``rows`` others."""
         if self.row is None or not rows:
             return self
         message = str(self).replace(f"row {self.row}", f"row {self.row + rows}", 1)
@@ -50,25 +51,15 @@ def takes_dictionaries(model: Any) -> bool:
     return model._encoder is not None or model.__dict__.get("_state") is None
 
 
-def encoder_of(model: Any) -> Any:
-    """The encoder of columns in a model, or None."""
-    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
-
-
-def known_columns(model: Any, columns: Sequence[str] | None) -> list[str] | None:
-    """Names of the columns of a model; None while they are open, because it has learned no row, or has no names."""
-    encoder = encoder_of(model)
-    return list(columns) if encoder is None and columns is not None else encoder and list(encoder.kinds_)
-
-
 def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bool = False) -> list[tuple[int, str]]:
     """Raise a RowError where an object has a key that the model does not know.
 
     With ``opened`` such keys are allowed, as long as the model does not get more columns than its encoder takes;
     they are returned, each with its row.
     """
-    names, encoder = known_columns(model, columns), encoder_of(model)
-    if names is None or not isinstance(rows, list):
+    encoder = encoder_of(model)
+    names = columns if encoder is None else list(encoder.kinds_)
+    if names is None or not isinstance(rows, list):  # the model has learned no row, or its columns have no names
         return []
     known: frozenset[str] = frozenset(names)
     new: dict[str, None] = {}
@@ -78,8 +69,8 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
             strange = [name for name in row if name not in known]
             if not opened:
                 hint = did_you_mean(strange[0], names)
-                message = f"row {i}: the model has no column {_shown(strange[0])}. {hint}"
-                raise RowError(message.rstrip(), i, strange[0])
+                message = f"row {i}: the model has no column {_shown(strange[0])}: {hint}"
+                raise RowError(message.rstrip(": "), i, strange[0])
             new |= dict.fromkeys(strange)
             found += [(i, name) for name in strange]
             if encoder is not None and len(known) + len(new) > encoder.max_columns:
@@ -103,7 +94,7 @@ class Gaps:
         return Gaps(*([(i - start, *rest) for i, *rest in cells if start <= i < stop] for cells in lists))
 
     def extend(self, others: Gaps, rows: int) -> None:
-        """Add those of rows that so many others come before."""
+        """Add the gaps of rows that follow ``rows`` others."""
         self.missing += [(i + rows, name) for i, name in others.missing]
         self.wrong += [(i + rows, name, value) for i, name, value in others.wrong]
         self.strange += [(i + rows, name) for i, name in others.strange]
@@ -152,12 +143,6 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
             names = ", ".join(name for name, _ in kinds[:8]) + (", ..." if len(kinds) > 8 else "")
             raise RowError(f"row {i} has no value in any column of the model ({names})", i)
     return found
-
-
-def columns_of(model: Any) -> list[str] | None:
-    """Names of the columns, where the model knows them."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
 
 
 def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
@@ -240,9 +225,8 @@ def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str
             table.append([row[name] for name in columns])
         except KeyError as error:
             name = error.args[0]
-            close = difflib.get_close_matches(name, [str(key) for key in row], n=1)
-            hint = f" (there is {close[0]!r})" if close and close[0] not in columns else ""
-            raise RowError(f"row {i} has no column {name!r}{hint}", i, name) from None
+            hint = did_you_mean(name, [str(key) for key in row if key not in columns])
+            raise RowError(f"row {i} has no column {name!r}: {hint}".rstrip(": "), i, name) from None
     return _from_lists(table, len(columns), columns)
 
 
@@ -255,17 +239,10 @@ def _find_fault(rows: list[Any], width: int | None, columns: Sequence[str] | Non
         if len(row) != width:
             raise _wrong_width(i, len(row), width, columns)
         for at, cell in enumerate(row):
-            if not isinstance(cell, (int, float)) or not _finite(cell):
+            if not isinstance(cell, (int, float)) or not abs(cell) <= sys.float_info.max:
                 raise _bad_cell(cell, i, at, columns)
     if not width:
         raise RowError("rows must have at least one column", 0)
-
-
-def _finite(cell: float) -> bool:
-    try:
-        return math.isfinite(cell)
-    except OverflowError:
-        return False
 
 
 def _bad_cell(cell: Any, row: int, at: int, columns: Sequence[str] | None) -> RowError:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluate._metrics import errors, log_losses, of_true_class
+from ..evaluate._metrics import BASIC, errors, log_losses, of_true_class
 from ..evaluate._runners import labels_of, probabilities_of
 from ..monitor import Adwin
 
@@ -175,11 +175,10 @@ class Scores:
     # ---------------------------------------------------------------- for others
     def summary(self) -> dict[str, Any]:
         """Numbers for people: the error and log-loss of the last rows and of all."""
-        names = {"classification": "mistake_rate", "regression": "mse", "novelty": "novelty_rate"}
         with self.lock:
             self._count_kept()
             about: dict[str, Any] = {
-                "metric": names[self.task],
+                "metric": BASIC[self.task][0],
                 "rows": self._rows,
                 "whole": self.error / self._rows if self._rows else None,
                 "recent": _mean(self.last),

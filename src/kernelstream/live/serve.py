@@ -20,8 +20,8 @@ with needs("serve"):
     import uvicorn
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-START_SECONDS = 30.0  # that a server may take to start
-HEAD_SECONDS = 10.0  # that the head of a request may take to arrive
+START_SECONDS = 30.0  # longest time for a server to start
+HEAD_SECONDS = 10.0  # longest time for the head of a request to arrive
 SWITCH_SECONDS = 0.001  # that a thread keeps the interpreter while others, and every request with them, wait for it
 
 

@@ -53,14 +53,9 @@ class Snapshots(Champions):
 
     def __init__(self, folder: Path, log: Log, remembered: int):
         super().__init__(folder, log, remembered)
-        self._since_snapshot = 0
+        self.rows_since_snapshot = 0  # that a restart would have to learn again
         self.snapshot_time = 0.0  # when the latest one was written
         self._saver: threading.Thread | None = None
-
-    @property
-    def rows_since_snapshot(self) -> int:
-        """Rows that a restart would have to learn again."""
-        return self._since_snapshot
 
     def _notes(self) -> dict[str, Any]:
         notes = {name: getattr(self, name) for name in NOTED} | {"next": self.log.next, "ids": list(self._ids)}
@@ -82,10 +77,10 @@ class Snapshots(Champions):
             rival = None if self.challenger is None else model_io.to_bytes(self.challenger.model)
             self.log.roll()
         except (OSError, ValueError) as error:
-            self._since_snapshot = 0  # not again at once: the log has everything
+            self.rows_since_snapshot = 0  # not again at once: the log has everything
             self._complain("snapshot", str(error))
             raise
-        self._since_snapshot, self._moved = 0, False
+        self.rows_since_snapshot, self._moved = 0, False
         if wait:
             self._write_snapshot(number, content, rival)
             return
@@ -107,7 +102,7 @@ class Snapshots(Champions):
             raise
         self.problems.pop("snapshot", None)
         self.snapshot_time = time.time()
-        kept = [found for found, path in self._snapshots() if path not in self._unreadable][-SNAPSHOTS_KEPT:]
+        kept = [found for found, path in snapshots_in(self.folder) if path not in self._unreadable][-SNAPSHOTS_KEPT:]
         for path in list(self.folder.iterdir()):
             match = _OWN.match(path.name)
             if match and int(match[1]) < kept[0]:
@@ -125,15 +120,12 @@ class Snapshots(Champions):
             self._saver.join()
             self._saver = None
 
-    def _snapshots(self) -> list[tuple[int, Path]]:
-        return snapshots_in(self.folder)
-
     def _recover(self, model: Any, columns: Sequence[str] | None) -> None:
         check_format(self.folder)
         sweep(self.folder)
         self.losses = Losses(self.folder)
         self._unreadable: set[Path] = set()
-        found = self._snapshots()
+        found = snapshots_in(self.folder)
         for number, path in reversed(found):
             try:
                 self._restore(path, number)
@@ -219,7 +211,7 @@ class Snapshots(Champions):
             if kind == records.LEARN:
                 X, y, ids = records.unpack_learn(header, content)
                 self._learn(X, y, ids, header)
-                self._since_snapshot += len(X) if isinstance(X, list) else X.shape[0]
+                self.rows_since_snapshot += len(X) if isinstance(X, list) else X.shape[0]
             elif kind == records.CHALLENGER:
                 self._challenge(bytes(content))
             elif kind == records.PROMOTE:
@@ -229,4 +221,4 @@ class Snapshots(Champions):
             elif kind == records.POLICY:
                 self._set_policy({name: header[name] for name in ("share", "guard")})
         except (ValueError, OSError, ArithmeticError, TypeError) as error:  # it was refused then, too
-            logger.warning("%s: record %d of the log is passed over: %s", self.folder, number, error)
+            logger.warning("%s: record %d of the log is skipped: %s", self.folder, number, error)

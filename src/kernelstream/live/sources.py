@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
+
+from ..streams.jsonl import json_object
 
 Position = int | str
 
@@ -40,7 +41,7 @@ class Source(Protocol):
         """Go on from these positions; parts without one start at their beginning. Also after an outage."""
 
     def read(self, most: int, seconds: float) -> list[Message]:
-        """At most so many messages; an empty list when none came in time."""
+        """At most ``most`` messages; an empty list when none came in time."""
 
     def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
         """Send answers to messages; the same answer sent again is known by the message's place."""
@@ -75,12 +76,9 @@ def parse(content: bytes, target: str | None, by: str | None = None) -> Parsed:
     JSON: an object of columns, among them ``target`` (null or absent where it is not known yet); without a target's
     name, ``{"row": {...} or [...], "y": ...}``. ``by`` is the column whose value says which learner the row is for.
     """
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise BadMessage(f"no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise BadMessage("no JSON object")
+    found = json_object(content)
+    if isinstance(found, str):
+        raise BadMessage(found)
     if target is None:
         if not isinstance(found.get("row"), (dict, list)):
             raise BadMessage('no "row" in it (name the column of the target, if rows are plain objects)')

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from .._checks import whole
 from .._files import write_atomic
 from .answers import StoreError
 from .learner import DurableLearner
@@ -55,15 +56,13 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, awake: int = MAX_AWAKE, **options: Any):
-        if isinstance(awake, bool) or not isinstance(awake, int) or awake < 1:
-            raise ValueError(f"awake must be an integer >= 1, got {awake!r}")
-        self.folder, self.limit, self.options = Path(folder), awake, options
+        self.folder, self.limit, self.options = Path(folder), whole("awake", awake), options
         self.folder.mkdir(parents=True, exist_ok=True)
         self._awake: OrderedDict[str, DurableLearner] = OrderedDict()
         self._users: dict[str, int] = {}
         self._going: set[str] = set()  # those that are being deleted
         self._lock = threading.RLock()
-        for entry in self.folder.glob(f"{DELETED}*"):  # a deletion that did not come to its end
+        for entry in self.folder.glob(f"{DELETED}*"):  # an unfinished deletion
             shutil.rmtree(entry, ignore_errors=True)
         found = [entry for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)]
         self._names = {entry.name for entry in found}
@@ -102,14 +101,14 @@ class Store:
             raise ValueError(f"a name is 1 to 64 letters, digits, - and _, a letter or digit first; got {name!r:.80}")
         with self._lock:
             if name in self._names or name in self._going:
-                raise ValueError(f"there is a learner named {name!r} already")
+                raise ValueError(f"a learner named {name!r} already exists")
             if key is not None:
                 (self.folder / name).mkdir(exist_ok=True)
                 write_atomic(self.folder / name / KEY, key.encode())
-                self._keys[name] = key
-            learner = DurableLearner(self.folder / name, model, columns=columns, **self.options)
+            self._awake[name] = DurableLearner(self.folder / name, model, columns=columns, **self.options)
             self._names.add(name)
-            self._awake[name] = learner
+            if key is not None:
+                self._keys[name] = key
             self._make_room(name)
 
     def delete(self, name: str) -> None:
@@ -125,7 +124,7 @@ class Store:
                 time.sleep(0.01)
             if learner is not None:
                 learner.close()
-            gone = self.folder / f"{DELETED}{name}-{time.time_ns()}"  # in one step: half a folder is no learner
+            gone = self.folder / f"{DELETED}{name}-{time.time_ns()}"  # in one step: half a folder is not a learner
             os.replace(self.folder / name, gone)
             shutil.rmtree(gone, ignore_errors=True)
         finally:

@@ -40,7 +40,7 @@ def from_arrow(body: bytes, kind: type[Any], query: Query, most: int) -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise Problem(415, "this server reads no Arrow: pip install 'kernelstream[parquet]'") from None
+        raise Problem(415, "this server cannot read Arrow: pip install 'kernelstream[parquet]'") from None
     rows: list[Any] = []
     try:
         for message in pa.MessageReader.open_stream(body):
@@ -53,7 +53,7 @@ def from_arrow(body: bytes, kind: type[Any], query: Query, most: int) -> Any:
             columns = [_cells(column, name, pa) for name, column in zip(batch.schema.names, batch.columns)]
             rows += [dict(zip(batch.schema.names, cells)) for cells in zip(*columns)]
     except (pa.ArrowException, struct.error, OSError, ValueError, IndexError) as error:
-        raise Problem(400, f"the body is no Arrow stream: {str(error)[:200]}") from None
+        raise Problem(400, f"the body is not an Arrow stream: {str(error)[:200]}") from None
     return _named(rows, kind, query)
 
 

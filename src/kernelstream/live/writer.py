@@ -16,7 +16,6 @@ from . import records
 from .answers import Busy, StoreError, View
 from .copies import copied
 from .log import Log
-from .rows import columns_of
 from .snapshots import Snapshots
 
 EXTRA_METHODS = ("predict_proba", "predict_interval", "predict_set")
@@ -35,14 +34,14 @@ class Call:
     apply: Callable[[], Any]
     rows: int = 0
     before: Callable[[], Any] | None = None  # what must be on the disk before the record is
-    after: Callable[[], Any] | None = None
+    snapshot: bool = False  # whether a snapshot is written before the answer
     future: Future[Any] = field(default_factory=Future[Any])
 
 
 class Writer(Snapshots):
     """The one thread that changes the models, and the copy that readers see."""
 
-    _view: View
+    view: View  # the model as readers see it
     _rival_view: View | None = None  # of the challenger, where it answers a share of the requests
 
     def __init__(self, folder: Path, log: Log, remembered: int, snapshot_rows: int, swap: float):
@@ -155,17 +154,17 @@ class Writer(Snapshots):
                 if call.payload:
                     self._voids.append(first + i)
                 answers.append((call, None, error))
-            self._since_snapshot += call.rows
+            self.rows_since_snapshot += call.rows
         if self._voids:
             with contextlib.suppress(OSError):  # on failure they go with the next record
                 self.log.append([records.pack(records.VOID, {"numbers": self._voids})])
                 self._voids = []
-        for call in group:
-            if call.after is not None:
-                with contextlib.suppress(Exception):  # a snapshot that fails is reported in `problems`
-                    call.after()
-        first_rows = self.total and not self._view.rows  # a prediction may follow at once
-        if first_rows or any(call.after is not None for call in group):
+        replaced = any(call.snapshot for call in group)
+        if replaced:
+            with contextlib.suppress(Exception):  # a snapshot that fails is reported in `problems`
+                self._snapshot(wait=True)
+        first_rows = self.total and not self.view.rows  # a prediction may follow at once
+        if first_rows or replaced:
             self._publish()  # else after the answers: none of them waits for it
         for call, answer, failure in answers:
             if failure is None:
@@ -187,17 +186,18 @@ class Writer(Snapshots):
             message = "the champion's loss was more than %g times that of the former one, which is the champion again"
             self._complain("rollback", message % self.policy["guard"])
             self._commit([self._promotion(back=True)])
-        if self._since_snapshot >= self.snapshot_rows and (self._saver is None or not self._saver.is_alive()):
+        if self.rows_since_snapshot >= self.snapshot_rows and (self._saver is None or not self._saver.is_alive()):
             with contextlib.suppress(Exception):
                 self._snapshot(wait=False)
 
     def _promotion(self, back: bool = False) -> Call:
         """The call that makes the challenger the champion."""
-        call = Call(
-            records.pack(records.PROMOTE, {"back": back}), lambda: self._promote(back), before=self._before_promote
+        return Call(
+            records.pack(records.PROMOTE, {"back": back}),
+            lambda: self._promote(back),
+            before=self._before_promote,
+            snapshot=True,
         )
-        call.after = lambda: self._snapshot(wait=True)
-        return call
 
     def _publish(self) -> None:
         """Make a new copy for the readers; where there is no memory for it, they keep the one they have."""
@@ -207,13 +207,13 @@ class Writer(Snapshots):
             if self.challenger is not None and self.policy["share"]:
                 rival = copied(self.challenger.model, self._example)
         except MemoryError:
-            if not hasattr(self, "_view"):
+            if not hasattr(self, "view"):
                 raise
             self._complain("readers", "there is not enough memory for a new copy of the model")
             self._swapped = time.monotonic()
             return
         self.problems.pop("readers", None)
-        self._view, self._rival_view = self._view_of(model), None if rival is None else self._view_of(rival, True)
+        self.view, self._rival_view = self._view_of(model), None if rival is None else self._view_of(rival, True)
         self._swapped, self._stale = time.monotonic(), False
         self.clock.tick(self.total)
         if not self._pace or started - self._pace[-1][0] > 0.1:
@@ -221,7 +221,7 @@ class Writer(Snapshots):
         self._pause = max(self.swap, COPY_SHARE * (self._swapped - started))
 
     def _view_of(self, model: Any, challenger: bool = False) -> View:
-        columns = columns_of(model) or self.columns
-        names = None if columns is None else tuple(columns)
+        columns = getattr(model, "feature_names_in_", self.columns)
+        names = None if columns is None else tuple(map(str, columns))
         extras = tuple(name for name in EXTRA_METHODS if hasattr(model, name))
         return View(model, self.version, self.total, names, self.champion.scores.task, extras, challenger)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .._checks import fraction
 from ._blocks import BLOCK, Detector
 
 FIRST = 4 * BLOCK  # losses that give their usual size before anything is compared
@@ -45,9 +46,7 @@ class Adwin(Detector):
     """
 
     def __init__(self, delta: float = 1e-6):
-        if not 0 < delta < 1:
-            raise ValueError(f"delta must be in (0, 1), got {delta!r}")
-        self.delta = delta
+        self.delta = fraction("delta", delta)
         self.state = {"rows": np.zeros(1, np.int64), "kept": np.zeros(0)}
         self.reset()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._checks import is_number
+from .._checks import fraction
 
 Reaction = Callable[[Any, Any], None]
 
@@ -36,11 +36,10 @@ def forget(keep: float = 0.1) -> Reaction:
     >>> len(result.marks)
     1
     """
-    if not is_number(keep) or not 0 < keep < 1:
-        raise ValueError(f"keep must be a number between 0 and 1, got {keep!r}")
+    keep = fraction("keep", keep)
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._learner.fade(learner._state, float(keep)), "forget")
+        _change(model, lambda learner: learner._learner.fade(learner._state, keep), "forget")
 
     return react
 

@@ -42,8 +42,8 @@ class AsCSV:
                 nominal = found[2].strip().startswith("{")
                 self.absent.append(_fields(found[2].strip()[1:].rstrip("}"))[0] if nominal else "0")
             elif text and not text.startswith("%") and not text.lower().startswith(RELATION.decode()):
-                raise ValueError(f"{self.name}, line {before + 1}: {text[:40]!r} is no line of an ARFF header")
-        raise ValueError(f"{self.name} is no ARFF file: it needs lines @attribute, then @data")
+                raise ValueError(f"{self.name}, line {before + 1}: {text[:40]!r} is not a line of an ARFF header")
+        raise ValueError(f"{self.name} is not an ARFF file: it needs lines @attribute, then @data")
 
     def _row(self, line: bytes) -> bytes:
         if b"'" not in line and b"\\" not in line and not line.lstrip().startswith((b"{", b"%")):

@@ -219,21 +219,19 @@ class Text:
         """Where the unused content starts, in the unpacked source."""
         return self.bytes.offset - max(len(self.buffer) - self.start - self.added, 0)
 
-    def fill(self) -> bool:
-        """Make sure that there is an unused, complete line; False at the end of the source."""
-        if self.buffer.find(b"\n", self.start) >= 0:
+    def fill(self, least: int = 0) -> bool:
+        """Make sure that there is an unused, complete line, and ``least`` bytes; False at the end of the source."""
+        line, size = self.buffer.find(b"\n", self.start) >= 0, len(self.buffer) - self.start
+        if line and size >= least:
             return True
-        parts, size = [self.buffer[self.start :]], len(self.buffer) - self.start
-        while not self.ended:
+        parts = [self.buffer[self.start :]]
+        while not self.ended and not (line and size >= least):
             more = self.bytes.read(self.chunk)
-            if not more:
-                self.ended = True
-                break
+            self.ended = not more
             parts.append(more)
             size += len(more)
-            if b"\n" in more:
-                break
-            if size > MAX_LINE_BYTES:
+            line = line or b"\n" in more
+            if not line and size > MAX_LINE_BYTES:
                 raise ValueError(
                     f"{self.bytes.name}, line {self.line + 1}: longer than {MAX_LINE_BYTES >> 20} MiB: not a text file"
                 )
@@ -320,13 +318,7 @@ class Text:
 
     def peek_bytes(self, n: int) -> bytes:
         """The next n bytes, or all there are, without using them."""
-        while len(self.buffer) - self.start < n and not self.ended:
-            more = self.bytes.read(self.chunk)
-            self.ended = not more
-            self.buffer += more
-        if self.ended and not self.added and self.buffer and not self.buffer.endswith(b"\n"):
-            self.buffer += b"\n"
-            self.added = 1
+        self.fill(n)
         return self.buffer[self.start : self.start + n]
 
     def peek(self, n: int = 1 << 16) -> bytes:

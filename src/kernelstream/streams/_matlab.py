@@ -56,7 +56,7 @@ def _elements(part: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
 
 
 def _variable(parts: list[tuple[int, memoryview]], order: str) -> tuple[str, Any]:
-    """The name of a variable, and its value; None if it is no array of real numbers."""
+    """The name of a variable, and its value; None if it is not an array of real numbers."""
     if len(parts) < 3 or parts[2][0] != NAME:
         raise ValueError("a variable without flags, shape and name")
     flags = int(_numbers(parts[0], order)[0])

@@ -113,7 +113,7 @@ def _row(content: bytes, first: int, last: int, dtype: Any) -> list[Any] | tuple
         return tokens[0].start(), INFINITE_LABEL
     pairs = tokens[1:]
     if pairs and pairs[0][0].startswith(b"qid:"):
-        if not _digits(pairs[0][0][4:]):
+        if not pairs[0][0][4:].isdigit():
             return pairs[0].start(), BAD_VALUE
         pairs = pairs[1:]
     indices: list[int] = []
@@ -121,7 +121,7 @@ def _row(content: bytes, first: int, last: int, dtype: Any) -> list[Any] | tuple
     previous = first - 1
     for pair in pairs:
         text, colon, value = pair[0].partition(b":")
-        if not _digits(text):
+        if not text.isdigit():
             return pair.start(), BAD_INDEX
         if not colon:
             return pair.start(), NO_COLON
@@ -139,10 +139,6 @@ def _row(content: bytes, first: int, last: int, dtype: Any) -> list[Any] | tuple
         values.append(number)
         previous = index
     return [label, indices, values]
-
-
-def _digits(text: bytes) -> bool:
-    return text.isdigit()
 
 
 def _number(text: bytes, dtype: Any) -> Any:

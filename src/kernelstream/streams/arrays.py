@@ -224,21 +224,17 @@ class _Entry:
     def __init__(self, path: Any, info: zipfile.ZipInfo):
         self.path, self.info = path, info
         self.archive = zipfile.ZipFile(path)
-        self._rewind()
-        plain = info.compress_type == zipfile.ZIP_STORED
-        self.mapped = self._map() if plain and not self.dtype.hasobject else None
-
-    def _rewind(self) -> None:
-        self.file = self.archive.open(self.info)
+        self.file = self.archive.open(info)
         version = np.lib.format.read_magic(self.file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        self.shape, fortran, self.dtype = read(self.file)
-        if self.dtype.hasobject:
-            raise ValueError(f"{self.path}: {self.info.filename} holds Python objects")
-        if fortran and len(self.shape) > 1 and self.info.compress_type != zipfile.ZIP_STORED:
-            raise ValueError(f"{self.path}: {self.info.filename} is stored by columns and compressed: save it by rows")
-        self.fortran, self.at = fortran, 0
+        self.shape, self.fortran, self.dtype = read(self.file)
         self.header = self.file.tell()
+        if self.dtype.hasobject:
+            raise ValueError(f"{path}: {info.filename} holds Python objects")
+        packed = info.compress_type != zipfile.ZIP_STORED
+        if self.fortran and len(self.shape) > 1 and packed:
+            raise ValueError(f"{path}: {info.filename} is stored by columns and compressed: save it by rows")
+        self.mapped = None if packed else self._map()
 
     def _map(self) -> np.ndarray:
         """The entry as part of the mapped archive: its bytes are stored as they are."""
@@ -257,21 +253,11 @@ class _Entry:
             return np.array(self.mapped[start:stop] if self.shape else self.mapped)
         width = math.prod(self.shape[1:]) * self.dtype.itemsize
         with _damage(self.path):
-            if start < self.at:
-                self._rewind()
-            self._skip((start - self.at) * width)
+            self.file.seek(self.header + start * width)  # unpacks what lies between; backwards, from the start again
             data = self.file.read((stop - start) * width)
         if len(data) != (stop - start) * width:
             raise ValueError(f"{self.path}: {self.info.filename} is truncated")
-        self.at = stop
         return np.frombuffer(data, self.dtype).reshape(stop - start, *self.shape[1:])
-
-    def _skip(self, n: int) -> None:
-        while n > 0:
-            done = len(self.file.read(min(n, 1 << 20)))
-            if not done:
-                raise ValueError(f"{self.path}: {self.info.filename} is truncated")
-            n -= done
 
 
 class _CSR:

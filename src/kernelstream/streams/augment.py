@@ -13,7 +13,7 @@ from .._checks import whole
 def augment(
     blocks: Iterable[tuple[Any, Any]], change: Callable[[Any, np.random.Generator], Any], copies: int = 1, seed: int = 0
 ) -> Iterator[tuple[Any, Any]]:
-    """Every block of a stream as it is, and then so many changed copies of it.
+    """Every block of a stream, each followed by ``copies`` changed copies of it.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class JSONLines(TextTable):
             if not content:
                 break
             if content.strip():
-                row = _object(content)
+                row = json_object(content)
                 if isinstance(row, str):
                     wrong[self.text.line] = row
                 else:
@@ -71,7 +71,7 @@ class JSONLines(TextTable):
         return (Records(rows), lines, wrong) if rows or wrong else None
 
     def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The keys that are used; a target that is no cell is a gap."""
+        """The keys that are used; a target that is not a single value is a gap."""
         chosen = row.keys() if self.features is None else row.keys() & {*self.features, self.target}
         found = {name: value for name, value in row.items() if name in chosen and name not in self.left_out}
         if self.target is not None and isinstance(found.get(self.target), (dict, list)):
@@ -84,11 +84,11 @@ class JSONLines(TextTable):
     def sample(self) -> Records:
         """The first rows, which stay unread."""
         content = self.text.peek_bytes(SAMPLE_BYTES)
-        found = map(_object, content[: content.rfind(b"\n") + 1].splitlines() or [content])
+        found = map(json_object, content[: content.rfind(b"\n") + 1].splitlines() or [content])
         return Records([self._kept(row) for row in found if isinstance(row, dict)]).without(self.target)
 
 
-def _object(content: bytes) -> dict[str, Any] | str:
+def json_object(content: bytes) -> dict[str, Any] | str:
     """The JSON object on a line, or what is wrong with it."""
     try:
         row = json.loads(content)

@@ -60,7 +60,7 @@ class Marks:
         return sign + bare.translate(self._between) if self._number.fullmatch(bare) else None
 
     def __call__(self, text: str) -> str:
-        """The same, but any other text as it is."""
+        """The number in the form that Python reads; any other text unchanged."""
         found = self.read(text)
         return text if found is None else found
 
@@ -84,7 +84,7 @@ class DayAndMonth:
         self._day, self._month = ORDERS[order]
 
     def __call__(self, text: str) -> str:
-        """A date with the year first; any other text as it is."""
+        """A date with the year first; any other text unchanged."""
         found = DATE.fullmatch(text.strip())
         if found is None:
             return text
@@ -123,8 +123,7 @@ def find_marks(columns: Mapping[str, Sequence[str]], delimiter: str) -> tuple[di
     open_to_both = "," if delimiter == ";" and any("," in text for name in numeric for text in cells[name]) else "."
     default = "," if "," in votes.values() else "." if "." in votes.values() else open_to_both
     found = {name: votes[name] or default for name in numeric}
-    marks = {decimal: Marks(decimal) for decimal in OTHER}
-    needed = {name: _example(marks[found[name]], cells[name]) for name in numeric}
+    needed = {name: _example(_BOTH[found[name]], cells[name]) for name in numeric}
     return found, {name: text for name, text in needed.items() if text is not None}
 
 
