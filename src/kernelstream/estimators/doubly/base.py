@@ -22,7 +22,7 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...registry.parameters import named_part
-from ...rows import Rows, dense, unpack
+from ...rows import Rows, dense
 from ...state.change import Change
 from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
@@ -233,17 +233,10 @@ class Doubly(WithKernel):
         descent.learn_batch(state, X, self.est._encode(state, y), weight, F)
         return shown
 
-    def renew(self) -> None:
-        state = self.est._state
-        X: Any = unpack("warm_X", state)
-        y = state["warm_y"]
-        self.est._forget_rows(state)
-        weight: Any = self.est._row_weights(state, y, self.est._trusted(X, y, state["warm_weight"]))
+    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         target = self.est._encode(state, y)
-        warm_up.begin_scaling(self.est, state, X[weight > 0])
-        X = warm_up.settled(self.est, state, X, weight)
         plan = Plan(len(y), WARM_STEPS, self.batch_size, self.step.damping())
-        self.choose(state, X, target, np.asarray(weight), self.stream_rows(len(y)), plan)
+        self.choose(state, X, target, weight, self.stream_rows(len(y)), plan)
         self.est._forget()
         self.reset(state)
         self.descent(state).train(state, X, target, weight, plan.steps, plan.batch, state["seed"])

@@ -14,7 +14,7 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.novelty import NoveltyDescent
 from ...random import Stream, generator
-from ...rows import Rows, unpack
+from ...rows import Rows
 from ...state.schema import Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
@@ -107,23 +107,22 @@ class Novelties(Doubly):
         normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
         return float(normal[: len(box)].mean() - normal[len(box) :].mean())
 
-    def renew(self) -> None:
-        state = self.est._state
-        X, weight = unpack("warm_X", state), state["warm_weight"]
-        super().renew()
-        self.calibrate(state, X, weight)
+    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+        super().start_over(state, X, y, weight)
+        self.calibrate(state, X, state["warm_weight"])
 
     def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
         super().fit(X, y, weight, passes)
         counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         rng = generator(self.est._state["seed"], Stream.NOVELTY_ROWS)
         some = counted[rng.permutation(len(counted))[:QUANTILE_ROWS]]
-        self.calibrate(self.est._state, X[some], np.ones(len(some)) if weight is None else weight[some])
+        rows, state = X[some], self.est._state
+        rows = scaled_rows(self.ops, rows, state) if scales_columns(state) else rows
+        self.calibrate(state, rows, np.ones(len(some)) if weight is None else weight[some])
 
     def calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
-        """Put the threshold at the quantile of f over rows X (n, d)."""
+        """Put the threshold at the quantile of f over rows X (n, d), already scaled."""
         if state["t"]:
-            X = scaled_rows(self.ops, X, state) if scales_columns(state) else X
             f = self.descent(state).predict(state, X)[:, 0] + threshold(state)
             state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
 

@@ -22,6 +22,7 @@ from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
 from .._contract.composite import Composite
+from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
 from ..ensemble import members as _members
 from ..metric import SIZES
@@ -188,6 +189,13 @@ class Stack(Composite):
         if self.regression:
             state |= {"target_mean": np.zeros(k), "target_unit": np.ones(k)}
         state |= {name: part.start(self, state) for name, part in FOLLOWERS.items()}
+
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
+        """Members learn numbers from the mean of the first ones, in units of a power of two: products are exact."""
+        if self.regression:
+            state["target_mean"][:] = means(y, weight)
+            powers = np.frexp([deviation(column[weight > 0]) for column in y.reshape(len(y), -1).T])[1]
+            state["target_unit"][:] = np.ldexp(1.0, np.clip(powers, -1000, 1000))
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
