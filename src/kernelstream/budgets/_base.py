@@ -152,6 +152,8 @@ class Budget(WithParameters):
         Smallest budget it makes sense for.
     n_memory : int
         Numbers it remembers between rows.
+    turns : bool
+        Whether vectors leave in turn: the last number that it remembers is then the slot of the oldest.
     gram : bool
         Whether it keeps the Gram matrix of the support vectors.
     random : bool
@@ -168,6 +170,7 @@ class Budget(WithParameters):
     kinds: ClassVar[tuple[str, ...]] = ("binary", "multiclass", "regression")
     least: ClassVar[int] = 1
     n_memory: ClassVar[int] = 0
+    turns: ClassVar[bool] = False
     gram: ClassVar[bool] = False
     random: ClassVar[bool] = False
     grows: ClassVar[bool] = False
@@ -204,6 +207,11 @@ class Budget(WithParameters):
     def schema(self, state: State, capacity: int, kernel: Kernel) -> Schema:
         """What the entries of :meth:`begin` may have become; the other entries of the state have been checked."""
         entries: Schema = {"budget_memory": Array((self.n_memory,), low=0.0)}
+        if self.turns:
+            turn = np.ravel(state["budget_memory"])[-1:]
+            if not ((turn >= 0) & (turn < capacity) & (turn == np.floor(turn))).all():
+                raise ValueError(f"state_['budget_memory'] says that slot {turn} of {capacity} is the oldest")
+            entries["budget_memory"] = Array((self.n_memory,))
         if self.gram:
             entries["budget_gram"] = Array((capacity, capacity), str(state["alpha"].dtype))
         return entries
