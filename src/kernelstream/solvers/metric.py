@@ -35,7 +35,7 @@ from scipy import special
 from ..core import threads
 from ..core.triangular import divided_by, factorise, inverse_diagonal
 from .clock import Clock
-from .kernel_ridge import LARGEST_INVERSE_WEIGHT
+from .kernel_ridge import addition
 
 SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
 MORE = 2  # and the improvement at its end so many times as many
@@ -148,7 +148,7 @@ class Systems:
 
     def diagonal(self, lam: float) -> np.ndarray:
         """That of the matrix of the system, (n,)."""
-        return 1 + lam * np.minimum(1 / self.a, LARGEST_INVERSE_WEIGHT)
+        return 1 + addition(lam, len(self.a), self.a)
 
     def table(self, metric: Metric) -> Any:
         """Kernel values (n, n)."""
