@@ -354,9 +354,7 @@ class KernelExpansion(WithKernel):
             if name in state:
                 state[name] = change.rows(state[name], state["scale"])
         state["scale"] = np.ones(len(change))
-        memory, old = self.update.memory(len(change)), ~change.fresh
-        memory[:, old] = state["memory"][:, change.source[old]]
-        state["memory"] = memory
+        state["memory"] = self.update.carry(state["memory"], change)
 
 
 # -------------------------------------------------------------------- what the estimators say of the support set
