@@ -230,14 +230,14 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
     """Change the outputs: weights, squares of gradients and the update's memory follow their output."""
     for name in ("w", "w_mean"):
         if name in state:
-            state[name] = change.rows(state[name], state["scale"] if name == "w" else None)
+            state[name] = change.rows(state[name], state.get("scale") if name == "w" else None)
     if "G" in state:
         state |= folded(state)
         state["G"] = state["G"].take(change.source, axis=0)
         state["G"][change.fresh] = 0
-    if "G_scale" in state:
-        state["G_scale"] = np.ones(len(change))
-    state["scale"] = np.ones(len(change))
+    for name in ("scale", "G_scale"):
+        if name in state:
+            state[name] = np.ones(len(change))
     state["memory"] = update.carry(state["memory"], change)
 
 
