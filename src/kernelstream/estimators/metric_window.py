@@ -35,6 +35,7 @@ from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
+from ._contract.warm_up import rows_until
 from ._described import described
 from .metric import metric, scaled_targets, standard_rows, units_of
 from .second_order.base import targets
@@ -135,8 +136,7 @@ class MetricWindow(Learner):
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
             t = state["t"]
-            counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
-            stop = min(n, start + AT_ONCE, start + int(np.searchsorted(counted, (1 << t.bit_length()) - t)) + 1)
+            stop = min(start + AT_ONCE, rows_until(weight, start, n, (1 << t.bit_length()) - t))
             part = slice(start, stop)
             own = None if weight is None else np.ascontiguousarray(weight[part])
             scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))

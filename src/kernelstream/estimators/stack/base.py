@@ -24,6 +24,7 @@ from ...state.schema import POSITIVE, Array, Count, Inside, Schema
 from .._contract.composite import Composite
 from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
+from .._contract.warm_up import rows_until
 from ..ensemble import members as _members
 from ..metric import SIZES
 from . import batch, intervals, level, reasons, watch, weights
@@ -240,8 +241,7 @@ class Stack(Composite):
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
             stop = min(n, (start // COMBINED + 1) * COMBINED)  # the same rows whatever the threads: so are the bits
             if state["t"] + stop - start >= last:
-                numbers = state["t"] + np.cumsum(np.ones(stop - start) if weight is None else weight[start:stop] > 0)
-                stop = min(stop, start + int(np.searchsorted(numbers, last)) + 1)
+                stop = rows_until(weight, start, stop, last - state["t"])
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
             start = stop
         if batch.present(state):
