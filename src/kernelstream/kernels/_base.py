@@ -21,7 +21,6 @@ from ..registry.parameters import WithParameters
 Draw = dict[str, np.ndarray]
 
 _REGISTRY: dict[str, type[Kernel]] = {}
-_ELSEWHERE = {"rbf": "gaussian", "poly": "polynomial"}  # names that other libraries use, for the hint
 _K = TypeVar("_K", bound="type[Kernel]")
 
 
@@ -70,7 +69,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
-    cls = find(_REGISTRY, "kernel", spec, _ELSEWHERE.get(spec))
+    cls = find(_REGISTRY, "kernel", spec)
     if gamma is None:
         return cls()
     if cls.bandwidth is None:
