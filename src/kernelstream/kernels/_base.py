@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream._checks import positive
-from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
+from kernelstream.core.threads import cuts
+from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
 from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
@@ -190,9 +191,9 @@ class Kernel(WithParameters):
         """The Gram block from dense blocks, so small that the differences of all pairs would fit into memory."""
         (n, d), m = X.shape, Z.shape[0]
         K = np.empty((n, m), X.dtype)
-        for columns in spans(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
+        for columns in cuts(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
             right = dense(Z[columns])
-            for rows in spans(n, MEMORY_ELEMENTS // max(1, d * len(right))):
+            for rows in cuts(n, MEMORY_ELEMENTS // max(1, d * len(right))):
                 K[rows, columns] = self._gram(dense(X[rows]), right)
         return K
 
