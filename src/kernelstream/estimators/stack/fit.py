@@ -209,7 +209,7 @@ def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: An
     """Mean loss of a member on held-out rows."""
     N = len(est._learner.examples())
     f = est._learner.member_scores(est._state, i, X)
-    value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
+    value = batch.mean_loss(est._learner.regression, f, y if y.ndim == 1 else y[:, i // N], weight)
     return value if np.isfinite(value) else np.inf
 
 
@@ -220,12 +220,12 @@ def _weigh(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: 
     outputs = est._learner.columns(state)
     for o, part in enumerate(est._learner.combinations(state)):
         errors = part["member_errors"].copy()
-        for name, value in start_stack(N, outputs, est._regression).items():
+        for name, value in start_stack(N, outputs, est._learner.regression).items():
             part[name][...] = value
         block = np.ascontiguousarray(F[o * N : (o + 1) * N])
         own = y if y.ndim == 1 else np.ascontiguousarray(y[:, o])
         for _ in range(2):  # the second time with a good start
-            est._ops.stack_pass(block, own, weight, part, (est._regression, False))
+            est._ops.stack_pass(block, own, weight, part, (est._learner.regression, False))
         part["member_errors"][...] = errors
 
 
