@@ -64,7 +64,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
-    _takes_sparse: ClassVar[bool] = False  # whether sparse rows are made dense where columns are scaled anyway
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
     _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `_learn`
     _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_set_aside`
@@ -476,7 +475,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
+        tags.input_tags.sparse = not demanded(self.standardize)
         if self.columns is not None:
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return self._learner.tags(tags)

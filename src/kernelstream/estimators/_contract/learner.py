@@ -127,8 +127,11 @@ class Learner:
         return domain is not None and domain.restricted
 
     def dense(self, X: Rows) -> np.ndarray:
-        """Sparse rows that are to be scaled, made dense."""
-        raise NotImplementedError
+        """Sparse rows that are to be scaled, made dense; ValueError where that is left to the user."""
+        raise ValueError(
+            "standardize=True centres every column and would make sparse rows dense; "
+            "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
+        )
 
     def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Standardise and learn rows; y is the public target."""

@@ -140,6 +140,10 @@ class Stack(Composite):
             )
         return np.ascontiguousarray(dense(X))
 
+    def tags(self, tags: Any) -> Any:
+        tags.input_tags.sparse = True
+        return tags
+
     def weighs(self, state: State) -> bool:
         return weights.SUMS in state
 
