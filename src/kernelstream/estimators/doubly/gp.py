@@ -227,7 +227,6 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    _has_fast_path = False  # rows wait with their original targets
     fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"

@@ -179,7 +179,6 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    _has_fast_path = False
     partial_fit, kernel_ = without_scores(StreamOutlier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"

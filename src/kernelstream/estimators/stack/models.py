@@ -111,7 +111,6 @@ class KernelClassifier(StreamClassifier):
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
 
     standardize = on_device = True
-    _few_at_once = True
 
     fit, explain = fit, explain
     _ops = property(ops)
@@ -239,7 +238,6 @@ class KernelRegressor(StreamRegressor):
     _several_targets = True
 
     standardize = on_device = True
-    _few_at_once = True
 
     fit, explain = fit, explain
     _ops = property(ops)
