@@ -84,10 +84,6 @@ def shares(logs: np.ndarray, share: float) -> np.ndarray:
     return (1 - share) * p / p.sum() + share / len(logs)
 
 
-#: The entries of a combination, by whether it is one of numbers.
-NAMES = {regression: tuple(start_stack(1, 1, regression)) for regression in (False, True)}
-
-
 def mean_weights(state: State, regression: bool) -> np.ndarray:
     """Weights of the members in the forecast now, (N,): of the memories by their shares, with those of the base."""
     w = (shares(state["stack_logs"], NUMBER_SHARE if regression else LABEL_SHARE) @ state["stack_w"])[:-1]
