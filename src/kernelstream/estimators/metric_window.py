@@ -39,7 +39,7 @@ from ._contract.warm_up import rows_until
 from ._described import described
 from .metric import metric, scaled_targets, standard_rows, units_of
 from .second_order.base import targets
-from .window import codes_after
+from .window import codes_after, kept_values
 
 USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
@@ -130,9 +130,7 @@ class MetricWindow(Learner):
     # ---------------------------------------------------------------- rows
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
-        # a lone class is put on the side of its sign, as one of two classes is
-        signs = not self.regression and state["n_outputs"] == 1
-        value = (y > 0).astype(np.float64) if signs else np.ascontiguousarray(y)
+        value = np.ascontiguousarray(kept_values(state, y))
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
             t = state["t"]

@@ -44,14 +44,10 @@ class Window(Learner):
     def _kind(self, state: State) -> int:
         return NUMBERS if self.regression else TWO if state["n_outputs"] == 1 else MANY
 
-    def _values(self, state: State, y: np.ndarray) -> np.ndarray:
-        # a lone class is put on the side of its sign, as one of two classes is
-        return (y > 0).astype(np.float64) if self._kind(state) == TWO else y
-
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         spec = (self._kind(state), self.neighbours)
-        scores = self.est._ops.window_pass(X, self._values(state, y), weight, state, spec, state["n_outputs"])
+        scores = self.est._ops.window_pass(X, kept_values(state, y), weight, state, spec, state["n_outputs"])
         state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
         return scores
 
@@ -89,6 +85,12 @@ class Window(Learner):
             "window_weight": Array((room,), low=0.0),
             "window_numbers": Array((3,)),
         }
+
+
+def kept_values(state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded targets (n,) as a window keeps them: numbers, or codes of labels."""
+    # a lone class is put on the side of its sign, as one of two classes is
+    return (y > 0).astype(np.float64) if "classes" in state and state["n_outputs"] == 1 else y
 
 
 def codes_after(state: State, codes: np.ndarray, place: int) -> np.ndarray:
