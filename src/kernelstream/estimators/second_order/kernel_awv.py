@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from ..._checks import one_of
 from ...core.overflow import quiet, require_finite
 from ...rows import Rows, dense
 from ...second_order import more_ridge
@@ -134,8 +135,7 @@ class GrowingFactor(WithKernel):
     def check_parameters(self) -> None:
         if isinstance(self.lam, str) or not 0 < self.lam < np.inf:
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
-        if self.forecaster not in FORECASTERS:
-            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+        one_of("forecaster", self.forecaster, FORECASTERS)
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A class that appears had the target -1 on all rows before."""
