@@ -349,3 +349,22 @@ class FourierKernel(Kernel):
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return cos_sin(project(X, draw["W"]))
+
+
+class StretchedKernel(FourierKernel):
+    """Fourier kernel whose frequencies are independent numbers of one law, all stretched by its bandwidth ``gamma``."""
+
+    independent = True
+
+    @property
+    def spread(self) -> float:
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
+        return self.gamma
+
+    @staticmethod
+    def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        """Frequencies (d, D) with a spread of 1."""
+        raise NotImplementedError
+
+    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        return self.standard(rng, d, D) * self.spread
