@@ -270,7 +270,7 @@ class Stack(Composite):
         notes = np.empty((self.outputs(state), after // stride - t // stride, N))
         for o, part in enumerate(self.combinations(state)):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
-            target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
+            target = of_output(y[rows], o)
             spec = (self.regression, recent)
             found = self.est._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
             scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
@@ -324,8 +324,7 @@ class Stack(Composite):
             elif y is None:
                 F[i] = self.member_scores(state, i, X)
             else:
-                target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-                F[i] = self.member_learns(state, i, X, target, weight)
+                F[i] = self.member_learns(state, i, X, of_output(y, i // N), weight)
             took[i] = time.perf_counter() - start
 
         items = range(0 if left is None else -1, len(members))
@@ -433,3 +432,8 @@ class Stack(Composite):
     def verify(self, state: State) -> None:
         super().verify(state)
         batch.verify(self.est, state)
+
+
+def of_output(y: np.ndarray, o: int) -> np.ndarray:
+    """The target of an output, (n,), from y (n,) or (n, k)."""
+    return y if y.ndim == 1 else np.ascontiguousarray(y[:, o])
