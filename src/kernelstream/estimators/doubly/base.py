@@ -117,24 +117,21 @@ class Doubly(WithKernel):
 
     def descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
-
-        def build() -> Descent:
-            kernel, step = self.kernel(state), self.step
-            ops = self.ops
-            blocks = ops.FeatureBlocks(
-                kernel,
-                state["seed"],
-                state["n_features"],
-                self.block_size,
-                state["dtype"],
-                ops,
-            )
-            loss, limits = self.est._loss_now(state), (step.average, step.damping(), self.max_blocks)
-            return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
-
-        made = self.est._cached("descent", build) if state is self.est.__dict__.get("_state") else build()
-        made.loss = self.est._loss_now(state)  # a new class changes it
+        own = state is self.est.__dict__.get("_state")
+        made: Descent = (
+            self.est._cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
+        )
+        # a new class changes the loss, and rows of a stream the penalty of a Gaussian process
+        made.loss, made.lam = self.est._loss_now(state), state["lam"]
         return made
+
+    def make_descent(self, state: State) -> Descent:
+        """The same, made anew."""
+        ops, step = self.ops, self.step
+        shape = state["n_features"], self.block_size, state["dtype"]
+        blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
+        loss, limits = self.est._loss_now(state), (step.average, step.damping(), self.max_blocks)
+        return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
     def check_parameters(self) -> None:
         self.step.check()

@@ -55,12 +55,9 @@ class Novelties(Doubly):
             return self.est.step.theta0
         return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
 
-    def descent(self, state: State) -> Descent:
-        def build() -> Descent:
-            plain = super(Novelties, self).descent(state)
-            return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
-
-        return self.est._cached("novelty", build) if state is self.est.__dict__.get("_state") else build()
+    def make_descent(self, state: State) -> Descent:
+        plain = super().make_descent(state)
+        return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
