@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from ..._checks import fraction
 from ...kernels import Kernel
-from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.novelty import NoveltyDescent
 from ...random import Stream, generator
@@ -23,7 +22,7 @@ from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._described import described
 from .base import PARTS, Doubly, fit, kernel, without_scores
-from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, scaled, top
+from .choice import FRACTIONS, LEAST_ROWS, TRIAL_STEPS, held_out, scaled, top, trial_blocks
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
@@ -89,10 +88,8 @@ class Novelties(Doubly):
 
     def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray, plan: Plan) -> float:
         """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
-        held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
+        held, blocks = held_out(X.shape[0]), trial_blocks(self, state, kernel)
         d, seed = state["n_features"], state["seed"]
-        size = min(self.block_size, TRIAL_SIZE)
-        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self.ops, Stream.TRIAL_FEATURES, keep=False)
         eta = self._first_step(kernel, X, weight)
         descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, plan.precondition)  # type: ignore[arg-type]
         model: State = {"offset": 0.0}
