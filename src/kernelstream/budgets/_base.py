@@ -14,10 +14,9 @@ from ..registry.names import enter, listed, part
 from ..registry.parameters import WithParameters
 from ..rows import Rows, dense
 from ..state import undo as _undo
+from ..state.nested import State
 from ..state.schema import Array, Schema
 from ..updates import Update
-
-State = dict[str, Any]
 
 NOTHING = 1e-300  # k(x, x) up to which a row counts as 0
 NOVELTY = 1e-10  # a row whose residual k(x, x) - k'K^-1 k is below this share of k(x, x) lies in the span of the others

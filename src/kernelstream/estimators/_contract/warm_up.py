@@ -17,6 +17,7 @@ from ...core import threads
 from ...core.ranges import COLUMNS, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
+from ...state.nested import State
 from . import kept
 from .first_rows import odd_cells
 from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
@@ -24,8 +25,6 @@ from .state import scaled_rows
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
-
-State = dict[str, Any]
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are scaled

@@ -14,9 +14,8 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent, Diverged, largest_eigenvalue, mean_loss
 from ...random import Stream
 from ...rows import Rows
+from ...state.nested import State
 from .step import Plan
-
-State = dict[str, Any]
 
 CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48

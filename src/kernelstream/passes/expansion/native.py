@@ -18,10 +18,9 @@ from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import Rows
 from ...state import undo as _undo
+from ...state.nested import State
 from ...updates import PassiveAggressive, Update
 from . import python as _expansion_python
-
-State = dict[str, Any]
 
 VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
 ROWS_SOLVED_TOGETHER = 8  # rows that are solved together at least: the factor is copied for that

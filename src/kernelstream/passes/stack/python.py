@@ -26,13 +26,11 @@ where h is the row's weight, less for residuals beyond three s (Huber). The comp
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ...core.overflow import require_finite
-
-State = dict[str, Any]
+from ...state.nested import State
 
 MEMORY = (1.0, 0.9995, 0.995)
 G = len(MEMORY)
