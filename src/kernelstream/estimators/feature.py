@@ -181,7 +181,7 @@ class Linear(Learner):
     def widen(self, state: State, d: int) -> None:
         if not self.map.extends:
             raise ValueError(
-                f"{self.map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
+                f"{self.map!r} cannot take more columns once rows have been learned: provide for all of them beforehand"
             )
         mapping: Any = self.est._cache.get("mapping")
         if type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None:

@@ -250,6 +250,4 @@ class Calibrated(Wrapper):
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)
         if not hasattr(self.model, "decision_function"):
-            raise ValueError(
-                f"probabilities are for classifiers: for a regressor there is WithIntervals({self.model!r})"
-            )
+            raise ValueError(f"Calibrated needs a classifier; for a regressor use WithIntervals({self.model!r})")

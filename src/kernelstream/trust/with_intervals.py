@@ -187,4 +187,4 @@ class WithIntervals(Wrapper):
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)
         if hasattr(self.model, "decision_function"):
-            raise ValueError(f"intervals are for regressors: for a classifier there is Calibrated({self.model!r})")
+            raise ValueError(f"WithIntervals needs a regressor; for a classifier use Calibrated({self.model!r})")

@@ -230,7 +230,7 @@ class Learner:
     def widen(self, state: State, d: int) -> None:
         """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
         raise ValueError(
-            f"{type(self.est).__name__} cannot take more columns once it has learned: say how many there will be "
+            f"{type(self.est).__name__} cannot take more columns once it has learned: provide for all of them "
             f"beforehand"
         )
 

@@ -77,8 +77,8 @@ class Stack(Composite):
         if state["n_features"] > BROAD:
             name = type(self.est).__name__
             warnings.warn(
-                f"{name} is made for tables of up to {BROAD:,} columns and takes long over {state['n_features']:,}: "
-                f"choose or combine columns first (scikit-learn's SelectKBest or PCA), or use "
+                f"{name} is made for tables of up to {BROAD:,} columns and is slow with {state['n_features']:,}: "
+                f"select or combine columns first (scikit-learn's SelectKBest or PCA), or use "
                 f"{name.replace('Kernel', 'Feature')}",
                 UserWarning,
                 stacklevel=caller(),
@@ -129,7 +129,7 @@ class Stack(Composite):
         for member in est.members:
             _members.check(member, est)
             if isinstance(member._learner, Composite):
-                raise ValueError(f"a {type(member).__name__} is made of learners itself and cannot be a member")
+                raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
     # ---------------------------------------------------------------- rows and their weights
     def dense(self, X: Any) -> np.ndarray:
