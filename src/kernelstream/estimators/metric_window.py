@@ -39,7 +39,7 @@ from ._contract.warm_up import rows_until
 from ._described import described
 from .metric import metric, scaled_targets, standard_rows, units_of
 from .second_order.base import targets
-from .window import codes_after, kept_values
+from .window import AT_ONCE, codes_after, kept_values
 
 USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
@@ -49,7 +49,6 @@ SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
 PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
-AT_ONCE = 4096  # rows that are scored in one call
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
 TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
 
@@ -210,9 +209,9 @@ class MetricWindow(Learner):
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)
-        for start in range(0, X.shape[0], AT_ONCE):
-            part = np.ascontiguousarray(dense(X[start : start + AT_ONCE]), np.float64)
-            scores[start : start + len(part)] = self.ops.metric_pass(part, None, None, state["follow"], functions)
+        for rows in threads.cuts(X.shape[0], AT_ONCE):
+            part = np.ascontiguousarray(dense(X[rows]), np.float64)
+            scores[rows] = self.ops.metric_pass(part, None, None, state["follow"], functions)
         return scores
 
     def _functions(self, state: State) -> Functions:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import whole
+from ..core.threads import cuts
 from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
 from ..state.change import Change
@@ -19,6 +20,7 @@ from ._contract.regressor import StreamRegressor
 from ._described import described
 
 USUAL_ROWS, MOST_CELLS = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
+AT_ONCE = 4096  # rows that are scored in one call
 
 
 class Window(Learner):
@@ -54,9 +56,9 @@ class Window(Learner):
     def score(self, state: State, X: Rows) -> np.ndarray:
         spec, ops = (self._kind(state), self.neighbours), self.est._ops
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for start in range(0, X.shape[0], 4096):
-            part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
-            scores[start : start + len(part)] = ops.window_pass(part, None, None, state, spec, scores.shape[1])
+        for rows in cuts(X.shape[0], AT_ONCE):
+            part = np.ascontiguousarray(dense(X[rows]), np.float64)
+            scores[rows] = ops.window_pass(part, None, None, state, spec, scores.shape[1])
         return scores
 
     def row_learner(self, state: State) -> Any:

@@ -148,8 +148,8 @@ def _more_passes(
     best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
-        for start in range(0, len(order), 8192):
-            X, y, w = prepare(order[start : start + 8192])
+        for part in threads.cuts(len(order), 8192):
+            X, y, w = prepare(order[part])
             _members_learn(est, active, state, X, y, w)
         for i in list(active):
             loss = _held_loss(est, i, *held_rows)
