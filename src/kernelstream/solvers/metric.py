@@ -257,7 +257,8 @@ def alone(X: np.ndarray, Y: np.ndarray, a: np.ndarray) -> np.ndarray:
         between += np.square(Y.T @ own).sum(axis=0) / np.maximum(size, TINY)
         groups += size > 0
     more, rest = np.maximum(groups - 1, 1), n - groups
-    chance = special.fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
+    with np.errstate(over="ignore"):  # a column that explains everything
+        chance = special.fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
     return np.where((groups > 1) & (chance * d < 1), np.maximum(between / total - more / n, 0.0), 0.0)
 
 
