@@ -10,6 +10,7 @@ from kernelstream import (
     FeatureRegressor,
     MultiKernelClassifier,
     MultiKernelRegressor,
+    budgets,
     updates,
     zoo,
 )
@@ -313,3 +314,24 @@ def test_capacity_follows_the_weights():
     made[0].learn(X[1000:], y[1000:])
     made[1].learn(X, y)
     assert_same_state(made[0].state_, made[1].state_, 1e-12, "budgets")
+
+
+def test_the_oldest_leave_where_capacity_moves():
+    """A set that is made smaller in the middle of its turn goes on with its oldest vector, in both engines."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (1100, 2))
+    y = (np.sin(3 * X[:, 0]) > 0).astype(int)
+    oldest = budgets.BOGD(oldest=True)
+    learners = [
+        BudgetClassifier(Gaussian(g), budget=20, strategy=oldest, update=updates.OGD(0.5)) for g in (0.001, 2.0)
+    ]
+    made = [
+        MultiKernelClassifier(learners, HedgeWeights(0.97), capacity="weights", random_state=0, engine=engine)
+        for engine in ENGINES
+    ]
+    for model in made:
+        model.learn(X[:999], y[:999])
+        turn = int(model.state_["members/0/budget_memory"][0])
+        model.learn(X[999:], y[999:])
+        assert model.state_["capacity"][0] < turn
+    assert_same_state(made[0].state_, made[1].state_, 1e-9, "the oldest")

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from kernelstream import FeatureRegressor, losses, updates
+from kernelstream import BudgetClassifier, FeatureRegressor, losses, updates
+from kernelstream.kernels import Polynomial
 from kernelstream.state.change import Change
 from kernelstream.testing import check_update
 
@@ -120,6 +121,17 @@ def test_memory_follows_the_outputs(name):
         assert carried[4, 0] == 49
     else:
         np.testing.assert_allclose(carried[4], [0.0, 9.0, 9.0])
+
+
+@pytest.mark.parametrize("engine", ["python", "native"])
+def test_a_kernel_expansion_keeps_what_outputs_share(engine):
+    """Also where the class that appears comes before the others."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), np.repeat([[1, 2], [2, 3], [0, 3]], 15, axis=0).ravel()
+    kernel = Polynomial(2, c=1.0, gamma=1.0)
+    model = BudgetClassifier(kernel, budget=30, standardize=False, engine=engine).partial_fit(X, y)
+    memory = model.state_["memory"]
+    assert memory[0, 0] == len(y) and memory[3, 0] == pytest.approx(kernel.diag(X).mean())
 
 
 def test_coin_betting_is_scale_free():

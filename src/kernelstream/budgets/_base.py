@@ -14,10 +14,9 @@ from ..registry.names import enter, listed, part
 from ..registry.parameters import WithParameters
 from ..rows import Rows, dense
 from ..state import undo as _undo
+from ..state.nested import State
 from ..state.schema import Array, Schema
 from ..updates import Update
-
-State = dict[str, Any]
 
 NOTHING = 1e-300  # k(x, x) up to which a row counts as 0
 NOVELTY = 1e-10  # a row whose residual k(x, x) - k'K^-1 k is below this share of k(x, x) lies in the span of the others
@@ -152,6 +151,8 @@ class Budget(WithParameters):
         Smallest budget it makes sense for.
     n_memory : int
         Numbers it remembers between rows.
+    turns : bool
+        Whether vectors leave in turn: the last number that it remembers is then the slot of the oldest.
     gram : bool
         Whether it keeps the Gram matrix of the support vectors.
     random : bool
@@ -168,6 +169,7 @@ class Budget(WithParameters):
     kinds: ClassVar[tuple[str, ...]] = ("binary", "multiclass", "regression")
     least: ClassVar[int] = 1
     n_memory: ClassVar[int] = 0
+    turns: ClassVar[bool] = False
     gram: ClassVar[bool] = False
     random: ClassVar[bool] = False
     grows: ClassVar[bool] = False
@@ -204,6 +206,11 @@ class Budget(WithParameters):
     def schema(self, state: State, capacity: int, kernel: Kernel) -> Schema:
         """What the entries of :meth:`begin` may have become; the other entries of the state have been checked."""
         entries: Schema = {"budget_memory": Array((self.n_memory,), low=0.0)}
+        if self.turns:
+            turn = np.ravel(state["budget_memory"])[-1:]
+            if not ((turn >= 0) & (turn < capacity) & (turn == np.floor(turn))).all():
+                raise ValueError(f"state_['budget_memory'] says that slot {turn} of {capacity} is the oldest")
+            entries["budget_memory"] = Array((self.n_memory,))
         if self.gram:
             entries["budget_gram"] = Array((capacity, capacity), str(state["alpha"].dtype))
         return entries

@@ -8,18 +8,10 @@ from typing import Any
 import numpy as np
 
 from .._checks import flag, positive
-from ..state.schema import Array, Schema
+from ..state.schema import Array
 from ._base import Budget, Row, SupportSet, register
 
 EQUAL = 1e-5  # relative difference up to which two terms are of the same size
-
-
-def turn_schema(state: Any, capacity: int, n_memory: int) -> Schema:
-    """The memory of a strategy whose last number is the slot that has its turn to leave, the oldest."""
-    turn = np.ravel(state["budget_memory"])[-1:]
-    if not ((turn >= 0) & (turn < capacity) & (turn == np.floor(turn))).all():
-        raise ValueError(f"state_['budget_memory'] says that slot {turn} of {capacity} is the oldest")
-    return {"budget_memory": Array((n_memory,))}
 
 
 @register
@@ -61,8 +53,10 @@ class BOGD(Budget):
         self.limit = limit
         self.oldest = oldest
 
-    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        return super().schema(state, capacity, kernel) | turn_schema(state, capacity, self.n_memory)
+    @property
+    def turns(self) -> bool:  # type: ignore[override]
+        """Where the oldest leaves."""
+        return self.oldest
 
     def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
@@ -102,9 +96,7 @@ class Forgetron(Budget):
     name = "forgetron"
     gram = True
     n_memory = 3  # Q, M, the oldest slot
-
-    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        return super().schema(state, capacity, kernel) | turn_schema(state, capacity, self.n_memory)
+    turns = True
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         memory = S.state["budget_memory"]
@@ -142,9 +134,7 @@ class RemoveSmallest(Budget):
 
     name = "remove_smallest"
     n_memory = 1  # the slot whose turn it is
-
-    def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        return super().schema(state, capacity, kernel) | turn_schema(state, capacity, self.n_memory)
+    turns = True
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         if not S.full:

@@ -181,7 +181,7 @@ class Linear(Learner):
     def widen(self, state: State, d: int) -> None:
         if not self.map.extends:
             raise ValueError(
-                f"{self.map!r} cannot take more columns once rows were learned: say how many there will be beforehand"
+                f"{self.map!r} cannot take more columns once rows have been learned: provide for all of them beforehand"
             )
         mapping: Any = self.est._cache.get("mapping")
         if type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None:
@@ -230,14 +230,14 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
     """Change the outputs: weights, squares of gradients and the update's memory follow their output."""
     for name in ("w", "w_mean"):
         if name in state:
-            state[name] = change.rows(state[name], state["scale"] if name == "w" else None)
+            state[name] = change.rows(state[name], state.get("scale") if name == "w" else None)
     if "G" in state:
         state |= folded(state)
         state["G"] = state["G"].take(change.source, axis=0)
         state["G"][change.fresh] = 0
-    if "G_scale" in state:
-        state["G_scale"] = np.ones(len(change))
-    state["scale"] = np.ones(len(change))
+    for name in ("scale", "G_scale"):
+        if name in state:
+            state[name] = np.ones(len(change))
     state["memory"] = update.carry(state["memory"], change)
 
 

@@ -199,9 +199,7 @@ class LearnedFeatures(Learner):
     def mix_outputs(self, state: State, change: Change) -> None:
         # waiting gradients belong to the old outputs, so a batch ends where the outputs change
         self._finish_batch(state)
-        state["scale"] = np.ones(change.before)
         mix_outputs(state, change, self.update)
-        del state["scale"]
         if self.step.batch_size > 1:
             state["sum_w"] = np.zeros_like(state["w"])
 

@@ -35,10 +35,11 @@ from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
+from ._contract.warm_up import rows_until
 from ._described import described
 from .metric import metric, scaled_targets, standard_rows, units_of
 from .second_order.base import targets
-from .window import codes_after
+from .window import AT_ONCE, codes_after, kept_values
 
 USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
 LEAST_ROWS = 256  # but so many
@@ -48,7 +49,6 @@ SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
 PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
-AT_ONCE = 4096  # rows that are scored in one call
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
 TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
 
@@ -129,14 +129,11 @@ class MetricWindow(Learner):
     # ---------------------------------------------------------------- rows
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
-        # a lone class is put on the side of its sign, as one of two classes is
-        signs = not self.regression and state["n_outputs"] == 1
-        value = (y > 0).astype(np.float64) if signs else np.ascontiguousarray(y)
+        value = np.ascontiguousarray(kept_values(state, y))
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
             t = state["t"]
-            counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
-            stop = min(n, start + AT_ONCE, start + int(np.searchsorted(counted, (1 << t.bit_length()) - t)) + 1)
+            stop = min(start + AT_ONCE, rows_until(weight, start, n, (1 << t.bit_length()) - t))
             part = slice(start, stop)
             own = None if weight is None else np.ascontiguousarray(weight[part])
             scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))
@@ -212,9 +209,9 @@ class MetricWindow(Learner):
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)
-        for start in range(0, X.shape[0], AT_ONCE):
-            part = np.ascontiguousarray(dense(X[start : start + AT_ONCE]), np.float64)
-            scores[start : start + len(part)] = self.ops.metric_pass(part, None, None, state["follow"], functions)
+        for rows in threads.cuts(X.shape[0], AT_ONCE):
+            part = np.ascontiguousarray(dense(X[rows]), np.float64)
+            scores[rows] = self.ops.metric_pass(part, None, None, state["follow"], functions)
         return scores
 
     def _functions(self, state: State) -> Functions:

@@ -220,10 +220,7 @@ class TwoPhases(WithKernel, Linear):
         self.est._leave_device()
         if "alpha" in state:
             state["alpha"] = np.ascontiguousarray(change.rows(state["alpha"].T).T)
-            state |= {"scale": np.ones(change.before)}
         mix_outputs(state, change, self.early_update if "alpha" in state else self.update)
-        if "alpha" in state:
-            del state["scale"]
 
     def widen(self, state: State, d: int) -> None:
         for name in ("support", "pool", LANDMARKS):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import whole
+from ..core.threads import cuts
 from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense
 from ..state.change import Change
@@ -19,6 +20,7 @@ from ._contract.regressor import StreamRegressor
 from ._described import described
 
 USUAL_ROWS, MOST_CELLS = 1000, 200_000  # rows of a window of automatic size, and rows × columns, at most
+AT_ONCE = 4096  # rows that are scored in one call
 
 
 class Window(Learner):
@@ -44,23 +46,19 @@ class Window(Learner):
     def _kind(self, state: State) -> int:
         return NUMBERS if self.regression else TWO if state["n_outputs"] == 1 else MANY
 
-    def _values(self, state: State, y: np.ndarray) -> np.ndarray:
-        # a lone class is put on the side of its sign, as one of two classes is
-        return (y > 0).astype(np.float64) if self._kind(state) == TWO else y
-
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         spec = (self._kind(state), self.neighbours)
-        scores = self.est._ops.window_pass(X, self._values(state, y), weight, state, spec, state["n_outputs"])
+        scores = self.est._ops.window_pass(X, kept_values(state, y), weight, state, spec, state["n_outputs"])
         state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
         return scores
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         spec, ops = (self._kind(state), self.neighbours), self.est._ops
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for start in range(0, X.shape[0], 4096):
-            part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
-            scores[start : start + len(part)] = ops.window_pass(part, None, None, state, spec, scores.shape[1])
+        for rows in cuts(X.shape[0], AT_ONCE):
+            part = np.ascontiguousarray(dense(X[rows]), np.float64)
+            scores[rows] = ops.window_pass(part, None, None, state, spec, scores.shape[1])
         return scores
 
     def row_learner(self, state: State) -> Any:
@@ -89,6 +87,12 @@ class Window(Learner):
             "window_weight": Array((room,), low=0.0),
             "window_numbers": Array((3,)),
         }
+
+
+def kept_values(state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded targets (n,) as a window keeps them: numbers, or codes of labels."""
+    # a lone class is put on the side of its sign, as one of two classes is
+    return (y > 0).astype(np.float64) if "classes" in state and state["n_outputs"] == 1 else y
 
 
 def codes_after(state: State, codes: np.ndarray, place: int) -> np.ndarray:

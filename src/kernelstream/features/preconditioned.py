@@ -12,6 +12,7 @@ from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get
 from kernelstream.features.fourier import FourierMapping
+from kernelstream.state.nested import under
 from kernelstream.state.schema import Array, Schema, check, length, prefixed
 
 INNER = "inner_"  # prefix of the entries of the map inside
@@ -157,11 +158,11 @@ class Preconditioned(FeatureMap):
         return int(min(max(FEW, 8 * ((entries + 40) // 44)), MANY))
 
     def build(self, entries: Entries, d: int, dtype: Any) -> PreconditionedMapping:
-        inner = checked(self._inner.build(self._of_inner(entries), d, dtype))
+        inner = checked(self._inner.build(under(entries, INNER), d, dtype))
         return PreconditionedMapping(inner, entries["directions"], entries["back"])
 
     def schema(self, entries: Entries, d: int) -> Schema:
-        own = self._of_inner(entries)
+        own = under(entries, INNER)
         inner = self._inner.schema(own, d)
         check(own, inner)
         k, p, width = length(entries, "back"), length(entries, "directions"), self._inner.width(own, d)
@@ -172,11 +173,7 @@ class Preconditioned(FeatureMap):
         return prefixed(INNER, inner) | {"directions": Array((p, k)), "back": Array((k, width))}
 
     def width(self, entries: Entries, d: int) -> int:
-        return self._inner.width(self._of_inner(entries), d)
-
-    @staticmethod
-    def _of_inner(entries: Entries) -> Entries:
-        return {name[len(INNER) :]: value for name, value in entries.items() if name.startswith(INNER)}
+        return self._inner.width(under(entries, INNER), d)
 
 
 def damped(S: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

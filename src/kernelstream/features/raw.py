@@ -44,7 +44,6 @@ class RawFeatures(FeatureMap):
 
     name: ClassVar[str] = "raw"
     extends = True
-    random_state: Any = None  # nothing here is random
 
     def prepare(self, X: Any, seed: int) -> Entries:
         return {}

@@ -15,6 +15,7 @@ from scipy.linalg import hadamard
 from kernelstream._checks import one_of
 from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
+from kernelstream.kernels._base import StretchedKernel
 from kernelstream.random import Stream, Streams, generator
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "qmc")
@@ -76,11 +77,11 @@ def frequencies(
     check(sampling)
     if not kernel.is_fourier:
         raise ValueError(f"{type(kernel).__name__} has no Fourier frequencies: it is not shift invariant")
-    if draws is not None and sampling == "iid" and _scales(kernel):
+    if draws is not None and sampling == "iid" and isinstance(kernel, StretchedKernel):
         kernel.validate()
         W = np.empty((d, D), dtype)
         return np.multiply(draws.get(kernel, seed, d, D), kernel.spread, out=W, casting="same_kind")
-    if known is not None and sampling == "iid" and _scales(kernel):
+    if known is not None and sampling == "iid" and isinstance(kernel, StretchedKernel):
         kernel.validate()
         W = np.empty((d, D), dtype)
         W[: len(known)] = known
@@ -100,14 +101,9 @@ def _independent(kernel: Any) -> bool:
     return getattr(kernel, "independent", False)
 
 
-def _scales(kernel: Any) -> bool:
-    """Whether the bandwidth of such a kernel only stretches its frequencies."""
-    return _independent(kernel) and hasattr(kernel, "standard")
-
-
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """D independent frequencies. Row i (input coordinate i) depends on (seed, i) alone wherever the law allows it."""
-    if _scales(kernel):
+    if isinstance(kernel, StretchedKernel):
         kernel.validate()
         W = _standard(kernel, seed, d, D)
         W *= kernel.spread

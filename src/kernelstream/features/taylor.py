@@ -149,7 +149,6 @@ class TaylorFeatures(KernelMap):
     """
 
     name: ClassVar[str] = "taylor"
-    random_state = None  # nothing here is random
 
     kernel: Any = "gaussian"
     degree: int | str = 2

@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream._checks import positive
-from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows, spans
+from kernelstream.core.threads import cuts
+from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
 from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
@@ -21,7 +22,6 @@ from ..registry.parameters import WithParameters
 Draw = dict[str, np.ndarray]
 
 _REGISTRY: dict[str, type[Kernel]] = {}
-_ELSEWHERE = {"rbf": "gaussian", "poly": "polynomial"}  # names that other libraries use, for the hint
 _K = TypeVar("_K", bound="type[Kernel]")
 
 
@@ -70,7 +70,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
-    cls = find(_REGISTRY, "kernel", spec, _ELSEWHERE.get(spec))
+    cls = find(_REGISTRY, "kernel", spec)
     if gamma is None:
         return cls()
     if cls.bandwidth is None:
@@ -191,9 +191,9 @@ class Kernel(WithParameters):
         """The Gram block from dense blocks, so small that the differences of all pairs would fit into memory."""
         (n, d), m = X.shape, Z.shape[0]
         K = np.empty((n, m), X.dtype)
-        for columns in spans(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
+        for columns in cuts(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
             right = dense(Z[columns])
-            for rows in spans(n, MEMORY_ELEMENTS // max(1, d * len(right))):
+            for rows in cuts(n, MEMORY_ELEMENTS // max(1, d * len(right))):
                 K[rows, columns] = self._gram(dense(X[rows]), right)
         return K
 
@@ -349,3 +349,22 @@ class FourierKernel(Kernel):
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return cos_sin(project(X, draw["W"]))
+
+
+class StretchedKernel(FourierKernel):
+    """Fourier kernel whose frequencies are independent numbers of one law, all stretched by its bandwidth ``gamma``."""
+
+    independent = True
+
+    @property
+    def spread(self) -> float:
+        """Factor that turns the numbers of :meth:`standard` into frequencies."""
+        return self.gamma
+
+    @staticmethod
+    def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        """Frequencies (d, D) with a spread of 1."""
+        raise NotImplementedError
+
+    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
+        return self.standard(rng, d, D) * self.spread

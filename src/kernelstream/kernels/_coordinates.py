@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from kernelstream.core.threads import cuts
 from kernelstream.kernels._base import Draw, Kernel
-from kernelstream.kernels._rows import CACHE_ELEMENTS, MEMORY_ELEMENTS, spans
+from kernelstream.kernels._rows import CACHE_ELEMENTS, MEMORY_ELEMENTS
 from kernelstream.rows import Rows, dense
 
 
@@ -51,7 +52,7 @@ class CoordinateKernel(Kernel):
 
     def _diag(self, X: Rows) -> np.ndarray:
         S = np.empty(X.shape[0], X.dtype)
-        for rows in spans(X.shape[0], MEMORY_ELEMENTS // max(1, X.shape[1])):
+        for rows in cuts(X.shape[0], MEMORY_ELEMENTS // max(1, X.shape[1])):
             block = dense(X[rows])
             S[rows] = self.combine.reduce(self._term(block, block), axis=1)
         return self._finish(S)
@@ -60,13 +61,13 @@ class CoordinateKernel(Kernel):
         """Loop over blocks of rows and of coordinates whose (coordinates, rows, rows) terms stay in cache."""
         (n, d), m = X.shape, Z.shape[0]
         S = np.full((n, m), self.combine.identity, X.dtype)
-        for columns in spans(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
+        for columns in cuts(m, min(1024, MEMORY_ELEMENTS // max(1, d))):
             ZT = np.ascontiguousarray(dense(Z[columns]).T)  # a coordinate is then one run of memory
             width = ZT.shape[1]
-            for rows in spans(n, min(CACHE_ELEMENTS // width, MEMORY_ELEMENTS // max(1, d))):
+            for rows in cuts(n, min(CACHE_ELEMENTS // width, MEMORY_ELEMENTS // max(1, d))):
                 XT = np.ascontiguousarray(dense(X[rows]).T)
                 out = S[rows, columns]
-                for js in spans(d, CACHE_ELEMENTS // (XT.shape[1] * width)):
+                for js in cuts(d, CACHE_ELEMENTS // (XT.shape[1] * width)):
                     terms = self._term(XT[js, :, None], ZT[js, None, :])
                     terms = terms[0] if len(terms) == 1 else self.combine.reduce(terms, axis=0)
                     self.combine(out, terms, out=out, casting="same_kind")
@@ -87,7 +88,7 @@ class CoordinateKernel(Kernel):
         zero = np.zeros(1)
         S = _row_sums(X, t(X.data, zero))[:, None] + _row_sums(Z, t(zero, Z.data))
         ZC = Z.tocsc()
-        for rows in spans(X.shape[0], MEMORY_ELEMENTS // max(1, Z.shape[0])):
+        for rows in cuts(X.shape[0], MEMORY_ELEMENTS // max(1, Z.shape[0])):
             XC, out = X[rows].tocsc(), S[rows]
             for j in np.flatnonzero((np.diff(XC.indptr) > 0) & (np.diff(ZC.indptr) > 0)):
                 i, x = _column(XC, j)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ try:
 except ImportError:  # installed without the compiled core
     exp_scaled = None  # type: ignore[assignment, unused-ignore]
 
+from kernelstream.core.threads import cuts
 from kernelstream.rows import Rows, canonical, dense
 
 # Elements of a temporary that should stay in cache (coordinate loops) or in memory (dense copies of sparse rows).
@@ -39,12 +39,6 @@ def as_rows(X: Any, dtype: Any = None) -> Rows:
             raise ValueError(f"expected rows of numbers, got dtype {X.dtype}")
         X = X.astype(dtype)
     return X
-
-
-def spans(n: int, size: int) -> Iterator[slice]:
-    """Consecutive slices of at most ``size`` (at least one) rows that cover ``range(n)``."""
-    size = max(1, size)
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
 def inner(X: Rows, Z: Rows) -> np.ndarray:
@@ -90,7 +84,7 @@ def exact_squared_distances(X: Rows, Z: Rows) -> np.ndarray:
     """``||x - z||^2`` for every pair in float64, with small relative error also where rows nearly coincide."""
     D2 = squared_distances(X, Z, precision=0)
     xx, zz = squared_norms(X).astype(np.float64), squared_norms(Z).astype(np.float64)
-    for rows in spans(X.shape[0], MEMORY_ELEMENTS // 4 // max(1, Z.shape[0])):
+    for rows in cuts(X.shape[0], MEMORY_ELEMENTS // 4 // max(1, Z.shape[0])):
         # Too close for the cancelling formula, hence rare.
         close, other = np.nonzero(D2[rows] < 1e-9 * (xx[rows, None] + zz))
         _recompute(D2, X, Z, close + rows.start, other)
@@ -109,7 +103,7 @@ def gaussian_distances(X: Rows, Z: Rows, gamma: float, precision: float) -> np.n
     error = 4 * _EPS64 * gamma / _GAUSSIAN_ERROR  # of a kernel value near 1, per unit of squared norm, in tolerances
     if error * (xx.max() + zz.max()) <= 1:
         return D2
-    for rows in spans(X.shape[0], CACHE_ELEMENTS // max(1, Z.shape[0])):
+    for rows in cuts(X.shape[0], CACHE_ELEMENTS // max(1, Z.shape[0])):
         with np.errstate(divide="ignore"):
             close, other = np.nonzero(D2[rows] * gamma < np.log(error * (xx[rows, None] + zz)))
         _recompute(D2, X, Z, close + rows.start, other)
@@ -118,7 +112,7 @@ def gaussian_distances(X: Rows, Z: Rows, gamma: float, precision: float) -> np.n
 
 def _recompute(D2: np.ndarray, X: Rows, Z: Rows, i: np.ndarray, j: np.ndarray) -> None:
     """Distances of the pairs (i, j) by their differences, one pair at a time."""
-    for pairs in spans(len(i), MEMORY_ELEMENTS // 4 // max(1, X.shape[1])):
+    for pairs in cuts(len(i), MEMORY_ELEMENTS // 4 // max(1, X.shape[1])):
         a, b = i[pairs], j[pairs]
         D2[a, b] = squared_norms(dense(X[a]).astype(np.float64) - dense(Z[b]))
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream._checks import is_whole, number
+from kernelstream.core.threads import cuts
 from kernelstream.kernels._base import Draw, Kernel, project, register
-from kernelstream.kernels._rows import MEMORY_ELEMENTS, inner, spans, squared_norms
+from kernelstream.kernels._rows import MEMORY_ELEMENTS, inner, squared_norms
 from kernelstream.kernels.bandwidth import gaussian_gamma
 from kernelstream.rows import Rows
 
@@ -236,7 +237,7 @@ class ArcCosine(Kernel):
         Z = Z.astype(np.float64)
         zz = np.sqrt(squared_norms(Z))
         # float64 throughout: near a = 0 the angle has the square root of the rounding error of the cosine.
-        for rows in spans(X.shape[0], MEMORY_ELEMENTS // 4 // max(1, Z.shape[0])):
+        for rows in cuts(X.shape[0], MEMORY_ELEMENTS // 4 // max(1, Z.shape[0])):
             block = X[rows].astype(np.float64)
             norms = np.sqrt(squared_norms(block))[:, None] * zz
             cosine = inner(block, Z)

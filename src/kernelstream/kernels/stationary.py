@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse, special
 
 from kernelstream._checks import positive
-from kernelstream.kernels._base import FourierKernel, register
+from kernelstream.kernels._base import FourierKernel, StretchedKernel, register
 from kernelstream.kernels._coordinates import CoordinateKernel
 from kernelstream.kernels._rows import (
     _exp_neg,
@@ -32,7 +32,7 @@ _FLOAT32_ERROR = 1e-5
 
 
 @register
-class Gaussian(FourierKernel):
+class Gaussian(StretchedKernel):
     r"""Gaussian kernel, ``k(x, z) = exp(-gamma ||x - z||^2)``; its spectrum is N(0, 2 gamma I).
 
     Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007.
@@ -51,7 +51,6 @@ class Gaussian(FourierKernel):
     """
 
     name = "gaussian"
-    independent = True
     takes_csr = True
     bandwidth = "gamma"
     isotropic = True
@@ -71,23 +70,18 @@ class Gaussian(FourierKernel):
 
     @property
     def spread(self) -> float:
-        """Factor that turns the numbers of :meth:`standard` into frequencies."""
         return math.sqrt(2 * self.gamma)
 
     @staticmethod
     def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        """Frequencies (d, D) with a spread of 1."""
         return rng.standard_normal((d, D))
-
-    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        return self.standard(rng, d, D) * self.spread
 
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
         return special.ndtri(U) * self.spread
 
 
 @register
-class Laplacian(FourierKernel, CoordinateKernel):
+class Laplacian(StretchedKernel, CoordinateKernel):
     r"""Laplacian kernel, ``k(x, z) = exp(-gamma ||x - z||_1)``; its spectrum is Cauchy(0, gamma) in each coordinate.
 
     Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007.
@@ -106,7 +100,6 @@ class Laplacian(FourierKernel, CoordinateKernel):
     """
 
     name = "laplacian"
-    independent = True
     common_terms = True
     bandwidth = "gamma"
 
@@ -135,18 +128,9 @@ class Laplacian(FourierKernel, CoordinateKernel):
     def _estimate(self, rule: str, X: Rows) -> float:
         return laplacian_gamma(rule, X)
 
-    @property
-    def spread(self) -> float:
-        """Factor that turns the numbers of :meth:`standard` into frequencies."""
-        return self.gamma
-
     @staticmethod
     def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        """Frequencies (d, D) with a spread of 1."""
         return rng.standard_cauchy((d, D))
-
-    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        return self.standard(rng, d, D) * self.spread
 
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
         return np.tan(np.pi * (U - 0.5)) * self.spread
@@ -158,7 +142,7 @@ class Laplacian(FourierKernel, CoordinateKernel):
 
 
 @register
-class Cauchy(FourierKernel, CoordinateKernel):
+class Cauchy(StretchedKernel, CoordinateKernel):
     r"""Product Cauchy kernel, ``k(x, z) = prod_i 1 / (1 + gamma^2 (x_i - z_i)^2)``; its spectrum is Laplace(0, gamma).
 
     Rahimi and Recht, Random Features for Large-Scale Kernel Machines, NIPS 2007.
@@ -177,7 +161,6 @@ class Cauchy(FourierKernel, CoordinateKernel):
     """
 
     name = "cauchy"
-    independent = True
     bandwidth = "gamma"
     combine = np.multiply
 
@@ -194,18 +177,9 @@ class Cauchy(FourierKernel, CoordinateKernel):
     def _estimate(self, rule: str, X: Rows) -> float:
         return math.sqrt(gaussian_gamma(rule, X))
 
-    @property
-    def spread(self) -> float:
-        """Factor that turns the numbers of :meth:`standard` into frequencies."""
-        return self.gamma
-
     @staticmethod
     def standard(rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        """Frequencies (d, D) with a spread of 1."""
         return rng.laplace(size=(d, D))
-
-    def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:
-        return self.standard(rng, d, D) * self.spread
 
     def _quantiles(self, U: np.ndarray, d: int) -> np.ndarray:
         # Each half of the distribution from the side where 1 - 2|U - 1/2| is exact.

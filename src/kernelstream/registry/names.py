@@ -35,11 +35,10 @@ def did_you_mean(name: Any, known: Iterable[str]) -> str:
     return f"did you mean {lower[close[0]]!r}? " if close else ""
 
 
-def unknown(kind: str, name: Any, known: Iterable[str], meant: str | None = None) -> ValueError:
-    """The error about an unknown name of a registry; ``meant`` is a better hint than the closest name."""
+def unknown(kind: str, name: Any, known: Iterable[str]) -> ValueError:
+    """The error about an unknown name of a registry."""
     known = sorted(known)
-    hint = did_you_mean(name, known) if meant is None else f"did you mean {meant!r}? "
-    return ValueError(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+    return ValueError(f"unknown {kind} {name!r}: {did_you_mean(name, known)}known are {', '.join(known)}")
 
 
 def enter(catalogue: dict[str, Any], kind: str, name: str, part: Any) -> None:
@@ -54,12 +53,12 @@ def enter(catalogue: dict[str, Any], kind: str, name: str, part: Any) -> None:
     catalogue[name] = part
 
 
-def find(catalogue: dict[str, Any], kind: str, name: str, meant: str | None = None) -> Any:
+def find(catalogue: dict[str, Any], kind: str, name: str) -> Any:
     """The entry of a name; installed packages that bring parts are asked before the name counts as unknown."""
     if name not in catalogue:
         _plugins.load()
     if name not in catalogue:
-        raise unknown(kind, name, catalogue, meant)
+        raise unknown(kind, name, catalogue)
     return catalogue[name]
 
 

@@ -10,9 +10,10 @@ from scipy.linalg import blas
 from .. import _core
 from ..core.blas import BLAS
 from ..core.workspace import on_lines
+from ..state.nested import State
 from .rows import RowRecursion
 from .rules import LeastSquares
-from .statistics import State, flush, more_ridge, window_cuts
+from .statistics import flush, more_ridge, window_cuts
 
 BLOCK = 64  # rows entered at once where some may not stay; where all do, the window is filled at once
 SUMS = ("gram", "b", "yy", "zsum")  # of the rows that have left the window

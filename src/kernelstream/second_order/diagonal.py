@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.overflow import quiet, require_finite
+from ..state.nested import State
 from .rules import Rule
-from .statistics import State
 
 
 @quiet

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _core
+from ..state.nested import State
 from . import diagonal
 from .rules import Rule
-from .statistics import State
 
 
 def diagonal_pass(Z: np.ndarray, y: np.ndarray, weight: np.ndarray | None, state: State, rule: Rule) -> np.ndarray:

@@ -8,8 +8,9 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from ..core.overflow import quiet, require_finite
+from ..state.nested import State
 from .rules import Rule
-from .statistics import State, factor, flush
+from .statistics import factor, flush
 
 
 class RowRecursion:

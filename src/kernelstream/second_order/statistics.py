@@ -16,7 +16,6 @@ times instead, and everything is multiplied by mu^m when it joins A and b: the s
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
@@ -25,9 +24,8 @@ from ..core import threads
 from ..core.overflow import LEARNING, require_finite
 from ..core.triangular import factorise
 from ..state import undo as _undo
+from ..state.nested import State
 from ..state.schema import Array, Count, Number, Schema, length
-
-State = dict[str, Any]
 
 GROWTH = 1e6  # a row at the end of the window counts at most this many times as much as one at its start
 FLOOR = 1e-13  # of the trace: the ridge fades no further, or A would become singular

@@ -48,6 +48,55 @@ class ConjugateGradient(Solver):
         return Solution(W, history, len(history), converged)
 
 
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray],
+    divide: Callable[[np.ndarray], np.ndarray],
+    X: np.ndarray,
+    R: np.ndarray,
+    B: np.ndarray | None,
+    tol: float,
+    max_iter: int,
+    report: Callable[[int, float], Any],
+) -> tuple[list[float], bool]:
+    """Preconditioned conjugate gradients on ``K x_c = b_c``, all outputs at once, in float64.
+
+    Parameters
+    ----------
+    product, divide : callable
+        ``K V`` and ``M V`` of V (D, C), M nearly the inverse of K.
+    X, R : (D, C)
+        Where to begin, and the residual there; both change in place.
+    B : (D, C) or None
+        The right-hand sides, None where they are the residual.
+
+    Returns
+    -------
+    history, converged
+        As those of :func:`descend`, by the same rule.
+    """
+    P = divide(R)
+    rz = (R * P).sum(axis=0)
+    size = rz if B is None else (B * divide(B)).sum(axis=0)
+    scale = np.maximum(np.sqrt(size), 1e-300)
+    history: list[float] = []
+    for iteration in range(1, max_iter + 1):
+        going = np.sqrt(rz) > tol * scale
+        if not going.any():
+            return history, True
+        Q = product(P)
+        pq = (P * Q).sum(axis=0)
+        step = np.where(going & (pq > 0), rz / np.where(pq > 0, pq, 1), 0.0)
+        X += step * P
+        R -= step * Q
+        D = divide(R)
+        new = np.maximum((R * D).sum(axis=0), 0.0)  # rounding may leave less
+        P = D + np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0) * P
+        rz = np.where(going, new, rz)
+        history.append(float((np.sqrt(rz) / scale).max()))
+        report(iteration, history[-1])
+    return history, bool((np.sqrt(rz) <= tol * scale).all())
+
+
 def descend(
     problem: Problem,
     A: np.ndarray,
@@ -75,7 +124,7 @@ def descend(
         Largest relative residual after each iteration.
     converged : bool
     """
-    if hasattr(problem.Z, "descend"):  # a matrix that knows a better preconditioner than its diagonal
+    if hasattr(problem.Z, "descend"):  # a matrix with a better preconditioner than its diagonal
         return problem.Z.descend(problem.lam, A, X, R, B, tol, max_iter, report)
     Z, ops, lam, threads = problem.Z, problem.ops.binning, problem.lam, problem.threads
     dtype = X.dtype.type

@@ -25,7 +25,7 @@ from ..losses import Loss
 from ..random import Stream, generator
 from ..rows import Rows
 from ._problem import Problem, Solution
-from .cg import ConjugateGradient
+from .cg import ConjugateGradient, conjugate_gradients
 from .kernel_blocks import Centers, Factor, KernelBlocks, least_addition
 from .newton_cg import NewtonCG
 
@@ -86,27 +86,11 @@ class CenterMatrix:
     ) -> tuple[list[float], bool]:
         """Conjugate gradients on ``(Z'A_c Z + lam I) x_c = b_c``; see :func:`kernelstream.solvers.cg.descend`."""
         self._weigh(A, lam)
-        P = self.factor.precondition(R)
-        rz = (R * P).sum(axis=0)
-        scale = np.maximum(np.sqrt((B * self.factor.precondition(B)).sum(axis=0)), 1e-300)
-        history: list[float] = []
-        for iteration in range(1, max_iter + 1):
-            going = np.sqrt(rz) > tol * scale
-            if not going.any():
-                return history, True
-            Q = self.factor.tsolve(self.K.normal(A, self.factor.solve(P))) + lam * P
-            pq = (P * Q).sum(axis=0)
-            step = np.where(going & (pq > 0), rz / np.where(pq > 0, pq, 1), 0.0)
-            X += step * P
-            R -= step * Q
-            Y = self.factor.precondition(R)
-            new = (R * Y).sum(axis=0)
-            turn = np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0)
-            P = Y + turn * P
-            rz = np.where(going, new, rz)
-            history.append(float((np.sqrt(rz) / scale).max()))
-            report(iteration, history[-1])
-        return history, bool((np.sqrt(rz) <= tol * scale).all())
+
+        def product(V: np.ndarray) -> np.ndarray:
+            return self.factor.tsolve(self.K.normal(A, self.factor.solve(V))) + lam * V
+
+        return conjugate_gradients(product, self.factor.precondition, X, R, B, tol, max_iter, report)
 
     def _weigh(self, A: np.ndarray, lam: float) -> None:
         """Precondition by what the sample says of ``Z'A Z``; the outputs share the mean of their weights."""

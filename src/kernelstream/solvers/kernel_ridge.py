@@ -17,6 +17,7 @@ from ..core.triangular import divided_by, factorise
 from ..kernels import Kernel
 from ..rows import Rows
 from ._problem import Solution
+from .cg import conjugate_gradients
 from .kernel_blocks import ELEMENTS, Centers
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
@@ -120,24 +121,6 @@ def descend(
 
     ``tol`` is the relative size of the residual r, ``sqrt(r'M r)`` with M the factor's inverse, at which to stop.
     """
-    alpha, R = np.zeros_like(Y), Y.copy()
-    D = P = matrix.divide(R)
-    rz = (R * P).sum(axis=0)
-    scale = np.maximum(np.sqrt(rz), 1e-300)
-    history: list[float] = []
-    for iteration in range(1, max_iter + 1):
-        going = np.sqrt(rz) > tol * scale
-        if not going.any():
-            return Solution(alpha, history, len(history), True)
-        Q = matrix.dot(P)
-        pq = (P * Q).sum(axis=0)
-        step = np.where(going & (pq > 0), rz / np.where(pq > 0, pq, 1), 0.0)
-        alpha += step * P
-        R -= step * Q
-        D = matrix.divide(R)
-        new = np.maximum((R * D).sum(axis=0), 0.0)
-        P = D + np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0) * P
-        rz = np.where(going, new, rz)
-        history.append(float((np.sqrt(rz) / scale).max()))
-        report(iteration, history[-1])
-    return Solution(alpha, history, len(history), bool((np.sqrt(rz) <= tol * scale).all()))
+    alpha = np.zeros_like(Y)
+    history, converged = conjugate_gradients(matrix.dot, matrix.divide, alpha, Y.copy(), None, tol, max_iter, report)
+    return Solution(alpha, history, len(history), converged)

@@ -35,7 +35,7 @@ from scipy import special
 from ..core import threads
 from ..core.triangular import divided_by, factorise, inverse_diagonal
 from .clock import Clock
-from .kernel_ridge import LARGEST_INVERSE_WEIGHT
+from .kernel_ridge import addition
 
 SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
 MORE = 2  # and the improvement at its end so many times as many
@@ -148,7 +148,7 @@ class Systems:
 
     def diagonal(self, lam: float) -> np.ndarray:
         """That of the matrix of the system, (n,)."""
-        return 1 + lam * np.minimum(1 / self.a, LARGEST_INVERSE_WEIGHT)
+        return 1 + addition(lam, len(self.a), self.a)
 
     def table(self, metric: Metric) -> Any:
         """Kernel values (n, n)."""
@@ -257,7 +257,8 @@ def alone(X: np.ndarray, Y: np.ndarray, a: np.ndarray) -> np.ndarray:
         between += np.square(Y.T @ own).sum(axis=0) / np.maximum(size, TINY)
         groups += size > 0
     more, rest = np.maximum(groups - 1, 1), n - groups
-    chance = special.fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
+    with np.errstate(over="ignore"):  # a column that explains everything
+        chance = special.fdtrc(more, rest, between / more * rest / np.maximum(total - between, TINY))
     return np.where((groups > 1) & (chance * d < 1), np.maximum(between / total - more / n, 0.0), 0.0)
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .nested import State
+
 try:
     from .._core import Marks
 except ImportError:  # installed without the compiled core
@@ -57,8 +59,6 @@ except ImportError:  # installed without the compiled core
             self.before = []
             return True
 
-
-State = dict[str, Any]
 
 # Entries that no learner changes in place, by the beginning of their names: feature maps, kernels, rows that are kept.
 REPLACED = ("map_", "kernel_", "warm_", "wait_", "classes", "batch_")

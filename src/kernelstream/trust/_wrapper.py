@@ -92,21 +92,16 @@ class Wrapper(WithParameters):
         """Raise ValueError for parameters out of range."""
 
     # ---------------------------------------------------------------- the contract
-    def _inside(self) -> tuple[Any, bool]:
-        """The model that learns, and whether it is a new one."""
+    def _inside(self) -> Any:
+        """The model that learns: a new one, before it has learned anything."""
         if "model_" in self.__dict__:
-            return self.model_, False
+            return self.model_
         self._check_parameters()
         if not hasattr(self.model, "learn"):
             raise ValueError(
                 f"{self.model!r} cannot learn from a stream: {type(self).__name__} needs a model with learn"
             )
-        return clone(self.model), True
-
-    @staticmethod
-    def _is_untrained(model: Any) -> bool:
-        """Whether the model has learned nothing: there were no rows, or only rows of weight 0."""
-        return hasattr(type(model), "state_") and not hasattr(model, "state_")
+        return clone(self.model)
 
     _replaced = _by_row = frozenset[str]()
 
@@ -132,11 +127,18 @@ class Wrapper(WithParameters):
     def _take_back(self, undo: Undo, nothing_learned: bool) -> None:
         undo.take_back()
 
-    def _adopt(self, model: Any, fresh: bool) -> None:
-        """Make the model that has learned the one inside."""
-        if fresh:
+    def _adopt(self, model: Any) -> None:
+        """Make a model the one inside, where it is not."""
+        if self.__dict__.get("model_") is not model:
             self.model_ = model
             self._begin(model)
+
+    def _has_learned(self, model: Any) -> bool:
+        """Whether a model has learned from rows, some of them of positive weight; it is then the one inside."""
+        if hasattr(type(model), "state_") and not hasattr(model, "state_"):
+            return False
+        self._adopt(model)
+        return True
 
     def _fitted(self) -> Any:
         if "model_" not in self.__dict__:
@@ -165,7 +167,7 @@ class Wrapper(WithParameters):
             self.__dict__.pop("model_", None)
             rows, target, weight = _checked(X, y, sample_weight)
             if len(target) == 0:
-                self._inside()[0].fit(rows, target)  # raises the error that says what is wrong
+                self._inside().fit(rows, target)  # raises the error that says what is wrong
             order = generator(0, Stream.WRAPPER_ORDER).permutation(len(target)) if shuffle else np.arange(len(target))
             extra = {} if weight is None else {"sample_weight": weight[order]}
             part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]

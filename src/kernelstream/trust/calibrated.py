@@ -85,13 +85,12 @@ class Calibrated(Wrapper):
         (n,) or (n, n_classes) array
             Log-odds of ``classes_[1]``, or logarithms of probabilities; a class that had not appeared yet has -inf.
         """
-        model, fresh = self._inside()
+        model = self._inside()
         before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
         with self._kept(model):
             scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
-            if self._is_untrained(model):
+            if not self._has_learned(model):
                 return scores
-            self._adopt(model, fresh)
             after = model.classes_
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
             return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
@@ -250,6 +249,4 @@ class Calibrated(Wrapper):
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)
         if not hasattr(self.model, "decision_function"):
-            raise ValueError(
-                f"probabilities are for classifiers: for a regressor there is WithIntervals({self.model!r})"
-            )
+            raise ValueError(f"Calibrated needs a classifier; for a regressor use WithIntervals({self.model!r})")

@@ -77,7 +77,7 @@ class Delayed(Wrapper):
         (n,) masked array
             What ``predict`` gives for the rows now; masked as long as nothing has been learned.
         """
-        model, fresh = self._inside()
+        fresh, model = "model_" not in self.__dict__, self._inside()
         names = _ids(id)
         rows = canonical(X) if sp.issparse(X) else np.ascontiguousarray(np.asarray(X))
         if rows.ndim != 2 or rows.shape[0] != len(names):
@@ -98,7 +98,7 @@ class Delayed(Wrapper):
             raise ValueError(f"X has {rows.shape[1]} columns, but the rows that wait have {kept.shape[1]}")
         trained = hasattr(model, "n_features_in_") and not fresh
         forecast = model.predict(X) if trained else np.zeros(len(names))
-        self._adopt(model, fresh)
+        self._adopt(model)
         self._add(names, rows if kept is None else concat([kept, rows]), forecast, trained)
         return np.ma.MaskedArray(forecast, mask=np.full(len(names), not trained))
 
@@ -126,10 +126,9 @@ class Delayed(Wrapper):
         if (X is None) == (id is None):
             raise ValueError("pass X and y, or id and y")
         if id is None:
-            model, fresh = self._inside()
+            model = self._inside()
             answers = model.learn(X, y, **kwargs)
-            if not self._is_untrained(model):
-                self._adopt(model, fresh)
+            self._has_learned(model)
             return answers
         return self._learn_ids(_ids(id), np.asarray(y), missing, kwargs)
 

@@ -66,12 +66,11 @@ class Explained(Wrapper):
         """Learn the rows in order; returns what the model inside returns."""
         if sp.issparse(X):
             raise ValueError("sparse rows are not supported: Explained needs dense ones, pass X.toarray()")
-        model, fresh = self._inside()
+        model = self._inside()
         options = {"classes": classes, "sample_weight": sample_weight}
         with self._kept(model):
             scores = model.learn(X, y, **{name: value for name, value in options.items() if value is not None})
-            if not self._is_untrained(model):
-                self._adopt(model, fresh)
+            if self._has_learned(model):
                 rows, own = np.asarray(X, np.float64), self._reasons
                 if sample_weight is not None:
                     rows = rows[np.broadcast_to(sample_weight, len(rows)) > 0]

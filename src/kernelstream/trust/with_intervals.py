@@ -108,12 +108,11 @@ class WithIntervals(Wrapper):
     @in_turn
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predictions, and the quantiles of all levels."""
-        model, fresh = self._inside()
+        model = self._inside()
         with self._kept(model):
             forecast = model.learn(X, y, sample_weight=sample_weight)
-            if self._is_untrained(model):  # what nobody keeps knows nothing
+            if not self._has_learned(model):  # what nobody keeps knows nothing
                 return forecast, self._new_tracker().learn(forecast, forecast, weight=np.zeros(len(forecast)))
-            self._adopt(model, fresh)
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
             return forecast, self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight=weight)
 
@@ -187,4 +186,4 @@ class WithIntervals(Wrapper):
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)
         if hasattr(self.model, "decision_function"):
-            raise ValueError(f"intervals are for regressors: for a classifier there is Calibrated({self.model!r})")
+            raise ValueError(f"WithIntervals needs a regressor; for a classifier use Calibrated({self.model!r})")

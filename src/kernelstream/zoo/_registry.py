@@ -178,7 +178,7 @@ def make(name: str, task: str | None = None, **params: Any) -> Any:
     if task in found.otherwise:
         if not set(found.parameters) & set(params):
             raise ValueError(
-                f"{name!r} does badly in {task} without a choice of its parameters ({', '.join(found.parameters)}): "
+                f"{name!r} performs poorly in {task} with its default parameters ({', '.join(found.parameters)}): "
                 f"give some, or use {found.otherwise[task]}"
             )
     elif task not in found.tasks:

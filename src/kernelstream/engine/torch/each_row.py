@@ -21,9 +21,10 @@ import torch
 from ...core.center import follow, offset_of
 from ...losses import Loss
 from ...passes.linear.python import folded
+from ...state.nested import State
 from ...updates import TINY, Update, unwrap
 from . import from_array
-from .passes import FeaturePass, State
+from .passes import FeaturePass
 
 
 class EachRowPass(FeaturePass):

@@ -21,11 +21,10 @@ import torch
 
 from ...core.overflow import LEARNING
 from ...losses import Loss
+from ...state.nested import State
 from ...updates import Update
 from . import from_array
 from .maps import on_device
-
-State = dict[str, Any]
 
 
 class FeaturePass:

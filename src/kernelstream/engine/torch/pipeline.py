@@ -15,11 +15,12 @@ import torch
 
 from ...losses import Loss
 from ...rows import dense, is_tensor
+from ...state.nested import State
 from ...updates import Update
 from . import SMALL, from_array
 from .blocks import BlockBuffers, new_book
 from .maps import Fourier, round_
-from .passes import FeaturePass, State
+from .passes import FeaturePass
 from .recursion import Program
 
 CHUNK = 32  # blocks of a graph

@@ -19,7 +19,8 @@ import torch
 from ...core.overflow import LEARNING, require_finite
 from ...second_order.rows import RowRecursion
 from ...second_order.rules import Rule
-from ...second_order.statistics import FLOOR, State, more_ridge, window_cuts
+from ...second_order.statistics import FLOOR, more_ridge, window_cuts
+from ...state.nested import State
 
 SKIPPED = 1e200  # 1/c of a row that is scored and not learned: nothing it says is believed
 

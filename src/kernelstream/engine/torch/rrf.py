@@ -21,10 +21,10 @@ from ...core.overflow import require_finite
 from ...features.spectra import GUARD, Diagonal, LowRank, Mixture
 from ...passes.learned.python import TINY_THETA
 from ...rows import Rows
+from ...state.nested import State
 from ...updates import REACH, SETTLED, TINY
 from .maps import far_middle
 
-State = dict[str, Any]
 NAMES = ("w", "G", "theta", "theta0", "H", "sum_w", "sum_theta")
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...losses import Loss
+from ...state.nested import State
 from ...updates import Update
-
-State = dict[str, Any]
 
 
 class SwitchedPass:

@@ -64,9 +64,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
-    _takes_sparse: ClassVar[bool] = False  # whether sparse rows are made dense where columns are scaled anyway
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
-    _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `_learn`
+    _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `learn` of its learner
     _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_set_aside`
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
@@ -82,9 +81,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = cls.__dict__.get("_learns")
-        if learns is not None and learns.solve is not Learner.solve:
-            cls._at_once = True
-            for name in ("learn", "learn_row", "partial_fit"):
+        if learns is not None:  # what a shell does follows from the methods that its learner has
+            cls._few_at_once = learns.learn_few is not Learner.learn_few
+            cls._has_fast_path = learns.learn_scaled is Learner.learn_scaled
+            cls._at_once = learns.solve is not Learner.solve
+            for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
         super().__init_subclass__(**options)
 
@@ -476,7 +477,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse or not demanded(self.standardize)
+        tags.input_tags.sparse = not demanded(self.standardize)
         if self.columns is not None:
             tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return self._learner.tags(tags)

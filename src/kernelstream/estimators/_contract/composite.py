@@ -13,7 +13,6 @@ from ...state.nested import State
 from ...state.schema import Members, Schema
 from ...state.turns import in_turn
 from ..ensemble import members as _members
-from . import warm_up
 from .base import Shell, StreamEstimator
 from .learner import Learner
 
@@ -106,7 +105,7 @@ class Composite(Learner):
 
     def end_warm_up(self) -> None:
         for member in self.members:
-            warm_up.end(member)
+            member._learner.end_warm_up()
 
     def widen(self, state: State, d: int) -> None:
         for member, part in zip(self.members, state["members"], strict=True):

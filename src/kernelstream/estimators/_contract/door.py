@@ -106,12 +106,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
     est._learner.check_rows(X)
     if not (sp.issparse(X) and demanded(est.standardize)):
         return X
-    if est._takes_sparse:
-        return est._learner.dense(X)
-    raise ValueError(
-        "standardize=True centres every column and would make sparse rows dense; "
-        "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
-    )
+    return est._learner.dense(X)
 
 
 def _check_numbers(est: StreamEstimator, X: Any) -> None:

@@ -13,7 +13,7 @@ from ...rows import Rows, host
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
-from . import warm_up
+from .deviations import means
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -127,17 +127,41 @@ class Learner:
         return domain is not None and domain.restricted
 
     def dense(self, X: Rows) -> np.ndarray:
-        """Sparse rows that are to be scaled, made dense."""
-        raise NotImplementedError
+        """Sparse rows that are to be scaled, made dense; ValueError where that is left to the user."""
+        raise ValueError(
+            "standardize=True centres every column and would make sparse rows dense; "
+            "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
+        )
 
     def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Standardise and learn rows; y is the public target."""
         est, state = self.est, self.est._state
         return est._learn_encoded(X, est._encode(state, y), est._final_weights(state, y, weight))
 
-    def renew(self) -> None:
-        """Estimate from the kept rows, then learn them again from the start."""
-        warm_up.renew(self.est)
+    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+        """Estimate from the first rows X (n, d), already scaled, then learn them from the start.
+
+        y is the public target; rows of weight 0 are not to be trusted.
+        """
+        est, trusted = self.est, weight > 0
+        self.estimate(state, X if trusted.all() else X[trusted])
+        est._forget()
+        self.reset(state)
+        if trusted.any():
+            self.start_targets(state, y, weight)
+        est._renewing = True
+        try:
+            self.learn(state, X, est._encode(state, y), weight)
+        finally:
+            del est._renewing
+
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
+        """Enter what the targets y (n,) or (n, k) of the first rows tell before they are learned.
+
+        That is their mean, where differences from it are learned: the first target may be far from 0.
+        """
+        if "center" in state:
+            state["center"][1] = np.reshape(means(y, weight), state["center"].shape[1:])
 
     def tags(self, tags: Any) -> Any:
         """The estimator's tags for scikit-learn."""
@@ -206,7 +230,7 @@ class Learner:
     def widen(self, state: State, d: int) -> None:
         """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
         raise ValueError(
-            f"{type(self.est).__name__} cannot take more columns once it has learned: say how many there will be "
+            f"{type(self.est).__name__} cannot take more columns once it has learned: provide for all of them "
             f"beforehand"
         )
 

@@ -24,10 +24,9 @@ from ...core.overflow import SCORING
 from ...passes.trust.python import EVERY, link_parts
 from ...random import Stream, generator
 from ...rows import divided, host
+from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...trust.calibration import KEEP, Calibrator, probabilities
-
-State = dict[str, Any]
 
 # Share of its past that each answer keeps with every row: memories of 500 rows, 5000 and all; for two classes, where a
 # row of the link costs most compared with the learner, the first and the last only.

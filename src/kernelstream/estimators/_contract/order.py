@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._checks import flag, whole
+from ...core import threads
 from ...random import Stream, generator
 from ...rows import Rows
 
@@ -69,7 +70,7 @@ class Order:
 
     def __iter__(self) -> Iterator[list[Any]]:
         n = len(self.rows)
-        cuts = [slice(start, min(start + self.size, n)) for start in range(0, n, self.size)]
+        cuts = threads.cuts(n, self.size)
         for i in range(self.passes):
             rows = generator(self.seed, Stream.FIT_ORDER, i).permutation(self.rows) if self.shuffle else self.rows
             yield cuts if self.in_place else [rows[cut] for cut in cuts]

@@ -132,8 +132,8 @@ def _warn(seen: np.ndarray) -> None:
     o = int(seen[DOUBT].argmax())
     warnings.warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
-        f"{seen[HIGH, o]:g}): its row was not learned, and neither will others like it be, unless a dozen of them "
-        f"comes in short order",
+        f"{seen[HIGH, o]:g}): the row was not learned, and rows like it will not be either, unless a dozen of them "
+        f"arrive within a short time",
         RuntimeWarning,
         stacklevel=caller(),
     )

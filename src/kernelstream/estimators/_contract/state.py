@@ -9,11 +9,10 @@ from sklearn.base import is_regressor
 
 from ...core.ranges import COLUMNS, HIGH, LOW, no_targets
 from ...rows import dense, host, padded
+from ...state.nested import State
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
 from . import kept, link
 from .scaling import scales_columns
-
-State = dict[str, Any]
 
 OUTPUTS = 10**6  # most targets or classes
 COMMON: Schema = {  # entries that every state has

@@ -17,16 +17,14 @@ from ...core import threads
 from ...core.ranges import COLUMNS, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
+from ...state.nested import State
 from . import kept
-from .deviations import UNIT, deviation
 from .first_rows import odd_cells
 from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
 from .state import scaled_rows
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
-
-State = dict[str, Any]
 
 WARM_UP = 100  # rows from which a bandwidth is estimated
 DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are scaled
@@ -62,11 +60,11 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
         state["warm_count"] += kept.add("warm", state, Xs, ys, ws)
         now = state["warm_count"]
         if now == state["warm_rows"]:
-            est._learner.renew()
+            renew(est)
             warn_about_units(est, unpack("warm_X", state))
             _drop_kept(est)
         elif now > before and now & (now - 1) == 0:
-            est._learner.renew()
+            renew(est)
         start = stop
     return np.concatenate(parts)
 
@@ -118,7 +116,7 @@ def _drop_kept(est: StreamEstimator) -> None:
 
 
 def renew(est: StreamEstimator) -> None:
-    """Estimate from the kept rows, then learn them again from the start."""
+    """Let the learner start over with the kept rows, scaled by their own moments."""
     state = est._state
     X: Any = unpack("warm_X", state)
     y = state["warm_y"]
@@ -128,24 +126,7 @@ def renew(est: StreamEstimator) -> None:
     weight = est._final_weights(state, y, weight)
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
-    X = settled(est, state, X, weight)
-    est._learner.estimate(state, X if trusted.all() else X[trusted])
-    est._forget()
-    est._learner.reset(state)
-    if trusted.any() and ("center" in state or "target_unit" in state):  # the first target may be far from 0
-        columns = y.reshape(len(y), -1).T
-        means = [np.average(column, weights=weight) for column in columns]
-        if "target_unit" in state:
-            state["target_mean"][:] = means
-            powers = np.frexp([deviation(column[trusted]) for column in columns])[1]  # of two: products are exact
-            state["target_unit"][:] = np.ldexp(1.0, np.clip(powers, -1000, 1000))
-        else:
-            state["center"][1] = means if state["center"].ndim > 1 else means[0] / state.get(UNIT, 1.0)
-    est._renewing = True
-    try:
-        est._learner.learn(state, X, est._encode(state, y), weight)
-    finally:
-        del est._renewing
+    est._learner.start_over(state, settled(est, state, X, weight), y, weight)
 
 
 def warn_about_units(est: StreamEstimator, X: Any) -> None:
@@ -171,7 +152,7 @@ def end(est: StreamEstimator) -> None:
     """The data have ended (``fit``): estimate from what there is."""
     state = est._state
     if state["warm_rows"] and state["warm_count"]:
-        est._learner.renew()
+        renew(est)
         warn_about_units(est, unpack("warm_X", state))
         _drop_kept(est)
     est._learner.end_warm_up()

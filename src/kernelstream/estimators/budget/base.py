@@ -22,7 +22,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, ch
 from ...state.turns import in_turn
 from ...updates import NormAdaGrad, Update
 from .._contract.base import Shell, State, StreamEstimator
-from .._contract.deviations import STANDARD, UNIT, check_center, deviation
+from .._contract.deviations import STANDARD, UNIT, check_center, deviation, in_units
 from .._contract.kernel import WithKernel
 from .._contract.state import centres, no_centres, scales
 from .._contract.warm_up import WARM_UP
@@ -133,10 +133,11 @@ class KernelExpansion(WithKernel):
         rows = super().warm_up_rows()
         return max(rows, WARM_UP) if self._in_deviations else rows
 
-    def estimate(self, state: State, X: Rows) -> None:
-        super().estimate(state, X)
-        if self._in_deviations:  # a member keeps no first rows: the composite sets its unit
-            state[UNIT] = deviation(state["warm_y"]) if "warm_y" in state else 1.0
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
+        super().start_targets(state, y, weight)
+        if self._in_deviations:
+            state[UNIT] = deviation(y)
+            state["center"][1] /= state[UNIT]
 
     def reset(self, state: State) -> None:
         strategy, outputs = self.strategy, state["n_outputs"]
@@ -154,14 +155,13 @@ class KernelExpansion(WithKernel):
             state["born"] = np.zeros(capacity)
         if self.budget is None:
             state["warned"] = 0
+        if self._in_deviations:  # that of a member stays 1: the whole divides the targets
+            state.setdefault(UNIT, 1.0)
         state |= strategy.begin(state, capacity, self.kernel(state)) | no_centres(self.est)
         self.est._cache.pop("expansion", None)
 
+    @in_units
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        unit = state.get(UNIT, 1.0)
-        return self._learn(state, X, y, weight) if unit == 1.0 else self._learn(state, X, y / unit, weight) * unit
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = X.astype(state["support"].dtype, copy=False)
         expansion, strategy = self.expansion(state), self.strategy
         n, first = X.shape[0], state["t"]
@@ -314,10 +314,10 @@ class KernelExpansion(WithKernel):
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = self.kernel_schema(state, trained)
-        if self._in_deviations and (trained or UNIT in state):
-            schema |= {UNIT: Number(POSITIVE)}
         if not trained:
             return schema
+        if self._in_deviations:
+            schema |= {UNIT: Number(POSITIVE)}
         strategy = self.strategy
         capacity = self._capacity(state)
         dtype = "float64" if strategy.precise else state["dtype"]
@@ -354,9 +354,7 @@ class KernelExpansion(WithKernel):
             if name in state:
                 state[name] = change.rows(state[name], state["scale"])
         state["scale"] = np.ones(len(change))
-        memory, old = self.update.memory(len(change)), ~change.fresh
-        memory[:, old] = state["memory"][:, change.source[old]]
-        state["memory"] = memory
+        state["memory"] = self.update.carry(state["memory"], change)
 
 
 # -------------------------------------------------------------------- what the estimators say of the support set

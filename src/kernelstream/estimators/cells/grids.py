@@ -7,15 +7,14 @@ each at some of its levels, and has at most a given number of cells. Grids are d
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import numpy as np
+
+from ...state.nested import State
 
 LEVELS = 63  # edges between 64 codes of a column
 COLUMNS = 6  # of a grid, at most
 FLOOR = 0.2  # share of the columns' weights that does not depend on their use
-
-State = dict[str, Any]
 
 
 def levels_of(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

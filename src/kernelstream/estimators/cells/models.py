@@ -43,7 +43,8 @@ BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
 FIRST_REVIEW = 64  # rows before the first grids; then reviews when the rows double,
 REVIEW_PERIOD = 16384  # and later after so many
-ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned
+ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned,
+SCORED_TOGETHER = 4096  # or scored
 UNIFORMS_AHEAD = 1024  # random numbers that are made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
@@ -158,10 +159,10 @@ class Cells(Learner):
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for start in range(0, X.shape[0], 4096):
-            part = np.ascontiguousarray(dense(X[start : start + 4096]), np.float64)
+        for rows in cuts(X.shape[0], SCORED_TOGETHER):
+            part = np.ascontiguousarray(dense(X[rows]), np.float64)
             found = self.est._ops.cells_score(self._index(state, part), state, self.regression)
-            scores[start : start + len(part)] = self._of_outputs(state, found)
+            scores[rows] = self._of_outputs(state, found)
         return scores
 
     def row_learner(self, state: State) -> Any:

@@ -22,7 +22,7 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...registry.parameters import named_part
-from ...rows import Rows, dense, unpack
+from ...rows import Rows, dense
 from ...state.change import Change
 from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
@@ -117,24 +117,21 @@ class Doubly(WithKernel):
 
     def descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
-
-        def build() -> Descent:
-            kernel, step = self.kernel(state), self.step
-            ops = self.ops
-            blocks = ops.FeatureBlocks(
-                kernel,
-                state["seed"],
-                state["n_features"],
-                self.block_size,
-                state["dtype"],
-                ops,
-            )
-            loss, limits = self.est._loss_now(state), (step.average, step.damping(), self.max_blocks)
-            return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
-
-        made = self.est._cached("descent", build) if state is self.est.__dict__.get("_state") else build()
-        made.loss = self.est._loss_now(state)  # a new class changes it
+        own = state is self.est.__dict__.get("_state")
+        made: Descent = (
+            self.est._cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
+        )
+        # a new class changes the loss, and rows of a stream the penalty of a Gaussian process
+        made.loss, made.lam = self.est._loss_now(state), state["lam"]
         return made
+
+    def make_descent(self, state: State) -> Descent:
+        """The same, made anew."""
+        ops, step = self.ops, self.step
+        shape = state["n_features"], self.block_size, state["dtype"]
+        blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
+        loss, limits = self.est._loss_now(state), (step.average, step.damping(), self.max_blocks)
+        return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
     def check_parameters(self) -> None:
         self.step.check()
@@ -233,17 +230,10 @@ class Doubly(WithKernel):
         descent.learn_batch(state, X, self.est._encode(state, y), weight, F)
         return shown
 
-    def renew(self) -> None:
-        state = self.est._state
-        X: Any = unpack("warm_X", state)
-        y = state["warm_y"]
-        self.est._forget_rows(state)
-        weight: Any = self.est._row_weights(state, y, self.est._trusted(X, y, state["warm_weight"]))
+    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         target = self.est._encode(state, y)
-        warm_up.begin_scaling(self.est, state, X[weight > 0])
-        X = warm_up.settled(self.est, state, X, weight)
         plan = Plan(len(y), WARM_STEPS, self.batch_size, self.step.damping())
-        self.choose(state, X, target, np.asarray(weight), self.stream_rows(len(y)), plan)
+        self.choose(state, X, target, weight, self.stream_rows(len(y)), plan)
         self.est._forget()
         self.reset(state)
         self.descent(state).train(state, X, target, weight, plan.steps, plan.batch, state["seed"])

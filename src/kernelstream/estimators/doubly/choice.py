@@ -14,9 +14,8 @@ from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent, Diverged, largest_eigenvalue, mean_loss
 from ...random import Stream
 from ...rows import Rows
+from ...state.nested import State
 from .step import Plan
-
-State = dict[str, Any]
 
 CHOICE_ROWS = 1536  # rows on which the choices are made
 TRIAL_STEPS = 48
@@ -35,6 +34,7 @@ HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
 USUAL_FRACTION = 0.5
 
 
+@threads.one_blas_thread()  # in small products threads spend their time waiting for each other
 def choose(
     learner: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip
@@ -57,13 +57,6 @@ def choose(
     float
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
-    with threads.one_blas_thread():  # in small products threads spend their time waiting for each other
-        return _choose(learner, state, kernel, X, y, weight, plan)
-
-
-def _choose(
-    learner: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
-) -> float:  # fmt: skip
     loss, eta = learner.est._loss_now(state), learner.step.eta
     enough = X.shape[0] >= LEAST_ROWS
     fractions = (1.0,) if not learner.chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
@@ -150,20 +143,29 @@ def top(kernel: Kernel, X: Rows, weight: np.ndarray) -> float:
     return largest_eigenvalue(kernel.pairwise(some, some).astype(np.float64)) / some.shape[0] * float(weight.mean())
 
 
+def held_out(n: int) -> np.ndarray:
+    """Which of n rows trials are judged by, (n,) bool."""
+    return np.arange(n) % HELD_OUT == HELD_OUT - 1
+
+
+def trial_blocks(learner: Any, state: State, kernel: Kernel) -> FeatureBlocks:
+    """Random features of a trial, other ones than those of the model."""
+    shape = state["n_features"], min(learner.block_size, TRIAL_SIZE), state["dtype"]
+    return FeatureBlocks(kernel, state["seed"], *shape, learner.ops, Stream.TRIAL_FEATURES, keep=False)
+
+
 def trial(
     learner: Any, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip
     """Held-out loss after a short training."""
-    held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
-    size, d, seed = min(learner.block_size, TRIAL_SIZE), state["n_features"], state["seed"]
-    blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], learner.ops, Stream.TRIAL_FEATURES, keep=False)
+    held, blocks = held_out(X.shape[0]), trial_blocks(learner, state, kernel)
     loss, step = learner.est._loss_now(state), learner.step
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, plan.precondition)
     steps, batch = (LARGE_TRIAL_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))
     model: State = {"offset": state["offset"]}
     descent.reset(model, state["n_outputs"])
     try:
-        descent.train(model, X[~held], y[~held], weight[~held], steps, batch, seed)
+        descent.train(model, X[~held], y[~held], weight[~held], steps, batch, state["seed"])
     except Diverged:
         return np.inf
     F = model["offset"] + blocks.scores(X[held], model["mean"], together=True)

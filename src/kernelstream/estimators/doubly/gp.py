@@ -68,19 +68,14 @@ class GaussianProcess(Doubly):
             )
         return np.array(found)
 
-    def descent(self, state: State) -> Descent:
-        def build() -> Descent:
-            plain = super(GaussianProcess, self).descent(state)
-            points, left = self._checked_points(state), None
-            if points is None and self.variance_features:
-                kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
-                draws = max(1, self.variance_features // 2)
-                left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self.ops, Stream.GP_OPERATOR)
-            return GPDescent(**plain.__dict__, points=points, left=left)
-
-        made = self.est._cached("gp", build) if state is self.est.__dict__.get("_state") else build()
-        made.lam = state["lam"]  # it falls as rows come
-        return made
+    def make_descent(self, state: State) -> Descent:
+        plain = super().make_descent(state)
+        points, left = self._checked_points(state), None
+        if points is None and self.variance_features:
+            kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
+            draws = max(1, self.variance_features // 2)
+            left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self.ops, Stream.GP_OPERATOR)
+        return GPDescent(**plain.__dict__, points=points, left=left)
 
     def _checked_points(self, state: State) -> np.ndarray | None:
         if self.points is None:
@@ -227,7 +222,6 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    _has_fast_path = False  # rows wait with their original targets
     fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"

@@ -90,7 +90,6 @@ class DoublyStochasticClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    _has_fast_path = False  # rows wait with their original labels
     fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"
@@ -143,7 +142,6 @@ class DoublyStochasticRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    _has_fast_path = False  # rows wait with their original labels
     fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"

@@ -10,11 +10,10 @@ import scipy.sparse as sp
 
 from ..._checks import fraction
 from ...kernels import Kernel
-from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.novelty import NoveltyDescent
 from ...random import Stream, generator
-from ...rows import Rows, unpack
+from ...rows import Rows
 from ...state.schema import Number, Schema
 from ...state.turns import in_turn
 from .._contract.base import State
@@ -23,7 +22,7 @@ from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._described import described
 from .base import PARTS, Doubly, fit, kernel, without_scores
-from .choice import FRACTIONS, HELD_OUT, LEAST_ROWS, TRIAL_SIZE, TRIAL_STEPS, scaled, top
+from .choice import FRACTIONS, LEAST_ROWS, TRIAL_STEPS, held_out, scaled, top, trial_blocks
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep, Plan
 
@@ -55,12 +54,9 @@ class Novelties(Doubly):
             return self.est.step.theta0
         return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
 
-    def descent(self, state: State) -> Descent:
-        def build() -> Descent:
-            plain = super(Novelties, self).descent(state)
-            return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
-
-        return self.est._cached("novelty", build) if state is self.est.__dict__.get("_state") else build()
+    def make_descent(self, state: State) -> Descent:
+        plain = super().make_descent(state)
+        return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
@@ -92,10 +88,8 @@ class Novelties(Doubly):
 
     def _separates(self, state: State, kernel: Kernel, X: Any, weight: np.ndarray, plan: Plan) -> float:
         """Share of held-out rows called normal, less that of rows from the box around all, after a short training."""
-        held = np.arange(X.shape[0]) % HELD_OUT == HELD_OUT - 1
+        held, blocks = held_out(X.shape[0]), trial_blocks(self, state, kernel)
         d, seed = state["n_features"], state["seed"]
-        size = min(self.block_size, TRIAL_SIZE)
-        blocks = FeatureBlocks(kernel, seed, d, size, state["dtype"], self.ops, Stream.TRIAL_FEATURES, keep=False)
         eta = self._first_step(kernel, X, weight)
         descent = NoveltyDescent(blocks, None, eta, self._theta0(eta), float(self.nu), True, plan.precondition)  # type: ignore[arg-type]
         model: State = {"offset": 0.0}
@@ -107,23 +101,22 @@ class Novelties(Doubly):
         normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
         return float(normal[: len(box)].mean() - normal[len(box) :].mean())
 
-    def renew(self) -> None:
-        state = self.est._state
-        X, weight = unpack("warm_X", state), state["warm_weight"]
-        super().renew()
-        self.calibrate(state, X, weight)
+    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+        super().start_over(state, X, y, weight)
+        self.calibrate(state, X, state["warm_weight"])
 
     def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
         super().fit(X, y, weight, passes)
         counted = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         rng = generator(self.est._state["seed"], Stream.NOVELTY_ROWS)
         some = counted[rng.permutation(len(counted))[:QUANTILE_ROWS]]
-        self.calibrate(self.est._state, X[some], np.ones(len(some)) if weight is None else weight[some])
+        rows, state = X[some], self.est._state
+        rows = scaled_rows(self.ops, rows, state) if scales_columns(state) else rows
+        self.calibrate(state, rows, np.ones(len(some)) if weight is None else weight[some])
 
     def calibrate(self, state: State, X: Rows, weight: np.ndarray) -> None:
-        """Put the threshold at the quantile of f over rows X (n, d)."""
+        """Put the threshold at the quantile of f over rows X (n, d), already scaled."""
         if state["t"]:
-            X = scaled_rows(self.ops, X, state) if scales_columns(state) else X
             f = self.descent(state).predict(state, X)[:, 0] + threshold(state)
             state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight, self.nu)
 
@@ -180,7 +173,6 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    _has_fast_path = False
     partial_fit, kernel_ = without_scores(StreamOutlier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"

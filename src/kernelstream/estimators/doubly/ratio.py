@@ -81,7 +81,6 @@ class DensityRatioEstimator(StreamClassifier):
     loss = RatioLoss()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    _has_fast_path = False  # rows wait with their original labels
     fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
 
     kernel: Any = "gaussian"

@@ -19,7 +19,7 @@ from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Number, Schema
 from .._contract.composite import Composite
-from .._contract.deviations import STANDARD, UNIT, deviation
+from .._contract.deviations import STANDARD, UNIT, deviation, in_units
 from .._contract.warm_up import WARM_UP, rows_until
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
@@ -108,10 +108,9 @@ class Ensemble(Composite):
         rows = super().warm_up_rows()
         return max(rows, WARM_UP) if self._scales_target() else rows
 
-    def estimate(self, state: State, X: Rows) -> None:
-        super().estimate(state, X)
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
         if self._scales_target():
-            state[UNIT] = deviation(state["warm_y"])
+            state[UNIT] = deviation(y)
 
     def weights(self, state: State) -> np.ndarray:
         return self.est._ops.theta(state["log_theta"])
@@ -135,12 +134,11 @@ class Ensemble(Composite):
             member._state["t"] = 0
             member._learner.reset(member._state)
         state |= self.est._ops.start_hedge(len(self.states), self.hedge())
+        if self._scales_target():
+            state.setdefault(UNIT, 1.0)
 
+    @in_units
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        unit = state.get(UNIT, 1.0)
-        return self._learn(state, X, y, weight) if unit == 1.0 else self._learn(state, X, y / unit, weight) * unit
-
-    def _learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n = X.shape[0]
         if self.capacity != "weights":
             return self._learn_rows(state, X, y, weight)
@@ -436,10 +434,10 @@ class Ensemble(Composite):
 
     def schema(self, state: State, trained: bool) -> Schema:
         first: Schema = super().schema(state, trained)
-        if self._scales_target() and (trained or UNIT in state):
-            first[UNIT] = Number(POSITIVE)
         if not trained:
             return first
+        if self._scales_target():
+            first[UNIT] = Number(POSITIVE)
         m = len(self.states)
         stride = state.get("history_stride")
         whole = isinstance(stride, int) and stride > 0 and state["t"] // stride <= HISTORY

@@ -12,7 +12,6 @@ from ..budget.base import SLOTS, KernelExpansion
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
-TURN = {budgets.Forgetron: 2, budgets.RemoveSmallest: 0}  # where a memory has the oldest slot
 
 
 def is_budget(member: Any) -> bool:
@@ -28,26 +27,26 @@ def least(member: Any) -> int:
 def resize(member: Any, n: int) -> None:
     """Change the budget of a member that has learned. A larger one is the same function as before."""
     if n != member.budget:
-        _resize_support(member._state, n, type(member._learner.strategy))
+        _resize_support(member._state, n, member._learner.strategy)
         member.set_params(budget=n)
 
 
-def _resize_support(state: State, new: int, strategy: type) -> None:
-    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay, of equal ones the youngest where there is a turn.
+def _resize_support(state: State, new: int, strategy: budgets.Budget) -> None:
+    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay, of equal ones the youngest where they leave in turn.
 
     For the Forgetron the youngest ones stay.
     """
     n, memory = state["n_support"], state["budget_memory"]
     slots = np.arange(n)
-    if strategy in TURN:
-        slots = np.roll(slots, -int(memory[TURN[strategy]]))  # from the oldest to the youngest
-        memory[TURN[strategy]] = 0
-    if strategy is budgets.Forgetron:
+    if strategy.turns:
+        slots = np.roll(slots, -int(memory[-1]))  # from the oldest to the youngest
+        memory[-1] = 0
+    if isinstance(strategy, budgets.Forgetron):
         slots = slots[max(0, n - new) :]
     elif n > new:
         sizes = (state["alpha"][:, :n] * state["scale"][:, None]) ** 2
         sizes = (sizes.sum(axis=0) * state["diag"][:n])[slots]
-        young = np.arange(n)[::-1] if strategy in TURN else np.arange(n)
+        young = np.arange(n)[::-1] if strategy.turns else np.arange(n)
         slots = slots[np.sort(young[np.argsort(-sizes[young], kind="stable")[:new]])]
     for name, axes in SLOTS.items():
         if name in state:

@@ -37,14 +37,14 @@ def check(member: Any, whole: StreamEstimator) -> None:
     if not isinstance(member, StreamEstimator):
         raise ValueError(f"learners must be estimators of this library, got {member!r}")
     if type(member) is type(whole):
-        raise ValueError(f"a {type(whole).__name__} cannot be among the learners of another")
+        raise ValueError(f"a {type(whole).__name__} cannot be one of the learners of another")
     if is_classifier(member) != is_classifier(whole):
         raise ValueError(f"{type(whole).__name__} and its learner {type(member).__name__} learn different things")
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} on the {type(whole).__name__}, for all learners at once, not on one of them")
     if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
-        raise ValueError("random_state of a learner must be an integer or None, which takes that of the whole")
+        raise ValueError("random_state of a learner must be an integer or None, which stands for that of the ensemble")
     member._check_parameters()
 
 

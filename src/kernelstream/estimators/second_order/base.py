@@ -14,6 +14,7 @@ from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
 from .._contract.base import State
+from .._contract.warm_up import rows_until
 from ..feature import MAP, Linear, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
@@ -126,9 +127,7 @@ class SecondOrder(Linear):
                 state |= {MAP + key: value for key, value in grown.items()}
                 self.est._cache.pop("mapping", None)
                 second_order.widen(state, self.width(state), self.forgetting)
-        counted = np.arange(1, n - start + 1) if weight is None else np.cumsum(weight[start:] > 0)
-        wanted = (1 << t.bit_length()) - t
-        return min(n, start + int(np.searchsorted(counted, wanted)) + 1)
+        return rows_until(weight, start, n, (1 << t.bit_length()) - t)
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema, width = self.map_schema(state, trained)

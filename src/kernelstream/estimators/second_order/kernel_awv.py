@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
+from ..._checks import one_of
 from ...core.overflow import quiet, require_finite
+from ...core.threads import cuts
 from ...rows import Rows, dense
 from ...second_order import more_ridge
 from ...state import undo as _undo
@@ -111,8 +113,7 @@ class GrowingFactor(WithKernel):
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
         kernel = self.kernel(state)
-        for start in range(0, X.shape[0], 256):
-            rows = slice(start, start + 256)
+        for rows in cuts(X.shape[0], 256):
             W, P = self._project(state, dense(X[rows]))
             v = np.maximum(np.asarray(kernel.diag(X[rows]), dtype=np.float64) - (W**2).sum(axis=0), 0.0)
             scores[rows] = self._shrunk(P, v)
@@ -134,8 +135,7 @@ class GrowingFactor(WithKernel):
     def check_parameters(self) -> None:
         if isinstance(self.lam, str) or not 0 < self.lam < np.inf:
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
-        if self.forecaster not in FORECASTERS:
-            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+        one_of("forecaster", self.forecaster, FORECASTERS)
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A class that appears had the target -1 on all rows before."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import second_order
+from ..._checks import one_of
 from ...features import FeatureMap
 from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping
@@ -48,8 +49,7 @@ class Ridge(SecondOrder):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if self.forecaster not in FORECASTERS:
-            raise ValueError(f"forecaster must be 'ridge' or 'awv', got {self.forecaster!r}")
+        one_of("forecaster", self.forecaster, FORECASTERS)
 
     def reset(self, state: State) -> None:
         super().reset(state)

@@ -22,7 +22,9 @@ from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
 from .._contract.composite import Composite
+from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
+from .._contract.warm_up import rows_until
 from ..ensemble import members as _members
 from ..metric import SIZES
 from . import batch, intervals, level, reasons, watch, weights
@@ -75,8 +77,8 @@ class Stack(Composite):
         if state["n_features"] > BROAD:
             name = type(self.est).__name__
             warnings.warn(
-                f"{name} is made for tables of up to {BROAD:,} columns and takes long over {state['n_features']:,}: "
-                f"choose or combine columns first (scikit-learn's SelectKBest or PCA), or use "
+                f"{name} is made for tables of up to {BROAD:,} columns and is slow with {state['n_features']:,}: "
+                f"select or combine columns first (scikit-learn's SelectKBest or PCA), or use "
                 f"{name.replace('Kernel', 'Feature')}",
                 UserWarning,
                 stacklevel=caller(),
@@ -127,7 +129,7 @@ class Stack(Composite):
         for member in est.members:
             _members.check(member, est)
             if isinstance(member._learner, Composite):
-                raise ValueError(f"a {type(member).__name__} is made of learners itself and cannot be a member")
+                raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
     # ---------------------------------------------------------------- rows and their weights
     def dense(self, X: Any) -> np.ndarray:
@@ -137,6 +139,10 @@ class Stack(Composite):
                 f"hash them first (scikit-learn's FeatureHasher), or use FeatureClassifier, which takes sparse rows"
             )
         return np.ascontiguousarray(dense(X))
+
+    def tags(self, tags: Any) -> Any:
+        tags.input_tags.sparse = True
+        return tags
 
     def weighs(self, state: State) -> bool:
         return weights.SUMS in state
@@ -189,6 +195,13 @@ class Stack(Composite):
             state |= {"target_mean": np.zeros(k), "target_unit": np.ones(k)}
         state |= {name: part.start(self, state) for name, part in FOLLOWERS.items()}
 
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
+        """Members learn numbers from the mean of the first ones, in units of a power of two: products are exact."""
+        if self.regression:
+            state["target_mean"][:] = means(y, weight)
+            powers = np.frexp([deviation(column[weight > 0]) for column in y.reshape(len(y), -1).T])[1]
+            state["target_unit"][:] = np.ldexp(1.0, np.clip(powers, -1000, 1000))
+
     def mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
         part = state["o0"]
@@ -232,8 +245,7 @@ class Stack(Composite):
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
             stop = min(n, (start // COMBINED + 1) * COMBINED)  # the same rows whatever the threads: so are the bits
             if state["t"] + stop - start >= last:
-                numbers = state["t"] + np.cumsum(np.ones(stop - start) if weight is None else weight[start:stop] > 0)
-                stop = min(stop, start + int(np.searchsorted(numbers, last)) + 1)
+                stop = rows_until(weight, start, stop, last - state["t"])
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
             start = stop
         if batch.present(state):
@@ -258,7 +270,7 @@ class Stack(Composite):
         notes = np.empty((self.outputs(state), after // stride - t // stride, N))
         for o, part in enumerate(self.combinations(state)):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
-            target = y[rows] if y.ndim == 1 else np.ascontiguousarray(y[rows, o])
+            target = of_output(y[rows], o)
             spec = (self.regression, recent)
             found = self.est._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
             scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
@@ -312,8 +324,7 @@ class Stack(Composite):
             elif y is None:
                 F[i] = self.member_scores(state, i, X)
             else:
-                target = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-                F[i] = self.member_learns(state, i, X, target, weight)
+                F[i] = self.member_learns(state, i, X, of_output(y, i // N), weight)
             took[i] = time.perf_counter() - start
 
         items = range(0 if left is None else -1, len(members))
@@ -421,3 +432,8 @@ class Stack(Composite):
     def verify(self, state: State) -> None:
         super().verify(state)
         batch.verify(self.est, state)
+
+
+def of_output(y: np.ndarray, o: int) -> np.ndarray:
+    """The target of an output, (n,), from y (n,) or (n, k)."""
+    return y if y.ndim == 1 else np.ascontiguousarray(y[:, o])

@@ -54,13 +54,13 @@ def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
     learner.fit(X, y, sample_weight=weight)
     F, Y, own, rows_left, k = learner.__dict__.pop("_left")
     G = _spread(est, learner, F, state["n_outputs"])
-    if not est._regression:
+    if not est._learner.regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
     share = 1.0
     if k:
         S = est._learner.members_score(state, rows_left[:k], False)
-        share = _chosen_share(est._regression, G[:k], S, Y[:k], None if own is None else own[:k])
+        share = _chosen_share(est._learner.regression, G[:k], S, Y[:k], None if own is None else own[:k])
     state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
     est._cache.pop("batch", None)
     # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
@@ -116,7 +116,7 @@ def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any 
     G = _spread(est, learner, scores, state["n_outputs"])
     share = _share(state, age)
     F = share * G + (1.0 - share) * S
-    return F if est._regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
+    return F if est._learner.regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
 
 
 def drop(state: State) -> None:
@@ -146,7 +146,7 @@ def verify(est: Any, state: State) -> None:
     learner._check_state(True)
     if learner.n_features_in_ > state["n_features"]:
         raise ValueError(f"the learned metric has {learner.n_features_in_} columns, more than the model")
-    if est._regression:
+    if est._learner.regression:
         ok = learner._state["n_outputs"] == C
     else:
         ok = set(np.asarray(learner.classes_).tolist()) <= set((-1, 1) if C == 1 else range(C))
@@ -155,7 +155,7 @@ def verify(est: Any, state: State) -> None:
 
 
 def _make(est: Any) -> Any:
-    made = MetricRegressor if est._regression else MetricClassifier
+    made = MetricRegressor if est._learner.regression else MetricClassifier
     return made(size=est.size, engine=est.engine, random_state=int(est._state["seed"]))
 
 
@@ -169,7 +169,7 @@ def _attached(est: Any, state: State) -> Any:
 
 def _spread(est: Any, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
     """b g (n, C) of the whole's outputs, from scores of the learner: forecasts, log-odds, one for each class."""
-    if est._regression:
+    if est._learner.regression:
         return F
     steepness = learner._state["steepness"]
     if C == 1:

@@ -34,6 +34,7 @@ from ..cells.models import Cells
 from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch, weights
+from .base import of_output
 from .batch import Part
 from .shell import StackShell
 
@@ -148,8 +149,8 @@ def _more_passes(
     best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
-        for start in range(0, len(order), 8192):
-            X, y, w = prepare(order[start : start + 8192])
+        for part in threads.cuts(len(order), 8192):
+            X, y, w = prepare(order[part])
             _members_learn(est, active, state, X, y, w)
         for i in list(active):
             loss = _held_loss(est, i, *held_rows)
@@ -196,8 +197,7 @@ def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarra
     N = len(est._learner.examples())
 
     def work(i: int) -> None:
-        own = y if y.ndim == 1 else np.ascontiguousarray(y[:, i // N])
-        est._learner.member_learns(state, i, X, own, weight)
+        est._learner.member_learns(state, i, X, of_output(y, i // N), weight)
 
     if est._ops.THREADED:
         threads.each(work, which)
@@ -210,7 +210,7 @@ def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: An
     """Mean loss of a member on held-out rows."""
     N = len(est._learner.examples())
     f = est._learner.member_scores(est._state, i, X)
-    value = batch.mean_loss(est._regression, f, y if y.ndim == 1 else y[:, i // N], weight)
+    value = batch.mean_loss(est._learner.regression, f, of_output(y, i // N), weight)
     return value if np.isfinite(value) else np.inf
 
 
@@ -221,12 +221,12 @@ def _weigh(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: 
     outputs = est._learner.columns(state)
     for o, part in enumerate(est._learner.combinations(state)):
         errors = part["member_errors"].copy()
-        for name, value in start_stack(N, outputs, est._regression).items():
+        for name, value in start_stack(N, outputs, est._learner.regression).items():
             part[name][...] = value
         block = np.ascontiguousarray(F[o * N : (o + 1) * N])
-        own = y if y.ndim == 1 else np.ascontiguousarray(y[:, o])
+        own = of_output(y, o)
         for _ in range(2):  # the second time with a good start
-            est._ops.stack_pass(block, own, weight, part, (est._regression, False))
+            est._ops.stack_pass(block, own, weight, part, (est._learner.regression, False))
         part["member_errors"][...] = errors
 
 

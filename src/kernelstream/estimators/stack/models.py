@@ -109,10 +109,8 @@ class KernelClassifier(StreamClassifier):
     """
 
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
-    _regression = False
 
     standardize = on_device = True
-    _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
     _ops = property(ops)
@@ -237,10 +235,9 @@ class KernelRegressor(StreamRegressor):
     """
 
     loss = "squared"
-    _regression = _several_targets = True
+    _several_targets = True
 
     standardize = on_device = True
-    _few_at_once = _takes_sparse = True
 
     fit, explain = fit, explain
     _ops = property(ops)

@@ -16,7 +16,6 @@ class StackShell(StreamEstimator):
     members: Any
     size: str
     recent: bool
-    _regression: bool
     _fitting: bool
     _solving: bool
     _learner: Stack

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ...state.nested import State
 from ...state.schema import Array, Schema
 
-State = dict[str, Any]
 SUMS = "weight_sums"  # (2,): rows of positive weight, and the sum of their weights; absent while every weight was 1
 
 

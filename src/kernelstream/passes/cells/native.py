@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ... import _core
 from ...core import threads
+from ...state.nested import State
 from .python import KEPT
-
-State = dict[str, Any]
 
 CELLS_TO_SHARE = 1 << 14  # cells in a call from which a second thread takes half of them
 

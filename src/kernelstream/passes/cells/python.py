@@ -12,13 +12,11 @@ cpp/passes/cell_tables.hpp.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ...core.overflow import require_finite
-
-State = dict[str, Any]
+from ...state.nested import State
 
 REACH = 5.0  # deviations of the target up to which a residual counts, after
 SETTLED = 10  # rows

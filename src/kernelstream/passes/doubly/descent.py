@@ -21,9 +21,8 @@ from scipy.linalg import cho_factor, cho_solve
 from ...losses import Loss
 from ...random import Stream, generator
 from ...rows import Rows
+from ...state.nested import State
 from .blocks import FeatureBlocks
-
-State = dict[str, Any]
 
 LEAST_SHRINK = 1e-6  # the common factor of the weights is multiplied into them below this
 AVERAGE = 4.0  # the t-th iterate enters the average with weight 4 / (t + 3): recent ones count most

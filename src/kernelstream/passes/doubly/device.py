@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...rows import Rows
+from ...state.nested import State
 from .blocks import FeatureBlocks
-from .descent import LEAST_SHRINK, Descent, Diverged, State, batches, gradients
+from .descent import LEAST_SHRINK, Descent, Diverged, batches, gradients
 
 
 class DeviceFeatureBlocks(FeatureBlocks):

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from ...rows import Rows
+from ...state.nested import State
 from .blocks import FeatureBlocks
-from .descent import Descent, State
+from .descent import Descent
 
 
 @dataclass

@@ -23,7 +23,8 @@ from scipy.special import expit
 
 from ...losses import Loss
 from ...rows import Rows
-from .descent import Descent, State
+from ...state.nested import State
+from .descent import Descent
 
 
 @dataclass

@@ -8,9 +8,10 @@ import numpy as np
 
 from ... import _core
 from ...core.threads import get_num_threads
+from ...state.nested import State
 from ..spec import Spec
 from . import python as _multi_python
-from .python import Hedge, State
+from .python import Hedge
 from .python import combine as combine
 from .python import start_hedge as start_hedge
 from .python import theta as theta

@@ -14,9 +14,10 @@ from ...core.workspace import workspace
 from ...kernels import Gaussian, Kernel, Polynomial
 from ...rows import Rows, dense
 from ...state import undo as _undo
+from ...state.nested import State
 from ..expansion.native import WIDE, squared_norms
 from .native import numbers
-from .python import Hedge, State
+from .python import Hedge
 
 ENTRIES = 1 << 18  # products of a block: they stay in the second-level cache until the last learner has read them
 FEWEST, MOST = 32, 256  # rows of a block

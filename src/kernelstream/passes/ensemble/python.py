@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.arrays import cos_sin
+from ...state.nested import State
 from ..linear.python import linear_pass
-
-State = dict[str, Any]
 
 Pool: Any = None  # no shared vectors in the specification: each learner has its own
 

@@ -12,16 +12,16 @@ from scipy.linalg import lapack, solve_triangular
 from ... import _core
 from ...budgets import Budget, Merge
 from ...budgets.projection import REFRESH, refresh
+from ...core.threads import cuts
 from ...core.workspace import on_lines, workspace
 from ...kernels import Gaussian, Kernel
 from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import Rows
 from ...state import undo as _undo
+from ...state.nested import State
 from ...updates import PassiveAggressive, Update
 from . import python as _expansion_python
-
-State = dict[str, Any]
 
 VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
 ROWS_SOLVED_TOGETHER = 8  # rows that are solved together at least: the factor is copied for that
@@ -138,9 +138,8 @@ class Expansion:
         if n and type(X) is SparseRows:  # values that are added up at once need not be stored
             _core.gaussian_csr_scores(X.csr, X.norms, self._tiles(state), self._norms(state), self._gamma, alpha, F)
             return F
-        for start in range(0, n, CHUNK):
-            part = slice(start, min(start + CHUNK, n))
-            K = workspace("scores", (X.shape[0], part.stop - start), support.dtype)
+        for part in cuts(n, CHUNK):
+            K = workspace("scores", (X.shape[0], part.stop - part.start), support.dtype)
             self._values(X, state, part, K)
             F += K @ alpha[:, part].T
         return F

@@ -13,9 +13,8 @@ from ...kernels import Kernel
 from ...losses import Loss
 from ...rows import Rows
 from ...state import undo as _undo
+from ...state.nested import State
 from ...updates import Update
-
-State = dict[str, Any]
 
 
 class Expansion:

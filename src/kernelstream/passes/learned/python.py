@@ -11,9 +11,8 @@ from ...core.center import follow, offset_of
 from ...core.overflow import quiet, require_finite
 from ...features.spectra import GUARD, Spectrum
 from ...rows import Rows, dense
+from ...state.nested import State
 from ...updates import REACH, SETTLED, TINY
-
-State = dict[str, Any]
 
 # As TINY, for theta: its gradients scale with the square of the target, so their squares can be far smaller.
 TINY_THETA = 1e-20

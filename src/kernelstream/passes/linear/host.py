@@ -15,10 +15,9 @@ from ...features.raw import RawMapping
 from ...losses import Loss
 from ...rows import Rows, host
 from ...state import undo as _undo
+from ...state.nested import State
 from ...updates import Update
 from .python import ALL
-
-State = dict[str, Any]
 
 WIDE = 64  # columns from which sparse rows that are the features themselves are learned as they are
 LARGE = 65536  # columns from which what a call may have to take back is copied by its entries

@@ -18,12 +18,11 @@ from ...losses import Loss
 from ...registry.twins import twins
 from ...rows import host as on_host
 from ...state import undo as _undo
+from ...state.nested import State
 from ...updates import Update, unwrap
 from ..spec import Spec
 from . import host
 from . import python as specification
-
-State = dict[str, Any]
 
 
 def spec(loss: Loss, update: Update) -> Spec:

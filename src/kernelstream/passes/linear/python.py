@@ -12,9 +12,8 @@ from ...core.center import follow, offset_of
 from ...core.overflow import quiet, require_finite
 from ...losses import Loss
 from ...state import undo as _undo
+from ...state.nested import State
 from ...updates import TINY, Update, unwrap
-
-State = dict[str, Any]
 
 ALL = slice(None)
 SAFE = 1e-6  # a factor that weights have in common lies between this and its inverse

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-
-State = dict[str, Any]
+from ...state.nested import State
 
 
 def row_learner(kind: str, member: Any, state: State, *parts: Any) -> Any:

@@ -26,13 +26,11 @@ where h is the row's weight, less for residuals beyond three s (Huber). The comp
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ...core.overflow import require_finite
-
-State = dict[str, Any]
+from ...state.nested import State
 
 MEMORY = (1.0, 0.9995, 0.995)
 G = len(MEMORY)
@@ -82,10 +80,6 @@ def shares(logs: np.ndarray, share: float) -> np.ndarray:
     """Shares of forecasters: ``1 - share`` of what they have earned, the rest spread evenly."""
     p = np.exp(logs - logs.max())
     return (1 - share) * p / p.sum() + share / len(logs)
-
-
-#: The entries of a combination, by whether it is one of numbers.
-NAMES = {regression: tuple(start_stack(1, 1, regression)) for regression in (False, True)}
 
 
 def mean_weights(state: State, regression: bool) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-State = dict[str, Any]
+from ...state.nested import State
 
 DOUBT = 0.3  # weight that each of two labels starts with
 NUMBERS, TWO, MANY = range(3)  # what is smoothed
