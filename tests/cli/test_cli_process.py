@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from command_line import out, run
+from command_line import err, out, run
 from flats import COMMAND, N, process
 
 import kernelstream
@@ -96,8 +96,7 @@ def test_tables_edited_behind_their_beginning_are_not_gone_on_with(kind, tmp_pat
     assert run(*command, "--resume") == 0
     X[-1, 1] += 0.5
     write(X)
-    assert run(*command, "--resume") == 1
-    assert "data" in capsys.readouterr().err
+    assert "data" in err(capsys, 1, *command, "--resume")
 
 
 def test_without_checkpoints_an_interrupt_keeps_the_model(home, tmp_path, monkeypatch, capsys):
