@@ -9,7 +9,9 @@ import time
 
 import numpy as np
 import pytest
-from broker_cases import content, model, run_until
+from broker_cases import content, model
+from command_line import err
+from waiting import run_until
 
 from kernelstream import FeatureClassifier, cli, model_io, save
 from kernelstream.live import DurableLearner
@@ -153,5 +155,4 @@ def test_wrong_usage(tmp_path, capsys):
         (["kafka://h:1/s", "--model", path, "--option", "key"], "KEY=VALUE"),
         (["kafka://h:1/s", "--model", path, "--flush", "never"], "--flush is"),
     ):
-        assert cli.main(["consume", *arguments]) == 2
-        assert message in capsys.readouterr().err
+        assert message in err(capsys, 2, "consume", *arguments)
