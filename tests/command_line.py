@@ -5,7 +5,10 @@ from kernelstream import cli
 
 def run(*argv):
     """Exit code of a command."""
-    return cli.main([str(word) for word in argv])
+    try:
+        return cli.main([str(word) for word in argv])
+    except SystemExit as stop:
+        return stop.code
 
 
 def out(capsys, *argv):
@@ -13,3 +16,12 @@ def out(capsys, *argv):
     capsys.readouterr()
     assert run(*argv) == 0, capsys.readouterr().err
     return capsys.readouterr().out
+
+
+def err(capsys, code, *argv):
+    """Standard error of a command that ends with a code."""
+    capsys.readouterr()
+    found = run(*argv)
+    said = capsys.readouterr().err
+    assert found == code, said
+    return said

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import scipy.io
-from command_line import out, run
+from command_line import err, out, run
 
 from kernelstream import streams, zoo
 from kernelstream.evaluate import prequential
@@ -64,8 +64,8 @@ def test_a_budget_leaves_unbounded_learners_alone(files, capsys):
         assert found[name]["size"] == free[name]["size"] > 20
         assert found[name]["mistake_rate"] == free[name]["mistake_rate"]
     assert found["stoptron"]["size"] == 20
-    assert run("bench", *argv[:3], "--algorithms", "perceptron", "--set", "budget=20") == 2
-    assert "none of the algorithms has 'budget'" in capsys.readouterr().err
+    said = err(capsys, 2, "bench", *argv[:3], "--algorithms", "perceptron", "--set", "budget=20")
+    assert "none of the algorithms has 'budget'" in said
 
 
 @pytest.mark.parametrize("folds", [None, 4])

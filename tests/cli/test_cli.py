@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from command_line import err, out
 from rich.console import Console
 
 import kernelstream
@@ -14,23 +15,16 @@ from kernelstream.evaluate import Curve, Result, prequential
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["--version"])
-    assert stop.value.code == 0
-    assert capsys.readouterr().out == f"kernelstream {kernelstream.__version__}\n"
+    assert out(capsys, "--version") == f"kernelstream {kernelstream.__version__}\n"
 
 
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--rows", "0"], ["demo", "--rows", "many"]])
 def test_bad_usage_exits_with_2(argv, capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(argv)
-    assert stop.value.code == 2
-    assert "usage: kernelstream" in capsys.readouterr().err
+    assert "usage: kernelstream" in err(capsys, 2, *argv)
 
 
 def test_list_has_one_line_for_everything(capsys):
-    assert cli.main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = out(capsys, "list").splitlines()
     registries = (zoo, kernels, features, losses, updates, budgets)
     everything = [name for registry in registries for name in registry.names()]
     everything += [name for name in kernelstream.__all__ if isinstance(getattr(kernelstream, name), type)]
@@ -40,35 +34,29 @@ def test_list_has_one_line_for_everything(capsys):
 
 
 def test_list_of_one_kind(capsys):
-    assert cli.main(["list", "losses"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == len(losses.names()) + 1
+    assert len(out(capsys, "list", "losses").splitlines()) == len(losses.names()) + 1
 
 
 def test_datasets(capsys, tmp_path, monkeypatch):
     monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
-    assert cli.main(["datasets"]) == 0
-    out = capsys.readouterr().out
-    assert "digits" in out
-    assert "Set KERNELSTREAM_DATA" in out
+    shown = out(capsys, "datasets")
+    assert "digits" in shown
+    assert "Set KERNELSTREAM_DATA" in shown
     np.savez(tmp_path / "mine.npz", X=np.ones((1234, 3)), y=np.ones(1234))
     monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path))
-    assert cli.main(["datasets"]) == 0
-    assert ["mine", "regression", "1,234", "3", "dense"] in [
-        line.split() for line in capsys.readouterr().out.splitlines()
-    ]
+    lines = [line.split() for line in out(capsys, "datasets").splitlines()]
+    assert ["mine", "regression", "1,234", "3", "dense"] in lines
 
 
 def test_errors_of_the_user_are_one_line(capsys, monkeypatch):
-    assert cli.main(["list", "colours"]) == 2
-    assert capsys.readouterr().err == (
+    assert err(capsys, 2, "list", "colours") == (
         "kernelstream: error: there is no list of 'colours': choose from estimators, algorithms, kernels, "
         "features, losses, updates, budgets\n"
     )
     with pytest.raises(ValueError, match="no list of 'colours'"):
         cli.main(["--debug", "list", "colours"])
     monkeypatch.setenv("KERNELSTREAM_DATA", "/no/such/folder")
-    assert cli.main(["datasets"]) == 1
-    assert "not a folder" in capsys.readouterr().err
+    assert "not a folder" in err(capsys, 1, "datasets")
 
 
 def test_interrupt(monkeypatch, capsys):
@@ -82,8 +70,7 @@ def test_interrupt(monkeypatch, capsys):
 def test_tables_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    assert cli.main(["list", "losses"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) < 120
+    assert max(map(len, out(capsys, "list", "losses").splitlines())) < 120
 
 
 def test_runs_as_a_program():
@@ -95,12 +82,12 @@ def test_runs_as_a_program():
 
 def test_demo(tmp_path, monkeypatch):
     monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
-    out = tmp_path / "new folder" / "demo.png"
+    picture = tmp_path / "new folder" / "demo.png"
     text = io.StringIO()
-    results = demo.run(out, n_rows=6_000, console=Console(file=text, width=120))
-    assert out.read_bytes().startswith(b"\x89PNG")
+    results = demo.run(picture, n_rows=6_000, console=Console(file=text, width=120))
+    assert picture.read_bytes().startswith(b"\x89PNG")
     shown = text.getvalue()
-    assert str(out) in shown.replace("\n", "")
+    assert str(picture) in shown.replace("\n", "")
     for heading in ("mistake rate", "rows/s", "model size", "electricity", "drift"):
         assert heading in shown
     for linear, *others in (results[: len(results) // 2], results[len(results) // 2 :]):
@@ -157,22 +144,15 @@ def test_a_result_of_a_run_can_be_drawn():
 
 def test_a_warning_is_one_line(capsys, tmp_path):
     """The shell shows what is said, not the line of code that says it."""
-    from kernelstream.cli import main
-
     table, model = tmp_path / "rows.csv", tmp_path / "m.ks"
     table.write_text("a,y\n" + "".join(f"{i % 7},{i % 5}\n" for i in range(300)) + "3,-999999\n")
-    assert main(["train", str(table), "--target", "y", "--task", "regression", "-m", str(model), "--quiet"]) == 0
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = err(capsys, 0, "train", table, "--target", "y", "--task", "regression", "-m", model, "-q").splitlines()
     assert line.startswith("kernelstream: warning: a target lies far outside the others")
 
 
 def test_reproduce_knows_its_data_sets(capsys):
-    from kernelstream.cli import main
-
-    assert main(["reproduce", "thesis-table-4-4", "--data", "germna"]) == 2
-    assert "no data set 'germna'" in capsys.readouterr().err
-    assert main(["reproduce", "--all", "--page"]) == 2  # it would run for hours
-    assert "--page runs nothing" in capsys.readouterr().err
+    assert "no data set 'germna'" in err(capsys, 2, "reproduce", "thesis-table-4-4", "--data", "germna")
+    assert "--page runs nothing" in err(capsys, 2, "reproduce", "--all", "--page")  # it would run for hours
 
 
 def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
@@ -184,14 +164,10 @@ def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
     monkeypatch.setattr(_registry, "_RECIPES", ours)
     with pytest.raises(ValueError, match="'r_sdca' comes with the papers' experiments: run 'pip install"):
         zoo.make("r_sdca")
-    assert cli.main(["list", "algorithms"]) == 0
-    told = capsys.readouterr().out
+    told = out(capsys, "list", "algorithms")
     assert "ksdca, llsvm, metagrad, n_cd, " in told and "pip install ./papers" in told and "kernel_awv" in told
 
 
 def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):
     monkeypatch.setattr("kernelstream.cli.reproduce.find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["reproduce", "--list"])
-    assert stop.value.code == 2
-    assert "pip install ./papers" in capsys.readouterr().err
+    assert "pip install ./papers" in err(capsys, 2, "reproduce", "--list")

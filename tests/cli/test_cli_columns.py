@@ -14,7 +14,7 @@ import threading
 
 import numpy as np
 import pytest
-from command_line import out, run
+from command_line import err, out, run
 from sklearn import metrics
 
 import kernelstream
@@ -50,6 +50,12 @@ def write(path, rows, names=None):
         writer.writerows(rows)
 
 
+def of_numbers(folder):
+    """A table of numbers, and a model of it."""
+    (folder / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
+    assert run("train", folder / "n.csv", "--target", "y", "-q", "-m", folder / "n.ks") == 0
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mixed")
@@ -65,9 +71,7 @@ def home(tmp_path_factory):
 
 
 def test_a_table_of_words_is_learned_as_it_is(home, capsys):
-    capsys.readouterr()
-    assert run("train", home / "flights.csv", "--target", "delayed", "--drop", "id", "-m", home / "x.ks") == 0
-    said = capsys.readouterr().err
+    said = err(capsys, 0, "train", home / "flights.csv", "--target", "delayed", "--drop", "id", "-m", home / "x.ks")
     for name, kind in (("town", "category"), ("hour", "integer"), ("temp", "number"), ("when", "date")):
         assert f"  {name}  {kind}" in said
     # the same as the library does with the same rows
@@ -112,37 +116,19 @@ def test_kinds_can_be_given(home, capsys):
         ("hours=category", "did you mean 'hour'"),
         ("hour", "name=value"),
     ):
-        try:
-            code = run("train", home / "flights.csv", "--target", "delayed", "-m", home / "no.ks", "--columns", wrong)
-        except SystemExit as stop:
-            code = stop.code
-        assert code == 2
-        assert said in capsys.readouterr().err
+        argv = ("train", home / "flights.csv", "--target", "delayed", "-m", home / "no.ks", "--columns", wrong)
+        assert said in err(capsys, 2, *argv)
 
 
 def test_wrong_cells_are_counted_with_their_line_or_errors(home, tmp_path, capsys):
     rows = list(flights(300))
     rows[120]["temp"] = rows[200]["temp"] = "abc"
     write(tmp_path / "t.csv", rows)
-    train = [
-        "train",
-        tmp_path / "t.csv",
-        "--target",
-        "delayed",
-        "--drop",
-        "id",
-        "-m",
-        tmp_path / "t.ks",
-        "--block",
-        "64",
-    ]
-    capsys.readouterr()
-    assert run(*train) == 0
-    said = capsys.readouterr().err
-    assert "column 'temp': 2 cells that are not a number, taken as missing, the first in line 122" in said
+    train = ["train", tmp_path / "t.csv", "--target", "delayed", "--drop", "id", "--block", 64, "-m", tmp_path / "t.ks"]
+    said = "column 'temp': 2 cells that are not a number, taken as missing, the first in line 122"
+    assert said in err(capsys, 0, *train)
     os.remove(tmp_path / "t.ks")
-    assert run(*train, "--strict") == 1
-    assert "column 'temp', row" in capsys.readouterr().err
+    assert "column 'temp', row" in err(capsys, 1, *train, "--strict")
     assert not (tmp_path / "t.ks").exists()
 
 
@@ -159,9 +145,8 @@ def test_predictions_have_a_line_for_each_row(home, tmp_path, capsys):
         assert float(row["p(no)"]) + float(row["p(yes)"]) == pytest.approx(1)
         assert (float(row["p(yes)"]) >= 0.5) == (row["prediction"] == "yes")
     # a model of numbers, and rows that it cannot read
-    (tmp_path / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
     (tmp_path / "bad.csv").write_text("id,a,b\nu,1,2\nv,,3\nw,x,5\nx,7,5\n")
-    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "-m", tmp_path / "n.ks") == 0
+    of_numbers(tmp_path)
     lines = out(capsys, "predict", tmp_path / "n.ks", tmp_path / "bad.csv", "--on-error", "skip", "-q").split("\n")
     good = out(capsys, "predict", tmp_path / "n.ks", tmp_path / "n.csv", "-q").split("\n")
     assert [bool(line) for line in lines] == [True, False, False, True, False]
@@ -297,8 +282,7 @@ def test_killed_and_resumed_runs_end_alike(home, tmp_path, capsys):
 
 
 def test_numbers_only_are_read_as_ever(home, tmp_path, capsys):
-    (tmp_path / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
-    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "-m", tmp_path / "n.ks") == 0
+    of_numbers(tmp_path)
     assert isinstance(kernelstream.load(tmp_path / "n.ks"), kernelstream.FeatureRegressor)
     assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "--columns", "auto", "-m", tmp_path / "n.ks") == 0
     assert kernelstream.load(tmp_path / "n.ks").columns_.kinds_ == {"a": "integer", "b": "integer"}
@@ -415,8 +399,7 @@ def test_a_table_with_marks_is_learned_as_the_plain_one(tmp_path, capsys, delimi
     options = ["--target", "price", "-a", "fogd", "--block", "64"]
     said = {}
     for name in ("marked", "plain"):
-        assert run("train", tmp_path / f"{name}.csv", *options, "-m", tmp_path / f"{name}.ks") == 0
-        said[name] = capsys.readouterr().err
+        said[name] = err(capsys, 0, "train", tmp_path / f"{name}.csv", *options, "-m", tmp_path / f"{name}.ks")
     assert "task: regression" in said["marked"] and "--decimal" not in said["plain"]
     assert f"{rows[1][3]!r} is {plain[1][3]}" in said["marked"]
     states = [kernelstream.load(tmp_path / f"{name}.ks").state_ for name in ("marked", "plain")]
@@ -438,16 +421,14 @@ def test_marks_can_be_said(tmp_path, capsys):
         notes = kernelstream.model_io.read(tmp_path / "m.ks")[1]["reader"]
         stream = streams.CSV(tmp_path / "t.csv", "y", mixed=True, marks=notes["marks"], thousands=notes["thousands"])
         assert float(stream.read()[0].get("a")[0]) == first
-    with pytest.raises(SystemExit):
-        run("train", tmp_path / "t.csv", "--target", "y", "-m", tmp_path / "m.ks", "--decimal", "comma")
+    assert run("train", tmp_path / "t.csv", "--target", "y", "-m", tmp_path / "m.ks", "--decimal", "comma") == 2
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_targets_that_are_all_different_words_are_no_labels(command, tmp_path, capsys):
     (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i},{i}.5kg\n" for i in range(60)))
     model = ["-m", tmp_path / "m.ks"] if command == "train" else []
-    assert run(command, tmp_path / "t.csv", "--target", "y", *model) == 1
-    said = capsys.readouterr().err
+    said = err(capsys, 1, command, tmp_path / "t.csv", "--target", "y", *model)
     assert "60 in the first 60 rows, such as '0.5kg' and '59.5kg'" in said and "--decimal" in said
     assert not (tmp_path / "m.ks").exists()
 
@@ -457,13 +438,11 @@ def test_a_table_of_other_columns_is_an_error(home, tmp_path, capsys):
     (tmp_path / "other.csv").write_text("colour,weight\nred,1\n")
     (tmp_path / "other.jsonl").write_text('{"colour": "red", "weight": 1}\n')
     for name in ("other.csv", "other.jsonl"):
-        assert run("predict", home / "m.ks", tmp_path / name) == 1
-        said = capsys.readouterr().err
+        said = err(capsys, 1, "predict", home / "m.ks", tmp_path / name)
         assert all(word in said for word in ("colour", "weight", "town", "hour"))
-    (tmp_path / "n.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},{i * 1.5}\n" for i in range(50)))
-    assert run("train", tmp_path / "n.csv", "--target", "y", "-q", "-m", tmp_path / "n.ks") == 0
-    assert run("predict", tmp_path / "n.ks", tmp_path / "other.csv") == 1
-    assert "none of the columns a, b: it has colour, weight" in capsys.readouterr().err
+    of_numbers(tmp_path)
+    said = err(capsys, 1, "predict", tmp_path / "n.ks", tmp_path / "other.csv")
+    assert "none of the columns a, b: it has colour, weight" in said
     model = kernelstream.load(home / "m.ks")
     with pytest.raises(ValueError, match="none of the columns"):
         model.predict([{"colour": "red"}, {"weight": 3}])
@@ -476,8 +455,8 @@ def test_a_broken_line_is_an_error_unless_asked(home, tmp_path, capsys):
     (tmp_path / "good.csv").write_text("".join(lines))
     (tmp_path / "broken.csv").write_text("".join([*lines[:3], "2024-01-01,only\n", *lines[3:]]))
     good = out(capsys, "predict", home / "m.ks", tmp_path / "good.csv", "-q").split("\n")
-    assert run("predict", home / "m.ks", tmp_path / "broken.csv") == 1
-    assert "line 4: 2 fields, but there are 6 columns (--on-error skip" in capsys.readouterr().err
+    said = err(capsys, 1, "predict", home / "m.ks", tmp_path / "broken.csv")
+    assert "line 4: 2 fields, but there are 6 columns (--on-error skip" in said
     lines = out(capsys, "predict", home / "m.ks", tmp_path / "broken.csv", "--on-error", "skip", "-q").split("\n")
     assert lines == [*good[:2], "", *good[2:]]
 
@@ -500,8 +479,8 @@ def test_train_says_which_columns_are_odd(tmp_path, capsys):
         f"{i},k{i},same,w{i % 3},2024-01-{1 + i // 24:02d} {i % 24:02d}:00,{i * 0.7:.2f},{i % 2}" for i in range(60)
     ]
     (tmp_path / "t.csv").write_text("\n".join(["number,name,constant,word,when,size,y", *rows]) + "\n")
-    assert run("train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-m", tmp_path / "m.ks") == 0
-    said = {line.split()[0]: line for line in capsys.readouterr().err.splitlines() if line.startswith("  ")}
+    lines = err(capsys, 0, "train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-m", tmp_path / "m.ks")
+    said = {line.split()[0]: line for line in lines.splitlines() if line.startswith("  ")}
     assert "looks like a row number" in said["number"] and "looks like an identifier" in said["name"]
     assert "it never changes" in said["constant"]
     assert not any("; " in said[name] for name in ("word", "when", "size"))
@@ -525,14 +504,12 @@ def test_dates_with_the_day_or_the_month_first(tmp_path, form, capsys):
     assert_same_state(one, two, 0.0, "both ways to write dates")
     answers = []
     for name in ("iso.csv", "own.csv"):  # days that might be months: the model remembers
-        assert run("predict", tmp_path / f"{name}.ks", tmp_path / f"later-{name}") == 0
-        answers.append(capsys.readouterr().out)
+        answers.append(out(capsys, "predict", tmp_path / f"{name}.ks", tmp_path / f"later-{name}"))
     assert answers[0] == answers[1] and len(answers[0].split()) == 3
 
 
 def test_dates_that_show_no_order_are_words_with_a_warning(tmp_path, capsys):
     lines = [f"{1 + i % 12}/{1 + i // 12 % 12}/2024,{i}.5" for i in range(100)]
     (tmp_path / "a.csv").write_text("\n".join(["when,y", *lines]))
-    assert run("train", tmp_path / "a.csv", "--target", "y", "--model", tmp_path / "a.ks") == 0
-    said = capsys.readouterr().err
+    said = err(capsys, 0, "train", tmp_path / "a.csv", "--target", "y", "--model", tmp_path / "a.ks")
     assert "when  category" in said and "holds dates like '1/1/2024'" in said

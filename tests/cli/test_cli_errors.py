@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from command_line import out, run
+from command_line import err, out, run
 
 import kernelstream
 from kernelstream import FeatureClassifier
@@ -71,12 +71,7 @@ def test_errors(argv, code, message, home, capsys, monkeypatch):
         run("train", "flats.svm", "-m", "ok.ks", "-q")
         run("train", "flats.csv", "--target", "price", "--drop", "city,kind", "-m", "numbers.ks", "-q")
         (home / "lacks.csv").write_text("id,size\n1,50\n")
-    try:
-        found = run(*argv)
-    except SystemExit as stop:
-        found = stop.code
-    shown = capsys.readouterr().err
-    assert found == code, shown
+    shown = err(capsys, code, *argv)
     assert message in shown
     assert "Traceback" not in shown
     assert not (home / "m.ks").exists()
@@ -84,11 +79,9 @@ def test_errors(argv, code, message, home, capsys, monkeypatch):
 
 def test_bad_rows(tmp_path, capsys):
     (tmp_path / "bad.svm").write_text("1 1:1\noops\n-1 2:1\n1 1:x\n")
-    assert run("train", tmp_path / "bad.svm", "-m", tmp_path / "m.ks") == 1
-    assert "bad.svm, line 2: the label is not a number" in capsys.readouterr().err
-    assert "2 bad rows left out" in out(
-        capsys, "train", tmp_path / "bad.svm", "-m", tmp_path / "m.ks", "--on-error", "skip"
-    )
+    train = ("train", tmp_path / "bad.svm", "-m", tmp_path / "m.ks")
+    assert "bad.svm, line 2: the label is not a number" in err(capsys, 1, *train)
+    assert "2 bad rows left out" in out(capsys, *train, "--on-error", "skip")
     assert run("predict", tmp_path / "m.ks", tmp_path / "bad.svm", "--on-error", "skip") == 0
     got = capsys.readouterr()
     assert got.out == "1\n\n-1\n\n"  # a line for every row, empty for those that cannot be read
@@ -104,8 +97,7 @@ def test_where_a_model_goes(home, tmp_path, capsys):
     assert out(capsys, "train", home / "flats.svm", "--model", os.devnull).endswith(f"; {os.devnull}\n")
     ring = tmp_path / "ring"
     ring.symlink_to(ring)
-    assert run("train", home / "flats.svm", "--model", ring) == 2  # before anything is read
-    assert "--model" in capsys.readouterr().err
+    assert "--model" in err(capsys, 2, "train", home / "flats.svm", "--model", ring)  # before anything is read
 
 
 def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
@@ -114,19 +106,16 @@ def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
 
     kernelstream.save(FeatureClassifier(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]), tmp_path / "m.ks")
     monkeypatch.setattr(FeatureClassifier, "predict", full)
-    assert run("predict", tmp_path / "m.ks", home / "flats.svm") == 1
-    assert capsys.readouterr().err == "kernelstream: error: there is not enough memory: Unable to allocate 5.82 TiB\n"
+    said = err(capsys, 1, "predict", tmp_path / "m.ks", home / "flats.svm")
+    assert said == "kernelstream: error: there is not enough memory: Unable to allocate 5.82 TiB\n"
 
 
 def test_what_may_have_been_meant(home, tmp_path, capsys):
-    with pytest.raises(SystemExit) as stop:
-        run("trian", home / "flats.svm")
-    assert stop.value.code == 2 and "did you mean 'train'?" in capsys.readouterr().err
+    assert "did you mean 'train'?" in err(capsys, 2, "trian", home / "flats.svm")
     train = ["train", home / "flats.svm", "-m", tmp_path / "m.ks"]
     for options, meant in (
         (["-a", "auto", "--set", "sise=small"], "size"),
         (["-a", "nogd", "--loss", "log_loss"], "logistic"),
         (["-a", "ridge", "--set", "C=1"], "lam"),
     ):
-        assert run(*train, *options) == 2
-        assert f"did you mean {meant!r}?" in capsys.readouterr().err
+        assert f"did you mean {meant!r}?" in err(capsys, 2, *train, *options)

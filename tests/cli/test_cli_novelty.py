@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from command_line import out, run
+from command_line import err, out
 
 import kernelstream
 from kernelstream import BudgetOneClass, checkpoint, streams
@@ -72,8 +72,7 @@ def test_the_algorithm_says_the_task_and_targets_are_not_looked_at(home, tmp_pat
 )
 def test_what_cannot_be(home, tmp_path, capsys, words, message):
     command, name, *rest = words
-    assert run(command, home / name, *rest, tmp_path / "m.ks") == 2
-    assert message in capsys.readouterr().err
+    assert message in err(capsys, 2, command, home / name, *rest, tmp_path / "m.ks")
     assert not (tmp_path / "m.ks").exists()
 
 

@@ -11,8 +11,9 @@ import time
 
 import numpy as np
 import pytest
-from command_line import out, run
+from command_line import err, out, run
 from flats import COMMAND, N, process
+from waiting import run_until
 
 import kernelstream
 from kernelstream import streams
@@ -49,9 +50,7 @@ def test_interrupted_and_resumed(home, tmp_path):
     assert run("train", big, "-m", plain, "-q", *options) == 0
     command = [*COMMAND, "train", str(big), "-m", str(model), "--checkpoint", str(folder), *options, "--resume"]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while not list(folder.glob("checkpoint-*.ks")) and time.monotonic() < until:
-        time.sleep(0.005)
+    run_until(lambda: list(folder.glob("checkpoint-*.ks")))
     child.send_signal(signal.SIGINT)
     shown, errors = child.communicate(timeout=60)
     assert child.returncode == 130, (shown, errors)
@@ -96,8 +95,7 @@ def test_tables_edited_behind_their_beginning_are_not_gone_on_with(kind, tmp_pat
     assert run(*command, "--resume") == 0
     X[-1, 1] += 0.5
     write(X)
-    assert run(*command, "--resume") == 1
-    assert "data" in capsys.readouterr().err
+    assert "data" in err(capsys, 1, *command, "--resume")
 
 
 def test_without_checkpoints_an_interrupt_keeps_the_model(home, tmp_path, monkeypatch, capsys):
@@ -165,9 +163,7 @@ def test_a_signal_while_rows_are_waited_for(home, tmp_path):
     with subprocess.Popen([*command, tmp_path / "run", "--every", str(N)], **pipes) as child:
         child.stdin.write((home / "flats.svm").read_bytes() * 2 + b"+1 1:2\n")
         child.stdin.flush()
-        until = time.monotonic() + 60
-        while not (tmp_path / "run" / f"checkpoint-{2 * N:012d}.ks").exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        run_until((tmp_path / "run" / f"checkpoint-{2 * N:012d}.ks").exists)
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=60) == 143
         assert f"stopped after {2 * N:,} rows by SIGTERM" in child.stderr.read().decode()

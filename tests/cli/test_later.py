@@ -6,9 +6,9 @@ import json
 import subprocess
 import sys
 import textwrap
-import threading
 
 import pytest
+from waiting import in_threads
 
 from kernelstream.cli import _later, main
 
@@ -49,11 +49,7 @@ def test_threads_see_a_whole_module(package):
     with _later.imports_later():
         import waiting_package.part as part
     found = []
-    threads = [threading.Thread(target=lambda: found.append(part.VALUE)) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(lambda _: found.append(part.VALUE), range(5))
     assert found == [7] * 5 and sys.ran.count("part") == 1
 
 

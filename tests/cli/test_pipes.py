@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from command_line import out, run
+from command_line import err, out, run
 from sklearn.datasets import dump_svmlight_file
 
 from kernelstream import load, streams
@@ -162,8 +162,7 @@ def test_rows_in_another_format_than_the_models_own(where, texts, trained, tmp_p
 
 def test_what_reads_twice_refuses_pipes(texts, tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")  # nobody writes: opening it would wait for ever
-    assert run("bench", tmp_path / "pipe", "--algorithms", "fogd") == 2
-    assert "can be read only once" in capsys.readouterr().err
+    assert "can be read only once" in err(capsys, 2, "bench", tmp_path / "pipe", "--algorithms", "fogd")
     os.mkfifo(tmp_path / "table.parquet")
     with pytest.raises(ValueError, match="read from files, not from pipes"):
         streams.open(tmp_path / "table.parquet")
@@ -172,8 +171,8 @@ def test_what_reads_twice_refuses_pipes(texts, tmp_path, capsys):
 def test_workers_refuse_pipes(tmp_path, capsys):
     pytest.importorskip("dask")
     os.mkfifo(tmp_path / "pipe")
-    assert run("train", tmp_path / "pipe", "--dask", "local", "--model", tmp_path / "model.ks") == 2
-    assert "workers read files" in capsys.readouterr().err
+    argv = ("train", tmp_path / "pipe", "--dask", "local", "--model", tmp_path / "model.ks")
+    assert "workers read files" in err(capsys, 2, *argv)
 
 
 def test_process_substitution(texts, trained, tmp_path):

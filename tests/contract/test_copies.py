@@ -1,16 +1,15 @@
 """What becomes of a model that is saved, pickled or cloned, on every case."""
 
 import copy
-import io
 import pickle
 
 import numpy as np
 import pytest
 from cases import CASES, X, answers, instance, targets
 from excuses import AS_THEY_COME
+from reloaded import reloaded
 from sklearn.base import clone
 
-import kernelstream
 from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = [
@@ -29,13 +28,6 @@ def taught(est, rows):
     return est.fit(X[rows], y)
 
 
-def written(est):
-    file = io.BytesIO()
-    kernelstream.save(est, file)
-    file.seek(0)
-    return kernelstream.load(file)
-
-
 def same_answers(a, b):
     """Up to the last digits: a matrix product may round differently for an array at another address."""
     np.testing.assert_allclose(answers(a, X), answers(b, X), rtol=1e-11, atol=1e-12)
@@ -45,10 +37,10 @@ def same_answers(a, b):
 def test_files(name):
     """A model file gives the model back: unfitted, among its first rows, and later; both then go on alike."""
     est = instance(name)
-    assert repr(written(est)) == repr(est)
+    assert repr(reloaded(est)) == repr(est)
     for rows in (slice(0, 3), slice(3, 80)):
         taught(est, rows)
-        loaded = written(est)
+        loaded = reloaded(est)
         assert type(loaded) is type(est)
         assert repr(loaded.get_params()) == repr(est.get_params())
         assert_same_state(loaded.state_, est.state_, 0.0, name)
@@ -69,7 +61,7 @@ def test_files(name):
 @pytest.mark.parametrize("name", [name for name in CASES if name not in KEPT])
 def test_what_keeps_no_state_is_not_written(name):
     with pytest.raises(ValueError, match="keeps no state_"):
-        written(instance(name))
+        reloaded(instance(name))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,6 +17,7 @@ from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
 from kernelstream.random import Stream, generator
+from kernelstream.testing.streaming import assert_same_state
 from kernelstream.updates import OGD
 from kernelstream_papers.rivals import FixedFeatureClassifier, KernelSDCAClassifier
 
@@ -72,9 +73,7 @@ def test_a_random_order_and_nothing_else(est):
     shuffled = clone(est).fit(rows, labels)
     order = permuted(70, 7, 0)
     plain = clone(est).fit(rows[order], labels[order], shuffle=False)
-    assert plain.state_.keys() == shuffled.state_.keys()
-    for name, value in plain.state_.items():
-        np.testing.assert_array_equal(shuffled.state_[name], value, err_msg=name)
+    assert_same_state(shuffled.state_, plain.state_, 0.0, "shuffled")
 
 
 def test_file_order_is_learn_on_a_fresh_model():
@@ -82,8 +81,7 @@ def test_file_order_is_learn_on_a_fresh_model():
         taught = clone(est).set_params(random_state=3)
         taught.learn(X, y)
         fitted = clone(est).set_params(random_state=3).fit(X, y, shuffle=False)
-        for name, value in taught.state_.items():
-            np.testing.assert_array_equal(fitted.state_[name], value, err_msg=name)
+        assert_same_state(fitted.state_, taught.state_, 0.0, "fitted")
 
 
 def test_passes_have_orders_of_their_own():
@@ -115,8 +113,7 @@ def test_rows_of_weight_zero_are_as_good_as_absent():
         for shuffle in (True, False):
             a = clone(est).fit(X, y, weight, shuffle=shuffle)
             b = clone(est).fit(X[some], y[some], weight[some], shuffle=shuffle)
-            for name, value in a.state_.items():
-                np.testing.assert_array_equal(b.state_[name], value, err_msg=name)
+            assert_same_state(b.state_, a.state_, 0.0, "without the rows")
 
 
 def test_detectors_of_novelties():
@@ -172,8 +169,7 @@ def test_doubly_stochastic_gradients_have_passes_of_their_own():
     taught = clone(est)
     taught.learn(X, y)
     in_order = clone(est).fit(X, y, shuffle=False)
-    for name, value in taught.state_.items():
-        np.testing.assert_array_equal(in_order.state_[name], value, err_msg=name)
+    assert_same_state(in_order.state_, taught.state_, 0.0, "in order")
     for bad in (0, -1.0, "many"):
         with pytest.raises(ValueError, match="passes"):
             clone(est).fit(X, y, passes=bad)
@@ -204,5 +200,4 @@ def test_bad_arguments():
         est.fit(X, y, np.zeros(400))
     with pytest.raises(ValueError, match="0 sample"):
         est.fit(X[:0], y[:0])
-    for name, value in before.items():
-        np.testing.assert_array_equal(est.state_[name], value)
+    assert_same_state(est.state_, before, 0.0, "after bad arguments")

@@ -7,7 +7,6 @@ or asked for forecasts, it goes on to the same bits, in both engines and precisi
 """
 
 import copy
-import io
 import pickle
 import zlib
 from itertools import pairwise
@@ -16,8 +15,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from recipes import first_of_each_class
+from reloaded import reloaded
 
-import kernelstream as ks
 from kernelstream import zoo
 from kernelstream.engine import has_native
 from kernelstream.testing.streaming import assert_same_scores, assert_same_state
@@ -55,19 +54,13 @@ def random_cuts(n, rng):
 
 
 # ---------------------------------------------------------------- between two calls
-def saved(model):
-    file = io.BytesIO()
-    ks.save(model, file)
-    return ks.load(file)
-
-
 def without_caches(model):
     model.state_ = dict(model.state_)
     return model
 
 
 def that_was_copied(model):
-    saved(model), pickle.dumps(model), copy.deepcopy(model)
+    reloaded(model), pickle.dumps(model), copy.deepcopy(model)
     return model
 
 
@@ -76,7 +69,7 @@ def asked(model):
     return model
 
 
-WAYS = [saved, lambda model: pickle.loads(pickle.dumps(model)), copy.deepcopy, without_caches, that_was_copied, asked]
+WAYS = [reloaded, lambda est: pickle.loads(pickle.dumps(est)), copy.deepcopy, without_caches, that_was_copied, asked]
 
 
 def forecasts(model, X):

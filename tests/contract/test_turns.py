@@ -8,12 +8,14 @@ import time
 import numpy as np
 import pytest
 from recipes import first_of_each_class
+from waiting import in_threads
 from without_core import without_core
 
 import kernelstream as ks
 from kernelstream import zoo
 from kernelstream.features import RandomFourier
 from kernelstream.state import turns as _turns
+from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = pytest.mark.usefixtures("short_searches")
 
@@ -84,8 +86,7 @@ def test_predict_while_another_thread_learns(name):
         for cut in cuts:
             learn(est, target, cut)
     assert est.state_["t"] == alone.state_["t"]
-    for entry, value in alone.state_.items():
-        np.testing.assert_array_equal(est.state_[entry], value, err_msg=entry)
+    assert_same_state(est.state_, alone.state_, 0.0, name)
 
 
 SHARED = [
@@ -129,11 +130,7 @@ def test_rows_of_several_threads_are_all_learned():
             est.learn(X[part : part + 3], TARGETS["regression"][part : part + 3])
             est.partial_fit(X[i : i + 1], TARGETS["regression"][i : i + 1], sample_weight=[0.0])
 
-    threads = [threading.Thread(target=teach, args=(part,)) for part in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    in_threads(teach, range(4))
     assert est.state_["t"] == 4 * each * 3
     assert est.state_["center"][0] == 4 * each * 3
 

@@ -221,14 +221,8 @@ def test_train_on_workers(client, files, tmp_path, capsys):
 @pytest.mark.slow
 def test_the_example_that_starts_a_cluster_from_a_shell(tmp_path):
     script = Path(__file__).parents[2] / "examples" / "dask_cluster.sh"
-    done = subprocess.run(
-        ["sh", str(script), str(tmp_path)],
-        env={**os.environ, "PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    command, python = ["sh", script, tmp_path], os.environ | {"PYTHON": sys.executable}
+    done = subprocess.run(command, env=python, capture_output=True, text=True, timeout=300, check=True)
     assert "40,000 rows of 8 files" in done.stdout and float(done.stdout.split()[-1]) > 0.95
 
 
@@ -236,19 +230,7 @@ def test_workers_import_parts_of_ones_own(client, files, tmp_path, monkeypatch, 
     """``--import``: a kernel that is known by name here is known there."""
     own_parts.written(tmp_path)
     monkeypatch.chdir(tmp_path)
-    words = [
-        "--target",
-        "y",
-        "--dask",
-        client.scheduler.address,
-        "-a",
-        "ridge",
-        "--kernel",
-        "sech",
-        "-m",
-        "model.ks",
-        "-q",
-    ]
+    words = f"--target y --dask {client.scheduler.address} -a ridge --kernel sech -m model.ks -q".split()
     with own_parts.undone():
         assert cli.main(["train", f"{files}/part-*.csv", "--import", own_parts.NAME, *words]) == 0, (
             capsys.readouterr().err

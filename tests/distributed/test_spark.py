@@ -22,12 +22,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet", "ignore:T
 SCHEMA = "k long, at long, a double, b double, y double"
 
 
-def test_missing_spark_is_named():
-    program = "import sys; sys.modules['pyspark'] = None; import kernelstream.spark"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "pip install 'kernelstream[spark]'" in found.stderr.splitlines()[-1]
-
-
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     pytest.importorskip("pyspark")

@@ -117,12 +117,3 @@ def test_multiclass_is_one_against_the_rest():
             margins, w = arow(F, np.where(yc == c, 1.0, -1.0), 1.0)
             np.testing.assert_allclose(scores[:, c], margins, atol=1e-10)
             np.testing.assert_allclose(model.coef_[c], w, atol=1e-10)
-
-
-def test_probabilities():
-    model = NewtonClassifier(map_).fit(X, labels)
-    p = model.predict_proba(X)
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert ((p[:, 1] >= 0.5) == (model.predict(X) == 1)).all()
-    sure = AROWClassifier(map_).fit(X, labels)  # margins, not probabilities: they are learned on the way
-    np.testing.assert_array_equal(sure.predict_proba(X)[:, 1] > 0.5, sure.predict(X) == 1)

@@ -1,16 +1,15 @@
 """What only `fit` of the default learner can have: a learner of all rows at once."""
 
-import io
 import time
 
 import numpy as np
 import pytest
+from reloaded import reloaded
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits, make_friedman1, make_moons
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 
-import kernelstream
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators._contract.state import scaled_rows
@@ -32,19 +31,9 @@ def regressor():
     return KernelRegressor(random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
 
 
-def saved(model):
-    file = io.BytesIO()
-    kernelstream.save(model, file)
-    return file.getvalue()
-
-
-def copied(model):
-    return kernelstream.load(io.BytesIO(saved(model)))
-
-
 def without(model):
     """The same model, its members alone."""
-    other = copied(model)
+    other = reloaded(model)
     other.state_ = {name: value for name, value in other.state_.items() if not name.startswith("batch/")}
     return other
 
@@ -137,12 +126,12 @@ def test_several_targets():
     Y = np.stack([y, -2 * y, X[:, 0]], axis=1)
     model = KernelRegressor(random_state=0).fit(X[:400], Y[:400])
     np.testing.assert_allclose(model.predict(X[400:])[:, 1], -2 * model.predict(X[400:])[:, 0], rtol=1e-4)
-    np.testing.assert_array_equal(copied(model).predict(X[:3]), model.predict(X[:3]))
+    np.testing.assert_array_equal(reloaded(model).predict(X[:3]), model.predict(X[:3]))
     assert model.score(X[400:], Y[400:]) > 0.8
 
 
 def test_their_share_falls_with_the_rows_that_come(regressor):
-    model, alone = copied(regressor), without(regressor)
+    model, alone = reloaded(regressor), without(regressor)
     n = model.state_["batch/rows"]
     X, y = NUMBERS[0][400:440], NUMBERS[1][400:440]
     scores, members = model.learn(X, y), alone.learn(X, y)
@@ -155,7 +144,7 @@ def test_their_share_falls_with_the_rows_that_come(regressor):
 
 def test_any_split_of_the_rows_that_come(regressor):
     X, y = NUMBERS[0][400:430], NUMBERS[1][400:430]
-    one, two = copied(regressor), copied(regressor)
+    one, two = reloaded(regressor), reloaded(regressor)
     scores = one.learn(X, y)
     np.testing.assert_allclose(
         np.concatenate([two.learn(X[i : i + 1], y[i : i + 1]) for i in range(30)]), scores, rtol=1e-9
@@ -163,7 +152,7 @@ def test_any_split_of_the_rows_that_come(regressor):
 
 
 def test_files_and_what_does_not_fit(regressor):
-    np.testing.assert_array_equal(copied(regressor).predict(NUMBERS[0][:9]), regressor.predict(NUMBERS[0][:9]))
+    np.testing.assert_array_equal(reloaded(regressor).predict(NUMBERS[0][:9]), regressor.predict(NUMBERS[0][:9]))
     state = regressor.state_
     weights = "batch/metric/alpha"
     wrong = {
@@ -174,10 +163,10 @@ def test_files_and_what_does_not_fit(regressor):
     }
     for name, cases in wrong.items():
         for value, message in cases:
-            model = copied(regressor)
+            model = reloaded(regressor)
             model.state_ = {**model.state_, name: value}
             with pytest.raises(ValueError, match=message):
-                copied(model)
+                reloaded(model)
 
 
 @pytest.mark.parametrize("engine", [pytest.param("python", marks=pytest.mark.slow), "native"])

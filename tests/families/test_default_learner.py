@@ -1,18 +1,17 @@
 """The default learner: its combination against naive recursions, its contract, and that it is good without choices."""
 
-import io
 import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reloaded import reloaded
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
 from sklearn.datasets import load_iris, load_wine, make_friedman1, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators.stack import base
@@ -160,16 +159,15 @@ def test_the_unit_of_weights_does_not_matter(task):
             model.learn(X[a:b], y[a:b], sample_weight=weight[a:b] * unit)
         return model
 
-    whole, file = learn(1.0), io.BytesIO()
+    whole = learn(1.0)
     truth = whole.decision_function(X) if task != "numbers" else whole.predict(X)
     for other in (learn(2.0**40), learn(1000.0), learn(1e-6), learn(1.0, (0, 3, 150, 151, len(y)))):
         found = other.decision_function(X) if task != "numbers" else other.predict(X)
         np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-6)
     unweighted = (KernelRegressor if task == "numbers" else KernelClassifier)(size="small", random_state=0)
     assert np.std(unweighted.fit(X, y, shuffle=False).predict(X) - whole.predict(X)) > 0
-    ks.save(whole, file)
     # rows without weights have weight 1, next to those of the past
-    resumed = [model.partial_fit(X[:20], y[:20]).predict(X) for model in (whole, ks.load(file))]
+    resumed = [model.partial_fit(X[:20], y[:20]).predict(X) for model in (whole, reloaded(whole))]
     assert np.array_equal(*resumed)
 
 

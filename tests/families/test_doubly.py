@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from doubly_features import SEED, fourier_block
 from sklearn.datasets import make_blobs, make_moons
 
 import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings, zoo
-from kernelstream.core import philox, threads
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
@@ -17,7 +17,6 @@ from kernelstream.random import Stream, generator
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
 yr = np.sin(2 * X2[:, 0]) + 0.1 * X2[:, 1] + 3.0
-SEED = 5
 
 
 def fixed(kind=DoublyStochasticClassifier, **params):
@@ -33,8 +32,7 @@ def fixed(kind=DoublyStochasticClassifier, **params):
 def naive_features(X, t, kernel, D):
     """Block t = 0, 1, … by the formulas."""
     if isinstance(kernel, kernels.Gaussian):
-        W = philox.normals(SEED, t, np.arange(X.shape[1]), D).astype(float) * np.sqrt(2 * kernel.gamma)
-        return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / np.sqrt(D)
+        return fourier_block(X, t, D, gamma=kernel.gamma)
     return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
 
 
@@ -207,14 +205,10 @@ def test_cache_changes_nothing(kernel):
 def test_threads_change_nothing():
     X, y = make_moons(5000, noise=0.2, random_state=1)
     model = fixed(block_size=64).partial_fit(X[:1000], y[:1000])
-    before = threads.get_num_threads()
-    try:
-        scores = []
-        for count in (1, 2, 3):
-            threads.set_num_threads(count)
+    scores = []
+    for count in (1, 2, 3):
+        with settings.using(threads=count):
             scores.append(model.decision_function(X))
-    finally:
-        threads.set_num_threads(before)
     assert np.array_equal(scores[0], scores[1]) and np.array_equal(scores[0], scores[2])
 
 

@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
+from doubly_features import SEED
+from doubly_features import fourier_block as features
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from kernelstream import DoublyStochasticGP, kernels
-from kernelstream.core import philox
 from kernelstream.estimators import DoublySchedule, DoublyStep
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (400, 1))
 y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(400)
 grid = np.linspace(-4, 4, 41)[:, None]
-SEED = 5
 FIXED = {"gamma": 0.7, "noise": 0.2, "step": DoublyStep(1.0, 7.0, precondition=0.0), "schedule": DoublySchedule(16, 6),
          "variance_features": 6, "random_state": SEED}  # fmt: skip
 
@@ -54,11 +54,6 @@ def test_prior_from_the_targets():
     true_mean, true_std = closed_form(X, 10 * y + 50, grid, 2.0, 10.0, (10 * y + 50).mean(), spread)
     assert np.sqrt(np.mean((mean - true_mean) ** 2)) < 0.1 * true_mean.std()
     assert np.sqrt(np.mean((std - true_std) ** 2)) < 0.2 * true_std.mean()
-
-
-def features(X, t, D, stream):
-    W = philox.normals(SEED, t, np.arange(X.shape[1]), D, stream).astype(float) * np.sqrt(2 * 0.7)
-    return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / np.sqrt(D)
 
 
 @pytest.mark.parametrize("engine", ["python", "native"])

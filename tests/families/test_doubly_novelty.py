@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from doubly_features import SEED
+from doubly_features import fourier_block as features
 from sklearn.svm import OneClassSVM
 
 from kernelstream import DensityRatioEstimator, DoublyStochasticOneClass, zoo
-from kernelstream.core import philox
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.passes.doubly.novelty import RatioLoss
 
@@ -15,13 +16,7 @@ both = np.concatenate([rng.normal(size=(200, 2)), rng.normal(size=(200, 2)) + [1
 label = np.repeat([0, 1], 200)
 order = rng.permutation(400)
 both, label = both[order], label[order]
-SEED = 5
 FIXED = {"gamma": 0.7, "step": DoublyStep(0.5, 7.0), "schedule": DoublySchedule(16, 6), "random_state": SEED}
-
-
-def features(X, t, D=6):
-    W = philox.normals(SEED, t, np.arange(X.shape[1]), D).astype(float) * np.sqrt(2 * 0.7)
-    return np.concatenate([np.cos(X @ W), np.sin(X @ W)], axis=1) / np.sqrt(D)
 
 
 # -------------------------------------------------------------------- novelty

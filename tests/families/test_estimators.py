@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import kernelstream as ks
 from kernelstream import kernels, updates, zoo
 from kernelstream.features import Nystroem, RandomFeatures, RandomFourier
+from kernelstream.testing.streaming import assert_same_state
 from kernelstream.updates import AdaGrad
 
 X2, y2 = make_moons(300, noise=0.2, random_state=0)
@@ -38,11 +39,6 @@ def target_of(model):
     return y2 if hasattr(model, "decision_function") else yr
 
 
-def same(a, b):
-    """Whether two states hold the same entries to the bit."""
-    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
-
-
 # -------------------------------------------------------------------- labels
 @classifiers
 def test_a_label_outside_classes_changes_nothing(model):
@@ -59,7 +55,7 @@ def test_a_label_outside_classes_changes_nothing(model):
     ):
         with pytest.raises(ValueError, match="classes"):
             call()
-        assert same(before, model.state_)
+        assert_same_state(before, model.state_, 0.0, "before and after")
 
 
 @classifiers
@@ -263,14 +259,10 @@ def test_kernel_of_nonnegative_rows(make):
     assert not hasattr(model, "state_")
     model.learn(np.abs(X2), y2)
     before = copy.deepcopy(model.state_)
-    for call in (
-        lambda: model.learn(X2, y2),
-        lambda: model.learn(-np.abs(X2[:1]), y2[:1]),
-        lambda: model.predict(X2),
-    ):
+    for call in (lambda: model.learn(X2, y2), lambda: model.learn(-np.abs(X2[:1]), y2[:1]), lambda: model.predict(X2)):
         with pytest.raises(ValueError, match=r"(?i)chi2"):
             call()
-        assert same(before, model.state_)
+        assert_same_state(before, model.state_, 0.0, "before and after")
 
 
 # -------------------------------------------------------------------- parameters
@@ -294,4 +286,4 @@ def test_fit_forgets(model):
     y = target_of(model)
     model = clone(model).fit(X2[:150], y[:150])
     model.fit(X2[150:], y[150:])
-    assert same(model.state_, clone(model).fit(X2[150:], y[150:]).state_)
+    assert_same_state(model.state_, clone(model).fit(X2[150:], y[150:]).state_, 0.0, "fitted again")

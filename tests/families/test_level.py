@@ -1,13 +1,11 @@
 """The level of forecasts of tables: the formula, and how right it is where labels are rare."""
 
-import io
-
 import numpy as np
 import pytest
+from reloaded import reloaded
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-import kernelstream as ks
 from kernelstream import KernelClassifier
 from kernelstream.estimators.stack import level
 
@@ -66,11 +64,9 @@ def test_it_follows_from_the_state():
     model.partial_fit(X, y)
     for cut in (slice(0, 1), slice(1, 1400), slice(1400, 1403), slice(1403, 3000)):
         parts.partial_fit(X[cut], y[cut])
-    file = io.BytesIO()
-    ks.save(model, file)
     table = model.decision_function(X[:50])
     assert level.shift(model._learner, model._state) != 0.0
-    assert (ks.load(file).decision_function(X[:50]) == table).all()
+    assert (reloaded(model).decision_function(X[:50]) == table).all()
     np.testing.assert_allclose(parts.decision_function(X[:50]), table, atol=1e-6)
     counts = model._state["o0"]["label_counts"]
     fades = (1 - 1 / 16000) ** np.arange(3000)[::-1]

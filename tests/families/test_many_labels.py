@@ -1,5 +1,6 @@
 """Labels: many of them, in arrays of any kind, and weights of labels that do not exist."""
 
+import copy
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ from kernelstream.estimators.cells.models import Cells
 from kernelstream.estimators.stack.base import Stack
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change
+from kernelstream.testing.streaming import assert_same_state
 from kernelstream_papers.rivals import FixedFeatureClassifier
 
 rng = np.random.default_rng(0)
@@ -67,16 +69,13 @@ def test_many_classes_in_cells(engine, monkeypatch, rng):
     for part in np.array_split(np.arange(150), 40):
         parts.learn(rows[part], labels[part])
     np.testing.assert_allclose(named.predict_proba(X)[:, ::-1], whole.predict_proba(X), rtol=1e-9)
-    assert whole.state_.keys() == parts.state_.keys()
-    for name, value in whole.state_.items():
-        np.testing.assert_array_equal(parts.state_[name], value, err_msg=name)
-    before = {name: np.copy(value) for name, value in whole.state_.items()}
+    assert_same_state(parts.state_, whole.state_, 0.0, "in parts")
+    before = copy.deepcopy(whole.state_)
     calls = iter(range(30, -1, -1))
     monkeypatch.setattr(CellsClassifier, "_follow", lambda *args: 1 / next(calls))
     with pytest.raises(ZeroDivisionError):  # after 30 of the new classes
         whole.learn(np.ones((80, 3)), np.arange(100, 180))
-    for name, value in before.items():
-        np.testing.assert_array_equal(whole.state_[name], value, err_msg=name)
+    assert_same_state(whole.state_, before, 0.0, "after a call that failed")
 
 
 def test_changes_of_outputs_against_matrices(rng):

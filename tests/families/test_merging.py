@@ -1,14 +1,13 @@
 """One model from several: exact where sums add up, close where they do not."""
 
-import io
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from reloaded import reloaded
 from sklearn.base import clone
 
 import kernelstream as ks
-from kernelstream import merge, model_io
+from kernelstream import merge
 from kernelstream.features import RandomFourier, TaylorFeatures
 
 
@@ -54,9 +53,7 @@ def test_other_learners_come_close_to_pooled_learning(rng, model):
         found.append([np.mean((learner.predict(X[1200:]) - y[1200:]) ** 2) for learner in learners])
     merged, *alone, together = np.mean(found, axis=0)
     assert merged < min(alone) and merged < 1.1 * together
-    file = io.BytesIO()
-    model_io.save(learners[0], file)
-    assert_array_equal(model_io.load(file).predict(X), learners[0].predict(X))
+    assert_array_equal(reloaded(learners[0]).predict(X), learners[0].predict(X))
 
 
 def test_four_models_of_few_rows_come_close_to_pooled_learning(table):

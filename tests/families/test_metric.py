@@ -1,6 +1,5 @@
 """Kernel ridge regression in a learned metric, beside naive programs of the same formulas."""
 
-import io
 import itertools
 import math
 from importlib.util import find_spec
@@ -8,6 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reloaded import reloaded
 from scipy.stats import f_oneway, rankdata
 from sklearn.pipeline import make_pipeline
 
@@ -255,10 +255,7 @@ def test_many_rows_have_leaves(monkeypatch):
         K = model.share_ * np.exp(-away) + (1 - model.share_) * np.exp(-along)
         alpha = np.linalg.solve(K + model.lam_ * np.eye(own.sum()), NUMBERS[:200][own] - NUMBERS[:200].mean())
         np.testing.assert_allclose(model.predict(X[:200][own]), K @ alpha + NUMBERS[:200].mean(), atol=2e-4)
-    file = io.BytesIO()
-    ks.save(model, file)
-    file.seek(0)
-    np.testing.assert_array_equal(ks.load(file).predict(X), model.predict(X))
+    np.testing.assert_array_equal(reloaded(model).predict(X), model.predict(X))
     model.state_ = state | {"leaves": state["leaves"][:-1]}
     with pytest.raises(ValueError, match="leaves"):
         model._check_state(True)
@@ -330,10 +327,6 @@ def test_bad_input_leaves_the_model_as_it_was():
         with pytest.raises(ValueError, match=message):
             model.fit(rows, y)
         np.testing.assert_array_equal(model.predict(X), before)
-    with pytest.raises(ValueError, match="lam must be"):
-        ks.MetricRegressor(lam=0).fit(X, NUMBERS)
-    with pytest.raises(ValueError, match="size must be one of small, medium, large, got 'huge'"):
-        ks.MetricRegressor(size="huge").fit(X, NUMBERS)
 
 
 def test_words_and_gaps_in_a_pipeline():

@@ -11,11 +11,11 @@ from kernelstream import (
     MultiKernelClassifier,
     MultiKernelRegressor,
     budgets,
+    settings,
     updates,
     zoo,
 )
 from kernelstream import engine as engines
-from kernelstream.core import threads
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators import HedgeWeights, StochasticUpdates
 from kernelstream.features import RandomFourier
@@ -277,16 +277,13 @@ def test_angles_that_were_doubled(dtype):
     first = np.arange(200) == 0
     found = []
     for count in (1, 2):
-        threads.set_num_threads(count)
-        try:
+        with settings.using(threads=count):
             est = MultiKernelClassifier(learners, random_state=0, engine="native")
             est.learn(X, np.ones(200), sample_weight=first.astype(float), classes=[-1, 1])
             found.append([member.state_["w"].copy() for member in est.learners_])
             F = est._learner._member_scores(est._state, X, slice(0, 200), est._learner._family().project(X, "test"))[
                 :, :, 0
             ]
-        finally:
-            threads.set_num_threads(None)
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))  # however the learners are shared out
     P = X.astype(float) @ est._learner._family().W.astype(float)
     for f, sigma in zip(F, sigmas, strict=True):

@@ -5,16 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 
-from kernelstream import (
-    FeatureClassifier,
-    FeatureRegressor,
-    RRFClassifier,
-    RRFRegressor,
-    datasets,
-    losses,
-    plots,
-    zoo,
-)
+from kernelstream import FeatureClassifier, FeatureRegressor, RRFClassifier, RRFRegressor, datasets, losses, plots, zoo
 from kernelstream.estimators import RRFStep
 from kernelstream.features import RandomFourier, spectra
 from kernelstream.features.spectra import GUARD, Diagonal, LowRank, Mixture

@@ -24,12 +24,7 @@ TARGETS = {
     "regression": np.sin(3 * X[:, 0]) + X[:, 1],
     "novelty": None,
 }
-SMALL = {
-    "n_components": 4,
-    "variance_features": 4,
-    "max_iter": 5,
-    "n_columns": 40,
-}
+SMALL = {"n_components": 4, "variance_features": 4, "max_iter": 5, "n_columns": 40}
 
 
 def small(est):

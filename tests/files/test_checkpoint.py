@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import kernelstream as ks
 from kernelstream import _files, streams
@@ -55,26 +56,20 @@ def test_killed_at_operations_on_files(tmp_path, every, rng):
 )
 def test_interrupted_and_resumed_is_bit_identical(est, tmp_path):
     labels = target if isinstance(est, ks.FeatureRegressor) else y
-    whole = ks.load(_file(est))
+    whole = clone(est)
     straight = train(whole, table(labels=labels))
     for rows in (0, 64, 100, 500, 1000):
         folder = tmp_path / str(rows)
         stream = table(labels=labels)
-        first = train(ks.load(_file(est)), stream, folder, every=200, stop=stop_after(rows, stream))
+        first = train(clone(est), stream, folder, every=200, stop=stop_after(rows, stream))
         assert first.finished == (rows >= 1000) or rows == 1000
-        second = ks.load(_file(est))
+        second = clone(est)
         run = train(second, table(labels=labels), folder, every=200, resume=True)
         assert run.finished
         assert run.rows == 1000
         assert run.resumed == first.rows
         assert run.value == straight.value
         assert to_bytes(second) == to_bytes(whole)
-
-
-def _file(est):
-    file = io.BytesIO()
-    ks.save(est, file)
-    return file
 
 
 def test_the_error_of_a_run_begins_with_the_first_forecast(tmp_path):

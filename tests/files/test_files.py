@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from waiting import in_threads
 
 import kernelstream
 from kernelstream import FeatureClassifier, _files, model_io, streams
@@ -125,11 +126,7 @@ def test_threads_that_write_one_path(tmp_path):
 
     watcher = threading.Thread(target=look)
     watcher.start()
-    writers = [threading.Thread(target=write, args=(content,)) for content in contents]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    in_threads(write, contents)
     stop.set()
     watcher.join()
     assert failures == []

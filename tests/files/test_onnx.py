@@ -1,13 +1,12 @@
 """ONNX export: the runtime's answers are the model's."""
 
-import io
-
 import numpy as np
 import pytest
+from reloaded import reloaded
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.linear_model import LogisticRegression
 
-import kernelstream
 from kernelstream import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor, updates
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import Nystroem, RandomFourier, TensorSketch
@@ -30,7 +29,7 @@ def answers(model, rows):
 
 def exact(est):
     """The same model in float64: a Nyström projection costs a float32 model digits that its graph keeps."""
-    wide = kernelstream.load(_file(est))
+    wide = reloaded(est)
     state = {k: v.astype(np.float64) if getattr(v, "dtype", None) == np.float32 else v for k, v in est.state_.items()}
     wide.state_ = state | {"dtype": "float64"}
     return wide
@@ -55,7 +54,7 @@ def exact(est):
 def test_classifiers(est, task, dtype):
     rows, labels = (X, y) if task == "binary" else (X4, y4 if task == "multiclass" else names[y4])
     rows = rows.astype(dtype)
-    est = kernelstream.load(_file(est)).fit(rows[:400], labels[:400])
+    est = clone(est).fit(rows[:400], labels[:400])
     got = answers(to_onnx(est), rows[400:])
     truth = exact(est) if "map_projection" in est.state_ and dtype == np.float32 else est
     np.testing.assert_allclose(got["score"], truth.decision_function(rows[400:]), rtol=1e-5, atol=1e-5)
@@ -80,7 +79,7 @@ def test_classifiers(est, task, dtype):
 )
 def test_regressors(est, dtype, tmp_path):
     rows = X.astype(dtype)
-    est = kernelstream.load(_file(est)).fit(rows[:400], target[:400])
+    est = clone(est).fit(rows[:400], target[:400])
     model = to_onnx(est, tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").read_bytes() == model.SerializeToString()
     got = answers(model, rows[400:])
@@ -92,7 +91,7 @@ def test_regressors(est, dtype, tmp_path):
 @pytest.mark.parametrize("est", [FeatureRegressor(random_state=0), NystroemRegressor(budget=50, random_state=0)])
 def test_columns_that_the_model_scales(est):
     rows = X * [1e-3, 1e4]
-    est = kernelstream.load(_file(est)).fit(rows[:400], target[:400])
+    est = clone(est).fit(rows[:400], target[:400])
     assert "x_count" in est.state_
     np.testing.assert_allclose(answers(to_onnx(est), rows[400:])["prediction"], est.predict(rows[400:]), rtol=1e-5)
 
@@ -122,9 +121,3 @@ def test_what_has_no_onnx_form():
         to_onnx(NystroemClassifier(budget=5000, gamma=1.0).fit(X, y))
     with pytest.raises(AttributeError, match="before it has learned"):
         to_onnx(FeatureClassifier())
-
-
-def _file(est):
-    file = io.BytesIO()
-    kernelstream.save(est, file)
-    return file

@@ -106,11 +106,7 @@ def test_bad_rows():
     model = RiverClassifier(seed=0)
     model.learn_one({"a": 1.0, "b": 2.0}, True)
     before = model.estimator.state_["t"]
-    for value, reason in (
-        ("red", "'a' is 'red', not a number"),
-        (float("nan"), "'a' is nan"),
-        (None, "not a number"),
-    ):
+    for value, reason in (("red", "'a' is 'red', not a number"), (float("nan"), "'a' is nan"), (None, "not a number")):
         with pytest.raises(ValueError, match=f"feature {reason}" if reason.startswith("'a'") else reason):
             model.learn_one({"a": value, "b": 1.0}, True)
     assert model.estimator.state_["t"] == before

@@ -1,7 +1,6 @@
 """A source in memory, and the messages and the model of the tests of brokers."""
 
 import json
-import time
 
 import numpy as np
 
@@ -69,10 +68,3 @@ class Flaky(Listed):
 
     def answer(self, answers):
         self.fails(lambda: super(Flaky, self).answer(answers))
-
-
-def run_until(condition, seconds=60):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it takes too long"
-        time.sleep(0.02)

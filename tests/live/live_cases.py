@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from kernelstream import (
-    FeatureClassifier,
-    model_io,
-)
+from kernelstream import FeatureClassifier, model_io
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner
 

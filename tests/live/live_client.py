@@ -4,6 +4,12 @@ import http.client
 import json
 
 
+def caught_up(server, name):
+    """The model that readers have, once it has learned all there is."""
+    with server.store.use(name) as learner:
+        return learner.latest().model
+
+
 class Client:
     """Requests over one connection; answers are (status, content)."""
 

@@ -3,9 +3,9 @@
 import json
 import threading
 
+from command_line import err, out, run
 from live_cases import CALLS, crash, logistic, moons, same, taught
 
-from kernelstream import cli
 from kernelstream.live import DurableLearner, Store, admin
 
 
@@ -52,35 +52,25 @@ def test_the_command(tmp_path, capsys):
                 learner.learn(*moons(20))
                 learner.snapshot()
                 learner.learn(*moons(5))
-                about = json.loads(_said(["list", folder, "--json"], capsys))[name]  # while it is in use
+                about = json.loads(out(capsys, "store", "list", folder, "--json"))[name]  # while it is in use
                 assert (about["rows"], about["calls"], about["key"]) == (20, 1, key)
                 if key is not None:
-                    assert cli.main(["store", "repair", str(folder)]) == 1  # but not this
-                    assert "in use" in capsys.readouterr().err
+                    assert "in use" in err(capsys, 1, "store", "repair", folder)  # but not this
         crash(learner)
-    assert "2 models: nothing is damaged" in _said(["check", folder], capsys)
+    assert "2 models: nothing is damaged" in out(capsys, "store", "check", folder)
     (folder / "plain" / "dead.old.jsonl").write_text("{}\n")
-    _said(["backup", folder, tmp_path / "b"], capsys)
+    out(capsys, "store", "backup", folder, tmp_path / "b")
     assert (tmp_path / "b" / "plain" / "dead.old.jsonl").read_text() == "{}\n"
-    assert cli.main(["store", "backup", str(folder), str(tmp_path / "b")]) == 1  # never over another one
-    assert "exists already" in capsys.readouterr().err
+    assert "exists already" in err(capsys, 1, "store", "backup", folder, tmp_path / "b")  # never over another one
     log = max((folder / "key-1").glob("log-*.bin"))
     log.write_bytes(log.read_bytes()[:20])
-    assert cli.main(["store", "check", str(folder)]) == 1
-    assert "key-1: records 1 to 1 of the log are lost" in capsys.readouterr().err
-    assert cli.main(["store", "restore", str(folder), str(tmp_path / "b")]) == 1
-    assert "move it away first" in capsys.readouterr().err
-    assert "key-1: 1 lost calls acknowledged" in _said(["repair", folder], capsys)
-    assert "nothing is damaged" in _said(["check", folder], capsys)
-    _said(["restore", tmp_path / "new", tmp_path / "b"], capsys)
+    assert "key-1: records 1 to 1 of the log are lost" in err(capsys, 1, "store", "check", folder)
+    assert "move it away first" in err(capsys, 1, "store", "restore", folder, tmp_path / "b")
+    assert "key-1: 1 lost calls acknowledged" in out(capsys, "store", "repair", folder)
+    assert "nothing is damaged" in out(capsys, "store", "check", folder)
+    out(capsys, "store", "restore", tmp_path / "new", tmp_path / "b")
     with Store(tmp_path / "new") as store, store.use("key-1") as learner:
         assert learner.total == 25 and store.keys() == {"key-1": "Rome / ü"}
     for wrong in (["backup", folder], ["list", folder, "x"]):
-        assert cli.main(["store", *map(str, wrong)]) == 2
-    assert cli.main(["store", "list", str(tmp_path / "nothing")]) == 1
-
-
-def _said(arguments, capsys):
-    capsys.readouterr()
-    assert cli.main(["store", *map(str, arguments)]) == 0
-    return capsys.readouterr().out
+        assert run("store", *wrong) == 2
+    assert run("store", "list", tmp_path / "nothing") == 1

@@ -24,9 +24,8 @@ def test_a_refused_call_leaves_the_model_and_the_replay_alone(tmp_path):
     assert model_io.to_bytes(learner.champion.model) == before and learner.total == 20
     learner.learn(X, X[:, 1])
     crash(learner)
-    again = DurableLearner(tmp_path)
-    assert same(again.champion.model, learner.champion.model) and again.total == 40
-    again.close()
+    with DurableLearner(tmp_path) as again:
+        assert same(again.champion.model, learner.champion.model) and again.total == 40
 
 
 @pytest.mark.parametrize(

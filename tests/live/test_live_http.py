@@ -16,7 +16,9 @@ import pytest
 
 pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
-from live_client import Client
+from live_cases import logistic
+from live_cases import moons as rows
+from live_client import Client, caught_up
 
 from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier, cli, model_io, save
 from kernelstream.columns import Columns, make_stream
@@ -30,20 +32,11 @@ from kernelstream.live.serve import Server
 COLUMNS = ["size", "rooms", "floor"]
 
 
-def rows(n=60, seed=0):
-    X = np.random.default_rng(seed).normal(size=(n, 3))
-    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
-
-
-def logistic(**options):
-    return FeatureClassifier(RandomFourier(n_components=20), loss="logistic", random_state=0, **options)
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """A server with two models, and their names."""
     store = Store(tmp_path_factory.mktemp("store"), flush="request")
-    X, y = rows()
+    X, y = rows(60)
     store.create("flats", logistic().fit(X, y), COLUMNS)
     store.create("prices", FeatureRegressor(RandomFourier(n_components=10), random_state=0).fit(X, X[:, 0]))
     with Server(store, port=0, body=20_000) as server:
@@ -150,7 +143,7 @@ def test_looking(client, served):
 
 def test_what_is_lost_is_said_until_it_is_acknowledged(tmp_path):
     """By /health, /models/NAME and /metrics of a server that was started again; sleeping models are known, too."""
-    X, y = rows()
+    X, y = rows(60)
     with Store(tmp_path) as store:
         store.create("m", logistic(), key="Rome / \u00fc")
         with store.use("m") as learner:
@@ -513,8 +506,7 @@ def test_words_among_numbers_are_told(fresh):
     assert answer["warnings"] == ["row 1, column 'size': 'a lot' is taken as missing"]  # "7" is a number
     many = client.post("/models/flats/predict", {"rows": [{"size": "x", "town": "Rome"}] * 9})[1]["warnings"]
     assert len(many) == 6 and many[-1] == "and 4 more cells"
-    with server.store.use("flats") as learner:
-        learner.latest()
+    caught_up(server, "flats")
     assert client.get("/models/flats")[1]["wrong_cells"] == {"size": 1}
 
 
@@ -523,8 +515,7 @@ def test_lists_beside_objects(fresh):
     server, client = fresh({"flats": make_stream(Columns(), logistic())})
     rows = [{"town": "Rome" if i % 2 else "Oslo", "size": float(i)} for i in range(20)]
     assert client.post("/models/flats/learn", {"rows": rows, "y": [i % 2 for i in range(20)]})[0] == 200
-    with server.store.use("flats") as learner:
-        learner.latest()
+    caught_up(server, "flats")
     by_name = client.post("/models/flats/predict", {"rows": [{"town": "Rome", "size": 3.5}]})[1]
     assert client.post("/models/flats/predict", {"rows": [["Rome", 3.5]]})[1] == by_name
     status, answer = client.post("/models/flats/learn", {"rows": [[3.5]], "y": [1]})

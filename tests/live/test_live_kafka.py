@@ -9,7 +9,8 @@ import time
 
 import numpy as np
 import pytest
-from broker_cases import Listed, content, model, run_until
+from broker_cases import Listed, content, model
+from waiting import run_until
 
 from kernelstream import cli, save
 from kernelstream.live import DurableLearner

@@ -15,6 +15,7 @@ pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 import msgspec
 from live_client import Client
+from waiting import run_until
 
 from kernelstream import FeatureRegressor, KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
@@ -86,8 +87,7 @@ def test_requests_that_wait_are_answered_together(slow):
     """Behind a call that takes a while, twenty requests of one row need one call, and each gets its own answer."""
     server, model, client = slow(0.02)
     first, _ = in_background(lambda: client.post(PREDICT, rows(20)))
-    while not model.calls:
-        time.sleep(0.005)
+    run_until(lambda: model.calls)
     asked = [in_background(lambda k=k: Client(server.port).post(PREDICT, {"rows": [[float(k)]]})) for k in range(12)]
     for thread, _ in [*asked, (first, None)]:
         thread.join(30)
@@ -181,11 +181,8 @@ def test_the_work_of_a_client_that_has_left_is_dropped(slow):
     with socket.create_connection(("127.0.0.1", server.port)) as stream:
         head = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         stream.sendall(f"POST {PREDICT} HTTP/1.1\r\n{head}".encode() + body)
-        while not model.calls:
-            time.sleep(0.01)
-    until = time.monotonic() + 10
-    while server.store._users and time.monotonic() < until:
-        time.sleep(0.01)
+        run_until(lambda: model.calls)
+    run_until(lambda: not server.store._users, 10)
     assert sum(model.calls) < 1500
     assert client.post(PREDICT, {"rows": [[1.0]]})[1]["predictions"] == [2.0]
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -17,6 +16,7 @@ pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 from live_cases import logistic, moons
 from live_client import Client
 from prometheus_client.parser import text_string_to_metric_families
+from waiting import run_until
 
 from kernelstream.columns import Columns, make_stream
 from kernelstream.live import DurableLearner, logs, metrics
@@ -133,9 +133,7 @@ def test_logs_are_lines_of_json(fresh, monkeypatch):
     monkeypatch.setattr(server.store, "keys", lambda: 1 / 0)
     status, answer = client.get("/models", X_Request_ID="job-2")
     assert status == 500 and "X-Request-ID" in answer["error"]
-    until = time.monotonic() + 5
-    while len(lines) < 3 and time.monotonic() < until:
-        time.sleep(0.01)
+    run_until(lambda: len(lines) >= 3, 5)
     logging.getLogger("kernelstream.live.requests").manager._clear_cache()
     first, failure, second = lines
     assert (first["status"], first["path"], first["request"]) == (404, "/models/none", "job-1")

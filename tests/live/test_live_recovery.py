@@ -55,17 +55,15 @@ def test_a_regressor_and_a_detector(tmp_path):
         with DurableLearner(folder, model) as learner:
             assert learner.learn(X, y).total == 300
             state = model_io.to_bytes(learner.champion.model)
-        again = DurableLearner(folder)
-        assert model_io.to_bytes(again.champion.model) == state
-        again.close()
+        with DurableLearner(folder) as again:
+            assert model_io.to_bytes(again.champion.model) == state
 
 
 SLOW = ("steps,6,1,1", "http,6,1,1")
 
 
 @pytest.mark.parametrize(
-    "jobs",
-    [("steps,2,11,11", "http,2,50,50"), *(pytest.param((job,), marks=pytest.mark.slow) for job in SLOW)],
+    "jobs", [("steps,2,11,11", "http,2,50,50"), *(pytest.param((job,), marks=pytest.mark.slow) for job in SLOW)]
 )
 def test_kill_9(tmp_path, jobs):
     """Killed at operations on files: no acknowledged row is lost, none is learned twice, and the model
@@ -152,9 +150,8 @@ def test_a_torn_end_of_the_log(tmp_path):
     again.learn(*CALLS[-1])
     assert same(again.champion.model, learner.champion.model)
     crash(again)
-    last = DurableLearner(tmp_path)
-    assert same(last.champion.model, learner.champion.model)
-    last.close()
+    with DurableLearner(tmp_path) as last:
+        assert same(last.champion.model, learner.champion.model)
 
 
 def test_damage_inside_the_log_is_said_and_the_rest_is_used(tmp_path):
@@ -164,29 +161,20 @@ def test_damage_inside_the_log_is_said_and_the_rest_is_used(tmp_path):
     content = bytearray(path.read_bytes())
     content[16 + 16 + 20] ^= 1  # in the first record, of one row
     path.write_bytes(bytes(content))
-    again = DurableLearner(tmp_path)
-    assert again.total == learner.total - 1
-    assert "records 0 to 0" in again.health()["problems"]["lost"]
-    again.close()
+    with DurableLearner(tmp_path) as again:
+        assert again.total == learner.total - 1
+        assert "records 0 to 0" in again.health()["problems"]["lost"]
 
 
-def _delete(path):
-    path.unlink()
+HARMS = {
+    "deleted": lambda path: path.unlink(),
+    "emptied": lambda path: path.write_bytes(b""),
+    "zeros": lambda path: path.write_bytes(bytes(path.stat().st_size)),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:16]),
+}
 
 
-def _empty(path):
-    path.write_bytes(b"")
-
-
-def _zero(path):
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def _cut(path):
-    path.write_bytes(path.read_bytes()[:16])
-
-
-@pytest.mark.parametrize("harm", [_delete, _empty, _zero, _cut])
+@pytest.mark.parametrize("harm", HARMS)
 def test_what_is_lost_stays_known_until_it_is_acknowledged(tmp_path, harm):
     """The newest log is harmed: the calls in it are counted, over restarts and snapshots, and not as new ones."""
     folder = tmp_path / "m"
@@ -195,7 +183,7 @@ def test_what_is_lost_stays_known_until_it_is_acknowledged(tmp_path, harm):
         for X, y in CALLS[3:]:  # four calls
             learner.learn(X, y)
         crash(learner)
-    harm(max(folder.glob("log-*.bin")))
+    HARMS[harm](max(folder.glob("log-*.bin")))
     for snapshot in (False, True, False):
         again = DurableLearner(folder)
         assert again.total == sum(len(y) for _, y in CALLS[:3])

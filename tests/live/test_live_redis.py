@@ -9,7 +9,9 @@ import time
 
 import numpy as np
 import pytest
-from broker_cases import content, model, run_until
+from broker_cases import content, model
+from command_line import err
+from waiting import run_until
 
 from kernelstream import FeatureClassifier, cli, model_io, save
 from kernelstream.live import DurableLearner
@@ -152,8 +154,7 @@ def test_wrong_usage(tmp_path, capsys):
         (["redis://h:1/s", "--model", path, "--group", "g"], "for Kafka"),
         (["kafka://h:1/s", "--model", path, "--flush", "never"], "--flush must be"),
     ):
-        assert cli.main(["consume", *arguments]) == 2
-        assert message in capsys.readouterr().err
+        assert message in err(capsys, 2, "consume", *arguments)
     with pytest.raises(SystemExit, match="2"):
         cli.main(["consume", "kafka://h:1/s", "--model", path, "--option", "key"])
     assert "--option: 'key' is not of the form name=value" in capsys.readouterr().err

@@ -15,6 +15,7 @@ pytest.importorskip("uvicorn")
 
 import httpx
 from live_cases import logistic, moons, same
+from live_client import caught_up
 
 from kernelstream import KernelRegressor
 from kernelstream.live import AsyncClient, Client, RequestError, Store
@@ -57,8 +58,7 @@ def test_rows_are_learned_once_whatever_is_lost(fresh, monkeypatch):
             for stop in (40, 80, 100):
                 first = start + (stop - 1) // 40 * 40
                 expected.learn(X[first : start + stop], y[first : start + stop])
-        with server.store.use("moons") as learner:
-            assert same(learner.latest().model, expected)  # readers have it a moment after the answers
+        assert same(caught_up(server, "moons"), expected)  # readers have it a moment after the answers
         said = client.predict("moons", X)
         np.testing.assert_array_equal(said["predictions"], expected.predict(X))
         np.testing.assert_allclose(said["probabilities"], expected.predict_proba(X), rtol=1e-12)
@@ -176,8 +176,7 @@ def test_many_at_once(fresh):
         async with AsyncClient(url(server)) as client:
             parts = [client.learn("moons", X[i : i + 20], y[i : i + 20]) for i in range(0, 200, 20)]
             await asyncio.gather(*parts)
-            with server.store.use("moons") as learner:
-                truth = learner.latest().model.predict(X)
+            truth = caught_up(server, "moons").predict(X)
             return await client.describe("moons"), await client.predict("moons", X), truth
 
     about, said, truth = asyncio.run(run())

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 from live_cases import crash, logistic, moons
-from live_client import Client
+from live_client import Client, caught_up
+from waiting import run_until
 
 from kernelstream import FeatureRegressor, load, model_io
 from kernelstream.features import RandomFourier
@@ -45,8 +46,7 @@ def many(fresh):
     server, client = fresh({"a": logistic(), "b": logistic()}, token="all-of-it", tokens=TOKENS)
     for name in "ab":
         assert client.post(f"/models/{name}/learn", BODY)[0] == 200
-        with server.store.use(name) as learner:
-            learner.latest()
+        caught_up(server, name)
     return server, client
 
 
@@ -204,9 +204,7 @@ def test_a_worse_champion_goes_by_itself(tmp_path):
     assert learner.version == 2  # it has learned 400 rows: too few to judge
     for i in range(1500, 2000, 50):
         learner.learn(X[i : i + 50], y[i : i + 50])
-    until = time.monotonic() + 20
-    while learner.version == 2 and time.monotonic() < until:
-        time.sleep(0.01)
+    run_until(lambda: learner.version != 2, 20)
     assert (learner.version, learner.rollbacks, learner.challenger) == (3, 1, None)
     assert "1.5 times" in learner.health()["problems"]["rollback"]
     learner.learn(X[2000:3000], y[2000:3000])
@@ -245,8 +243,7 @@ def test_deleting_waits_for_calls_under_way(tmp_path):
         store.create("m", logistic())
         with store.use("m") as learner:
             gone = pool.submit(store.delete, "m")
-            while "m" in store:
-                time.sleep(0.001)
+            run_until(lambda: "m" not in store)
             with pytest.raises(KeyError):
                 store.acquire("m")
             with pytest.raises(ValueError, match="already"):

@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
+from live_client import caught_up
+
 from kernelstream import FeatureClassifier, FeatureRegressor, OnlineRidge
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
@@ -58,8 +60,7 @@ def test_open_columns_are_bounded(fresh):
     status, answer = client.post(PREDICT, {"rows": [rows[0] | {"rain": 1.0}]})
     assert status == 200 and answer["warnings"] == ["columns that the model does not know are left out: 'rain'"]
     assert client.post(LEARN, {"rows": [rows[0] | {"rain": 1.0}], "y": [1.0]})[0] == 200
-    with server.store.use("m") as learner:
-        learner.latest()
+    caught_up(server, "m")
     assert client.get("/models/m")[1]["columns"] == ["temp", "wind", "town", "rain"]
     junk = {f"k{i}": 1.0 for i in range(10)}
     status, answer = client.post(LEARN, {"rows": [rows[0] | junk], "y": [1.0]})

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from live_cases import logistic, moons, same
 
-from kernelstream import (
-    FeatureRegressor,
-    model_io,
-)
+from kernelstream import FeatureRegressor, model_io
 from kernelstream.live import DurableLearner, Store
 from kernelstream.live.scores import Scores
 

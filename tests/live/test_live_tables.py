@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from live_cases import logistic
+from live_client import caught_up
 
 from kernelstream.columns import Columns, make_stream
 from kernelstream.live import requests, tables
@@ -54,8 +55,7 @@ def test_all_bodies_are_the_same(flats):
     for name, kind, content in (
         ("json", "application/json", {"rows": ROWS}), ("arrow", ARROW, arrow(ROWS)), ("lines", LINES, lines(ROWS)),
     ):  # fmt: skip
-        with server.store.use(name) as learner:
-            learner.latest()
+        caught_up(server, name)
         status, answer = client.post(f"/models/{name}/predict", content, Content_Type=kind)
         assert status == 200
         found.append(answer)
@@ -66,8 +66,7 @@ def test_types_of_arrow(flats):
     """Words as dictionaries, dates as timestamps, whole numbers: what the same rows in JSON are."""
     server, client = flats
     client.post("/models/json/learn", {"rows": ROWS, "y": Y})
-    with server.store.use("json") as learner:
-        learner.latest()
+    caught_up(server, "json")
     table = pa.table({
         "town": pa.array([row["town"] for row in ROWS]).dictionary_encode(),
         "size": pa.array([row["size"] for row in ROWS], pa.float32()),

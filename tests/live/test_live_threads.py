@@ -9,6 +9,7 @@ import weakref
 import numpy as np
 import pytest
 from live_cases import CALLS, crash, logistic, moons, same, taught
+from waiting import in_threads, run_until
 
 from kernelstream import KernelClassifier, KernelRegressor, MultiKernelClassifier
 from kernelstream.live import Busy, DurableLearner, writer
@@ -54,16 +55,11 @@ def test_many_threads(tmp_path):
             learner.learn(X[i : i + 1], y[i : i + 1])
             learner.predict(X[:3])
 
-    threads = [threading.Thread(target=teach, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(teach, range(8))
     assert learner.total == 200
     crash(learner)
-    again = DurableLearner(tmp_path)
-    assert same(again.champion.model, learner.champion.model)
-    again.close()
+    with DurableLearner(tmp_path) as again:
+        assert same(again.champion.model, learner.champion.model)
 
 
 def test_the_first_rows_are_there_at_once(tmp_path):
@@ -76,9 +72,7 @@ def test_the_first_rows_are_there_at_once(tmp_path):
 def test_readers_follow(tmp_path):
     with taught(tmp_path, CALLS, swap_ms=1) as learner:
         learner.learn(*moons(5))
-        until = time.monotonic() + 5
-        while learner.view.rows < learner.total and time.monotonic() < until:
-            time.sleep(0.001)
+        run_until(lambda: learner.view.rows >= learner.total, 5)
         assert same(learner.model, learner.champion.model)
 
 
@@ -103,10 +97,7 @@ def test_policies(tmp_path, flush, monkeypatch):
             learner.flush()
             assert len(times) == 1
         else:
-            until = time.monotonic() + 5
-            while not times and time.monotonic() < until:
-                time.sleep(0.005)
-            assert times
+            run_until(lambda: times, 5)
 
 
 def test_answers_do_not_wait_for_a_copy(tmp_path, monkeypatch):

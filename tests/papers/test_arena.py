@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import err
 from sklearn.metrics import cohen_kappa_score, log_loss, mean_absolute_error, r2_score, root_mean_squared_error
+from small_experiment import recorded, show, table
 
 import kernelstream_papers as reproduce
-from kernelstream import cli, datasets
+from kernelstream import datasets
 from kernelstream_papers import _arena, _arena_peers, _arena_table, report
 from kernelstream_papers._arena import Ours, Stream, curve_rows, label_figures, label_losses, number_figures
 from kernelstream_papers._arena_files import label_metrics, number_metrics, write_files
@@ -277,7 +279,7 @@ shares = 1.234
 @pytest.fixture
 def small(tmp_path):
     experiment = reproduce.parse("small", TEXT)
-    return experiment, reproduce.table(experiment, reproduce.run(experiment, tmp_path, n_jobs=1, progress=False))
+    return experiment, table(experiment, tmp_path)
 
 
 def test_a_record_has_all_that_is_told(small, tmp_path):
@@ -340,8 +342,7 @@ def test_tables_by_hand(small):
 def test_tables_are_written_from_records(small, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     experiment, cells = small
-    monkeypatch.setattr(report, "names", lambda: ["small"])
-    monkeypatch.setattr(report, "load", lambda name: experiment)
+    show(monkeypatch, experiment)
     page = report.write(tmp_path).read_text()
     tables = (tmp_path / "tables.md").read_text()
     assert "\n".join(_arena_table.arena_tables(experiment, cells)) in tables
@@ -353,21 +354,20 @@ def test_tables_are_written_from_records(small, tmp_path, monkeypatch):
 
 def test_only_the_algorithms_asked_for_and_a_typo_is_named(tmp_path, capsys, monkeypatch):
     experiment = reproduce.parse("small", TEXT)
-    reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"], algorithms=["shares"])
+    recorded(experiment, tmp_path, only=["iris"], algorithms=["shares"])
     assert len(reproduce.Records(tmp_path, "small")) == 1
     monkeypatch.setattr(reproduce, "load", lambda name: experiment)
-    assert cli.main(["reproduce", "small", "--results", str(tmp_path), "--algorithm", "share"]) == 2
-    assert "no algorithm 'share'" in capsys.readouterr().err
+    assert "no algorithm 'share'" in err(capsys, 2, "reproduce", "small", "--results", tmp_path, "--algorithm", "share")
 
 
 def test_a_data_set_that_is_not_there_is_told_of_only_if_it_was_asked_for(tmp_path, recwarn):
     experiment = reproduce.parse("small", TEXT.replace('name = "wine"', 'name = "vine"'))
-    reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"], algorithms=["shares"])
+    recorded(experiment, tmp_path, only=["iris"], algorithms=["shares"])
     assert not [w for w in recwarn if "vine" in str(w.message)]
     with pytest.raises(reproduce.NoData, match="vine is not there"):
-        reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["vine"])
+        recorded(experiment, tmp_path, only=["vine"])
     with pytest.warns(UserWarning, match="'vine' is not there"):
-        reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, algorithms=["shares"])
+        recorded(experiment, tmp_path, algorithms=["shares"])
 
 
 def test_a_run_that_lacked_a_package_is_tried_again(tmp_path, monkeypatch):
@@ -379,13 +379,13 @@ def test_a_run_that_lacked_a_package_is_tried_again(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(_arena_peers, "needed", missing)
-        (cell,) = reproduce.table(experiment, reproduce.run(experiment, tmp_path, n_jobs=1, progress=False))
+        (cell,) = table(experiment, tmp_path)
         assert not cell.values and "pip install" in cell.error
         assert "Without a figure: trees on wine: ImportError" in "\n".join(
             _arena_table.arena_tables(experiment, [cell])
         )
     monkeypatch.setitem(_arena_peers._PEERS, "river_arf", _arena_peers.Shares)
-    (cell,) = reproduce.table(experiment, reproduce.run(experiment, tmp_path, n_jobs=1, progress=False))
+    (cell,) = table(experiment, tmp_path)
     assert cell.values
 
 
@@ -468,5 +468,4 @@ def test_result_files_are_as_the_page_says(tmp_path, monkeypatch):
 
 
 def test_files_need_an_experiment_on_streams(tmp_path, capsys):
-    assert cli.main(["reproduce", "thesis-table-3-2", "--quick", "--files", str(tmp_path)]) == 2
-    assert "streams-arena" in capsys.readouterr().err
+    assert "streams-arena" in err(capsys, 2, "reproduce", "thesis-table-3-2", "--quick", "--files", tmp_path)

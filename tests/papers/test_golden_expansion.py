@@ -70,6 +70,14 @@ def assert_known(task, name, algorithm, got, known):
         assert got[0] == known[0], where
 
 
+def check(task, name, engine, chunk, algorithms=None):
+    """Every algorithm, or some, ends with the numbers that are known."""
+    X, y = rows(name)
+    for algorithm in algorithms or KNOWN[task, name]:
+        got = learn(task, algorithm, engine, X, y, chunk)
+        assert_known(task, name, algorithm, got, KNOWN[task, name][algorithm])
+
+
 # rows per internal block: all of them on one small file of each task, on the others one each
 OF_BLOCKS = {"german": (1, 7, 64, 10_000), "dna": (1, 64), "housing": (1, 7, 64, 10_000)}
 BLOCKS = [(*case, block) for case in CASES for block in OF_BLOCKS.get(case[1], (64,))]
@@ -79,10 +87,7 @@ BLOCKS = [(*case, block) for case in CASES for block in OF_BLOCKS.get(case[1], (
 def test_native(task, name, block, monkeypatch):
     """Rows per call and rows per internal block change nothing."""
     monkeypatch.setattr(engine.get("native").Expansion, "block", block)
-    X, y = rows(name)
-    chunk = {1: 64, 7: 7, 64: 10_000, 10_000: 10_000}[block]
-    for algorithm, known in KNOWN[task, name].items():
-        assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, chunk), known)
+    check(task, name, "native", {1: 64, 7: 7, 64: 10_000, 10_000: 10_000}[block])
 
 
 PYTHON = {("multiclass", "dna"): 1, ("binary", "german"): 64, ("regression", "housing"): 1, ("regression", "mg"): 64}
@@ -93,10 +98,7 @@ LARGE = {"dna": ("forgetron", "projectronpp")}  # the algorithms that are not le
 def test_python(task, name, monkeypatch):
     """Blocks of one row, and of 64."""
     monkeypatch.setattr(engine.get("python").Expansion, "block", PYTHON[task, name])
-    X, y = rows(name)
-    for algorithm in LARGE.get(name, KNOWN[task, name]):
-        known = KNOWN[task, name][algorithm]
-        assert_known(task, name, algorithm, learn(task, algorithm, "python", X, y, 10_000), known)
+    check(task, name, "python", 10_000, LARGE.get(name))
 
 
 @pytest.mark.slow
@@ -104,9 +106,7 @@ def test_python(task, name, monkeypatch):
 @pytest.mark.parametrize("block", [1, 64])
 def test_python_on_all(task, name, block, monkeypatch):
     monkeypatch.setattr(engine.get("python").Expansion, "block", block)
-    X, y = rows(name)
-    for algorithm, known in KNOWN[task, name].items():
-        assert_known(task, name, algorithm, learn(task, algorithm, "python", X, y, 10_000), known)
+    check(task, name, "python", 10_000)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,7 @@ def test_python_on_all(task, name, block, monkeypatch):
     ids=["two classes", "several classes", "numbers"],
 )
 def test_one_row_a_call(task, name, algorithms):
-    X, y = rows(name)
-    for algorithm in algorithms:
-        known = KNOWN[task, name][algorithm]
-        assert_known(task, name, algorithm, learn(task, algorithm, "native", X, y, 1), known)
+    check(task, name, "native", 1, algorithms)
 
 
 # ---------------------------------------------------------------------------------------------- a naive program

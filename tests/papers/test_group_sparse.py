@@ -86,11 +86,3 @@ def test_recipe_finds_the_kernel():
     assert model.score(rows[1500:], labels[1500:]) > 0.96
     assert model.norms_[0, 1] > 5 * max(model.norms_[0, [0, 2]])
     assert zoo.make("opmkl").groups == 13
-
-
-@pytest.mark.parametrize("given", [{"groups": 0}, {"lam": 0.0}, {"eta": -1.0}])
-def test_parameters_out_of_range(given):
-    with pytest.raises(ValueError, match=next(iter(given))):
-        GroupSparseClassifier(**given).fit(X, y)
-    with pytest.raises(ValueError, match="equal groups"):
-        GroupSparseClassifier("raw", 4).fit(X, y)

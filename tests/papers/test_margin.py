@@ -182,7 +182,7 @@ def test_rows_without_a_length_are_not_learned(rule, before):
     np.testing.assert_array_equal(model.coef_, without.coef_)
 
 
-@pytest.mark.parametrize("name", ["sop", "cw", "scw", "alma", "romma", "ogd_ball"])
+@pytest.mark.parametrize("name", ["sop", "cw", "scw", "alma", "romma", "ogd_ball", "metagrad"])
 def test_recipes_learn_labels_of_three_classes(name):
     centres = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
     own = np.random.default_rng(2)
@@ -195,19 +195,3 @@ def test_recipes_learn_labels_of_three_classes(name):
 def test_options_of_recipes():
     assert zoo.make("scw", variant=2, C=0.5).rule == "scw2"
     assert zoo.make("romma", aggressive=True).rule == "aggressive_romma"
-
-
-@pytest.mark.parametrize(
-    "model, words",
-    [
-        (ConfidenceWeightedClassifier(rule="svm"), "rule"),
-        (ConfidenceWeightedClassifier(confidence=0.5), "confidence"),
-        (ConfidenceWeightedClassifier(C=0.0), "C must"),
-        (LargeMarginClassifier(rule="alam"), "alma"),
-        (LargeMarginClassifier(alpha=1.0), "alpha"),
-        (LargeMarginClassifier(radius=-1.0), "radius"),
-    ],
-)
-def test_parameters_out_of_range(model, words):
-    with pytest.raises(ValueError, match=words):
-        model.fit(X, y)

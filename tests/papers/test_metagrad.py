@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kernelstream import zoo
 from kernelstream_papers.rivals import MetaGradClassifier
 from kernelstream_papers.rivals.metagrad import nearest
 
@@ -62,16 +61,3 @@ def test_nearest_point():
     v, s = np.array([3.0, -1.0, 0.2]), np.array([2.0, 0.1, 5.0])
     np.testing.assert_allclose(nearest(v, s, 1.3), projected(v, np.diag(1 / s), 1.3), atol=1e-6)
     np.testing.assert_array_equal(nearest(v, s, 4.0), v)
-
-
-def test_recipe_learns_three_classes():
-    centres, own = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), np.random.default_rng(2)
-    codes = own.integers(3, size=600)
-    rows = centres[codes] + 0.5 * own.normal(size=(600, 2))
-    assert zoo.make("metagrad", "multiclass", random_state=0).fit(rows, codes).score(rows, codes) > 0.95
-
-
-@pytest.mark.parametrize("given", [{"radius": 0.0}, {"G": -1.0}, {"horizon": 0}])
-def test_parameters_out_of_range(given):
-    with pytest.raises(ValueError, match=next(iter(given))):
-        MetaGradClassifier(**given).fit(X, y)

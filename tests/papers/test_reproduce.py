@@ -1,82 +1,27 @@
-"""Experiments as files, runs that can be resumed, tables, and the page."""
+"""Experiments as files, runs that can be resumed, and the command."""
 
 import ast
 import json
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import err
 from scipy.ndimage import gaussian_filter
 from sklearn.utils import Bunch
+from small_experiment import TEXT, made_up, recorded, show, table
 
 import kernelstream_papers as reproduce
 from kernelstream import cli, datasets, zoo
 from kernelstream.evaluate import prequential
-from kernelstream_papers import _images, _job, _unbounded, _where, report
+from kernelstream_papers import _images, _job, _unbounded, report
 from kernelstream_papers._peers import peer
 from kernelstream_papers._synthetic import hands, worth
 
-TEXT = """
-title = "A small one"
-source = "tests"
-place = "Table 0"
-kind = "online"
-measure = "mistakes"
-repeats = 3
-
-[[data]]
-name = "iris"
-scale = "minmax"
-values = { B = 20 }
-
-[[data]]
-name = "wine"
-scale = "standard"
-values = { B = 30 }
-
-[[algorithm]]
-label = "Perceptron"
-zoo = "perceptron"
-parameters = { gamma = 1.0 }
-
-[[algorithm]]
-label = "RBP"
-zoo = "rbp"
-parameters = { gamma = 1.0, budget = "$B" }
-only = ["iris"]
-
-[[algorithm]]
-label = "FOGD"
-zoo = "fogd"
-parameters = { n_components = 20 }
-grid = { eta = [0.001, 1.0] }
-
-[printed.iris]
-Perceptron = [1.0, 0.1, 5.0, 100]
-RBP = [99.0, 0.5]
-
-[why]
-"iris/Perceptron" = "The figure is made up."
-"""
-
-
 # experiments that take more than a second even when cut short
-LONG = (
-    "doubly-figure-6-bent",
-    "doubly-figure-6",
-    "doubly-figure-7",
-    "awv-figure-2",
-    "thesis-table-5-3",
-    "thesis-table-5-5",
-)
-
-
-@pytest.fixture
-def small():
-    return reproduce.parse("small", TEXT)
+LONG = ("doubly-figure-6-bent", "doubly-figure-6", "doubly-figure-7", "awv-figure-2", "thesis-table-5-3",
+        "thesis-table-5-5")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", reproduce.names())
@@ -100,8 +45,8 @@ def test_every_file_can_be_read_and_names_what_exists(name):
 def test_every_experiment_runs(name, tmp_path):
     rows = 5 if "awv-figure-2" in name else 20 if name.startswith("doubly") else 50
     experiment = replace(reproduce.load(name).quick(rows=rows, repeats=1), isolate=False)
-    records = reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=[experiment.data[0].name])
-    failed = {(c.algorithm, c.error) for c in reproduce.table(experiment, records) if not c.values}
+    cells = table(experiment, tmp_path, only=[experiment.data[0].name])
+    failed = {(c.algorithm, c.error) for c in cells if not c.values}
     assert all("pip install" in error for _, error in failed), failed  # a peer that is not there
 
 
@@ -133,8 +78,7 @@ def test_unknown_names_and_values(small):
 
 
 def test_runs_equal_a_loop_by_hand(small, tmp_path):
-    records = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
-    cells = reproduce.table(small, records)
+    cells = table(small, tmp_path)
     assert [(c.data, c.algorithm) for c in cells] == [
         ("iris", "Perceptron"), ("iris", "RBP"), ("iris", "FOGD"), ("wine", "Perceptron"), ("wine", "FOGD"),
     ]  # fmt: skip
@@ -212,8 +156,7 @@ def test_numbers_become_labels_and_a_line_has_rows_of_its_own_for_its_grid(small
 
 
 def test_the_best_of_the_grid_is_used(small, tmp_path):
-    records = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
-    for cell in reproduce.table(small, records):
+    for cell in table(small, tmp_path):
         if cell.algorithm == "FOGD":
             data = next(d for d in small.data if d.name == cell.data)
             trials = {
@@ -224,25 +167,25 @@ def test_the_best_of_the_grid_is_used(small, tmp_path):
 
 
 def test_what_was_run_is_not_run_again_even_after_a_cut_line(small, tmp_path, monkeypatch):
-    whole = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    whole = recorded(small, tmp_path)
     path = tmp_path / "small.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:-2]) + "\n" + lines[-2][:40])  # the last run is lost, the one before cut short
-    again = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    again = recorded(small, tmp_path)
     assert len(path.read_text().splitlines()) == len(lines) + 1
     for cell, other in zip(reproduce.table(small, whole), reproduce.table(small, again)):
         assert cell.values == other.values
     monkeypatch.setattr("kernelstream_papers._runner.run_job", None)  # nothing is left to be called
-    reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    recorded(small, tmp_path)
 
 
 def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):
-    whole = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    whole = recorded(small, tmp_path)
     values = [cell.values for cell in reproduce.table(small, whole)]
     whole.keep()
     assert not (tmp_path / "small.jsonl").exists() and (tmp_path / "small.jsonl.xz").exists()
     monkeypatch.setattr("kernelstream_papers._runner.run_job", None)  # nothing is left to be called
-    again = reproduce.run(small, tmp_path, n_jobs=1, progress=False)
+    again = recorded(small, tmp_path)
     assert [cell.values for cell in reproduce.table(small, again)] == values
     first = next(iter(again))
     again.add(first | {"value": -1.0})  # a newer run takes the place of a kept one
@@ -250,26 +193,24 @@ def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):
 
 
 def test_worse_than_the_paper_counts_deviations(small):
-    def cell(values, printed, std):
-        return reproduce.Cell("iris", "RBP", {}, values, [1.0], None, None, {}, reproduce.Printed(printed, std))
+    def rbp(values, printed, std):
+        return [made_up("iris", "RBP", values, reproduce.Printed(printed, std))]
 
-    errors = small
-    accuracies = reproduce.parse("small", TEXT.replace('measure = "mistakes"', 'measure = "accuracy"'))
+    errors, accuracies = small, reproduce.parse("small", TEXT.replace('measure = "mistakes"', 'measure = "accuracy"'))
     ours = [10.0, 12.0]  # mean 11, deviation sqrt 2
-    assert not reproduce.worse(errors, [cell(ours, 10.0, 0.4)])  # ours spread more: 1 is less than 2 sqrt 2
-    assert reproduce.worse(errors, [cell(ours, 8.0, 0.4)])
-    assert not reproduce.worse(errors, [cell(ours, 8.0, 1.6)])
-    assert not reproduce.worse(errors, [cell(ours, 20.0, 0.1)])  # better
-    assert reproduce.worse(accuracies, [cell(ours, 20.0, 0.1)])
-    assert not reproduce.worse(accuracies, [cell(ours, 8.0, 0.1)])
-    assert not reproduce.worse(errors, [cell([3.001, 3.001], 3.0, 0.0)])  # the same in the digits that are printed
-    assert reproduce.worse(errors, [cell([3.006, 3.006], 3.0, 0.0)])
+    assert not reproduce.worse(errors, rbp(ours, 10.0, 0.4))  # ours spread more: 1 is less than 2 sqrt 2
+    assert reproduce.worse(errors, rbp(ours, 8.0, 0.4))
+    assert not reproduce.worse(errors, rbp(ours, 8.0, 1.6))
+    assert not reproduce.worse(errors, rbp(ours, 20.0, 0.1))  # better
+    assert reproduce.worse(accuracies, rbp(ours, 20.0, 0.1))
+    assert not reproduce.worse(accuracies, rbp(ours, 8.0, 0.1))
+    assert not reproduce.worse(errors, rbp([3.001, 3.001], 3.0, 0.0))  # the same in the digits that are printed
+    assert reproduce.worse(errors, rbp([3.006, 3.006], 3.0, 0.0))
 
 
 def test_a_setting_that_fails_does_not_end_the_run(small, tmp_path):
     broken = reproduce.parse("small", TEXT.replace("eta = [0.001, 1.0]", "eta = [-1.0, 1.0]"))
-    records = reproduce.run(broken, tmp_path, n_jobs=1, progress=False)
-    cells = {(c.data, c.algorithm): c for c in reproduce.table(broken, records)}
+    cells = {(c.data, c.algorithm): c for c in table(broken, tmp_path)}
     assert cells["iris", "FOGD"].settings["eta"] == 1.0
     assert len(cells["iris", "FOGD"].values) == 3
 
@@ -278,7 +219,7 @@ def test_a_process_of_its_own_tells_its_memory(tmp_path):
     text = TEXT.replace("repeats = 3", "repeats = 1\nisolate = true").replace('only = ["iris"]', 'only = ["wine"]')
     experiment = reproduce.parse("small", text)
     experiment = replace(experiment, algorithms=experiment.algorithms[:1])
-    (alone,) = reproduce.table(experiment, reproduce.run(experiment, tmp_path, n_jobs=1, progress=False, only=["iris"]))
+    (alone,) = table(experiment, tmp_path, only=["iris"])
     plain = _job.run_job(
         replace(experiment, isolate=False), experiment.data[0], experiment.algorithms[0], alone.settings, 0
     )
@@ -359,64 +300,17 @@ def test_streams_keep_their_order(small):
             reproduce.parse("small", wrong)
 
 
-# ---------------------------------------------------------------------------------------------------- the page
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    pytest.importorskip("matplotlib")
-    folder = tmp_path_factory.mktemp("page")
-    sweep = TEXT.replace("parameters = { n_components = 20 }", "sweep = { n_components = [10, 20, 40] }")
-    experiments = {"small": reproduce.parse("small", TEXT), "swept": reproduce.parse("swept", sweep)}
-    for experiment in experiments.values():
-        reproduce.run(experiment, folder, n_jobs=1, progress=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "names", lambda: sorted(experiments))
-        patch.setattr(report, "load", experiments.__getitem__)
-        return report.write(folder)
-
-
-def test_the_page_says_what_the_records_say(small, page):
-    text = page.read_text()
-    cells = reproduce.table(small, reproduce.Records(page.parent, "small"))
-    for cell in cells:
-        assert f"{cell.mean:.2f} ± {cell.std:.2f}" in text
-    assert "The figure is made up." in text and "1.00 ± 0.10" in text
-    assert "1 of 2 cells" not in text and "2 of 4 cells" in text  # the perceptron in both files; 99 % is no feat
-    assert "kernelstream reproduce small" in text
-    assert text.count("<svg") == 6  # of each file: over rows, over seconds, and where the runs end
-    assert "http://" not in text.replace("http://www.w3.org", "") and "<script" not in text
-    tables = (page.parent / "tables.md").read_text()
-    assert f"{cells[0].mean:.2f} ± {cells[0].std:.2f} (1.00)" in tables.replace("**", "")
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-def test_the_page_opens_in_a_browser_without_complaints(page, tmp_path):
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
-               f"--user-data-dir={tmp_path}/profile", "--enable-logging=stderr", "--window-size=390,800"]  # fmt: skip
-    done = subprocess.run(
-        ["chromium", *options, "--virtual-time-budget=2000", "--dump-dom", page.as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
-    )  # fmt: skip
-    assert "CONSOLE" not in done.stderr
-    assert done.stdout.count("<svg") == page.read_text().count("<svg") > 0
-    assert "Behind the papers" in done.stdout
-
-
 # ---------------------------------------------------------------------------------------------------- the command
 
 
-def test_command(tmp_path, capsys, monkeypatch):
+def test_command(small, tmp_path, capsys, monkeypatch):
     assert cli.main(["reproduce", "--list", "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == set(reproduce.names())
-    assert cli.main(["reproduce"]) == 2
-    assert "which experiment" in capsys.readouterr().err
+    assert "which experiment" in err(capsys, 2, "reproduce")
     assert cli.main(["reproduce", "thesis-table-99"]) != 0
     assert "unknown experiment" in capsys.readouterr().err
-    small = reproduce.parse("small", TEXT)
     monkeypatch.setattr(reproduce, "load", lambda name: small)
-    monkeypatch.setattr(report, "load", lambda name: small)
-    monkeypatch.setattr(report, "names", lambda: ["small"])
+    show(monkeypatch, small)
     pytest.importorskip("matplotlib")
     arguments = ["reproduce", "small", "--quick", "--results", str(tmp_path), "--jobs", "1", "--json", "--quiet"]
     assert cli.main(arguments) == 0
@@ -426,45 +320,32 @@ def test_command(tmp_path, capsys, monkeypatch):
 
 def test_an_experiment_of_ones_own(tmp_path, capsys, monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(report, "names", lambda: [])
+    show(monkeypatch)
     (tmp_path / "mine.toml").write_text(TEXT)
     folder = tmp_path / "out"
     arguments = ["--quick", "--results", str(folder), "--jobs", "1", "--quiet"]
     assert cli.main(["reproduce", str(tmp_path / "mine.toml"), *arguments]) == 0
     assert "mine: 5 cells" in capsys.readouterr().out
     assert "A small one" in (folder / "index.html").read_text() and (folder / "mine.jsonl").exists()
-    assert cli.main(["reproduce", str(tmp_path / "no.toml"), *arguments]) == 1
-    assert "no.toml" in capsys.readouterr().err
+    assert "no.toml" in err(capsys, 1, "reproduce", tmp_path / "no.toml", *arguments)
 
 
 def test_without_data_there_is_nothing_to_run(small, tmp_path, capsys, monkeypatch):
     """An error, not an empty table: for an experiment, for a data set that was asked for, for all experiments."""
     monkeypatch.setattr(datasets, "names", lambda: ["iris"])
     with pytest.warns(UserWarning, match="'wine' is not there and left out"):
-        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False)
+        recorded(small, tmp_path, quick=True)
     with pytest.raises(reproduce.NoData, match=r"small: wine is not there: set KERNELSTREAM_DATA"):
-        reproduce.run(small, tmp_path, n_jobs=1, quick=True, progress=False, only=["wine"])
+        recorded(small, tmp_path, quick=True, only=["wine"])
     monkeypatch.setattr(datasets, "names", lambda: [])
     with pytest.raises(reproduce.NoData, match=r"iris, wine are not there"):
-        reproduce.run(small, tmp_path / "none", n_jobs=1, quick=True, progress=False)
+        recorded(small, tmp_path / "none", quick=True)
     command = ["reproduce", "--quick", "--results", str(tmp_path / "none"), "--quiet", "--jobs", "1"]
-    assert cli.main([*command, "thesis-table-4-4"]) == 1
-    assert "set KERNELSTREAM_DATA" in capsys.readouterr().err
+    assert "set KERNELSTREAM_DATA" in err(capsys, 1, *command, "thesis-table-4-4")
     assert cli.main([*command, "thesis-table-4-4", "thesis-table-3-2"]) == 1
     told = capsys.readouterr().err
     assert told.count("left out: ") == 2 and "error: " in told
     assert not (tmp_path / "none" / "index.html").exists()
-
-
-def test_the_page_escapes_what_a_machine_says_of_itself(tmp_path):
-    """Records are text that may come from anywhere."""
-    records = reproduce.Records(tmp_path, "small")
-    names = ("processor", "machine", "cores", "python")
-    where = {name: f"<script>{name}</script>" for name in names} | {"versions": {"<i>": "<b>"}}
-    records.add({"key": "a", "environment": where})
-    written = report._machines([(None, [], records)])
-    assert written.count("&lt;script&gt;") == 4 and "&lt;i&gt; &lt;b&gt;" in written
-    assert not any(tag in written for tag in ("<script", "<i>", "<b>"))
 
 
 @pytest.mark.parametrize("path", sorted(Path(reproduce.__file__).parent.rglob("*.py")), ids=lambda path: path.stem)
@@ -473,104 +354,6 @@ def test_the_papers_use_the_public_interface_only(path):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "kernelstream":
             words = [*node.module.split("."), *(alias.name for alias in node.names)]
             assert not [word for word in words if word.startswith("_")], f"{path.name}, line {node.lineno}"
-
-
-def test_every_point_of_a_sweep_has_a_line():
-    experiment = reproduce.load("rrf-figure-2")
-    points = [{"n_components": n} for n in (10, 400)]
-    cells = [
-        reproduce.Cell("cod-rna", "RRF", point, [4.0 - i], [1.0], None, None, {}, None)
-        for i, point in enumerate(points)
-    ]
-    lines = report.markdown_table(experiment, cells)
-    assert "| RRF, n_components 10 | 4.00 |" in lines and "| RRF, n_components 400 | **3.00** |" in lines
-
-
-# ---------------------------------------------------------------------------------------------------- the whole record
-
-
-def test_the_pages_in_the_repository_are_those_of_its_records():
-    """tables.md and where.md, written again: no figure is typed, none is stale."""
-    folder = Path(__file__).parents[2] / "papers" / "results"
-    for name, text in report.texts(folder).items():
-        assert (folder / name).read_text(encoding="utf-8") == text, f"{name} is stale: kernelstream reproduce --page"
-
-
-def test_every_experiment_of_a_paper_has_its_place_on_the_page():
-    told = _where.contents()
-    named = {name for paper in told["paper"] for item in paper["item"] for name in item.get("experiments", [])}
-    sources = {paper["source"] for paper in told["paper"]}
-    assert named == {name for name in reproduce.names() if reproduce.load(name).source in sources}
-    for paper in told["paper"]:
-        for item in paper["item"]:
-            assert set(item.get("absent", {})) <= set(told["absent"]), item["place"]
-            assert set(item.get("recipes", [])) <= set(zoo.names()), item["place"]
-            reasons = ("experiments", "recipes", "note")
-            assert any(item.get(kind) for kind in reasons), f"{item['place']} is missing without a reason"
-
-
-# What is numbered in each paper.
-NUMBERED = {
-    "thesis": {
-        "Algorithm": [str(k) for k in range(1, 19)],
-        "Figure": ["1.1", "3.1", "3.2", *(f"4.{k}" for k in range(1, 8)), "5.1", "5.2"],
-        "Table": ["2.1", "3.1", "3.2", "3.3", *(f"4.{k}" for k in range(1, 9)), *(f"5.{k}" for k in range(1, 7))],
-    },
-    "RRF": {"Algorithm": ["1"], "Figure": ["1", "2"], "Table": ["1", "2"]},
-    "random binning": {"Algorithm": ["1", "2"], "Figure": list("123456"), "Table": ["1"]},
-    "Taylor-AWV": {"Algorithm": ["1"], "Figure": list("1234"), "Table": []},
-    "doubly stochastic": {"Algorithm": ["1", "2"], "Figure": list("12345678"), "Table": list("1234")},
-}
-
-
-@pytest.mark.parametrize("paper", _where.contents()["paper"], ids=lambda paper: paper["source"])
-def test_all_that_a_paper_numbers_has_its_place_on_the_page(paper):
-    found = {kind: [] for kind in NUMBERED[paper["source"]]}
-    for place in (part for item in paper["item"] for part in item["place"].split("; ")):
-        kind, _, numbers = place.partition(" ")
-        if kind.rstrip("s") in found:
-            first, _, last = numbers.partition(" to ")
-            new = range(int(first), int(last) + 1) if last else numbers.split(", ")
-            found[kind.rstrip("s")] += map(str, new)
-    assert {kind: sorted(numbers) for kind, numbers in found.items()} == {
-        kind: sorted(numbers) for kind, numbers in NUMBERED[paper["source"]].items()
-    }
-
-
-def test_the_page_counts_cells_and_gives_causes(monkeypatch):
-    """Four printed cells, by hand: level, ahead, behind with its cause, and one that was not run."""
-    text = TEXT.replace(
-        "RBP = [99.0, 0.5]", "RBP = [99.0, 0.5]\nFOGD = 7.0\n\n[printed.wine]\nPerceptron = [10.0, 0.5]"
-    )
-    small = reproduce.parse("small", text)
-
-    def cell(data, algorithm, values):
-        printed = small.printed[data][algorithm]
-        return reproduce.Cell(data, algorithm, {}, values, [1.0], None, None, {}, printed)
-
-    cells = [
-        cell("iris", "Perceptron", [3.0, 3.2]),
-        cell("iris", "RBP", [50.0, 51.0]),
-        cell("wine", "Perceptron", [10.1, 10.9]),
-    ]
-    item = {"place": "Table 0", "what": "x", "experiments": ["small"], "absent": {"lost": 4}}
-    told = {"absent": {"lost": "gone"}, "paper": [{"source": "tests", "title": "T", "item": [item]}]}
-    told |= {"differs": [{"algorithm": "A", "printed": "p", "ours": "o"}], "lacks": [{"what": "W", "where": "here"}]}
-    monkeypatch.setattr(_where, "contents", lambda: told)
-    monkeypatch.setattr(_where, "load", lambda name: small)
-    page = _where.where({"small": cells})
-    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 |" in page
-    assert "| iris | Perceptron | `perceptron` | 1.00 ± 0.10 | 3.10 ± 0.14 | behind | The figure is made up. |" in page
-    assert "| iris | FOGD | `fogd` | 7.00 |  | not run |  |" in page and "lost: 4 (gone)" in page
-    assert "Rows in float32." in page and "| A | p | o |" in page and "| W | here |" in page
-    line = '\n[[algorithm]]\nlabel = "P, author\'s rules"\npeer = "author"\ninstead = "Perceptron"\n\n[printed.iris]'
-    small = reproduce.parse("small", text.replace("\n[printed.iris]", line))
-    theirs = replace(cells[0], algorithm="P, author's rules", printed=None)
-    page = _where.where({"small": [*cells, replace(theirs, values=[1.1, 1.0])]})
-    assert "| tests | 8 | 3 | 1 | 1 | 1 | 0 | 1 | 4 |" in page
-    assert "| by the author's rules | By the author's rules 1.05 ± 0.07. The figure is made up. |" in page
-    page = _where.where({"small": [*cells, replace(theirs, values=[2.0, 2.1])]})  # no cause that explains enough
-    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 |" in page
 
 
 def test_the_type_of_the_rows_is_what_is_loaded(small):

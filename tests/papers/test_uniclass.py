@@ -73,7 +73,7 @@ def test_a_gaussian_kernel_keeps_its_norm_and_finds_what_is_far():
     assert (model.predict(X) == 1).mean() > 0.8 and (model.predict(X + 9) == -1).all()
 
 
-def test_weights_recipe_and_parameters():
+def test_weights_and_recipe():
     twice, once = linear().partial_fit(X, sample_weight=np.full(400, 2.0)), linear(eta=0.4).partial_fit(X)
     np.testing.assert_allclose(twice.decision_function(X), once.decision_function(X))
     np.testing.assert_array_equal(
@@ -81,6 +81,3 @@ def test_weights_recipe_and_parameters():
     )
     made = zoo.make("spa_novelty", radius=0.9, beta=4.0)
     assert (made.radius, made.beta, made.eta) == (0.9, 4.0, 0.01)
-    for given in ({"radius": 0.0}, {"alpha": 3.0}, {"eta": -1.0}):
-        with pytest.raises(ValueError, match=next(iter(given))):
-            linear(**given).fit(X)

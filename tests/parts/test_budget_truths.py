@@ -334,10 +334,3 @@ def test_kernels_a_strategy_cannot_serve():
     for name in set(STRATEGIES) - {"transfer", "projectron_pp"}:
         est = BudgetClassifier(kernel=Bare(), strategy=STRATEGIES[name], budget=5, update=updates.OGD(0.1))
         assert est.fit(X, y).n_support_ <= 5
-
-
-def test_recipes_take_a_budget_where_they_have_one():
-    with pytest.raises(ValueError, match="budget must be"):
-        zoo.make("rbp", budget=0).fit(*rows(11, 20))
-    with pytest.raises(ValueError, match="no parameter"):
-        zoo.make("rbp", bugdet=10)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reloaded import reloaded
 from sklearn.datasets import make_moons
 
-import kernelstream
 from kernelstream import FeatureClassifier, FeatureRegressor
 from kernelstream.features import Nystroem, Preconditioned, RandomFourier
 from kernelstream.features.preconditioned import leading
@@ -130,10 +130,9 @@ def test_learns_more_from_a_pass():
     assert errors[1] < 0.1 * errors[0]
 
 
-def test_model_file_sparse_rows_and_few_rows(tmp_path):
+def test_model_file_sparse_rows_and_few_rows():
     model = FeatureClassifier(Preconditioned(FOURIER, 6), random_state=0).fit(X[:700], y[:700])
-    kernelstream.save(model, tmp_path / "m.ks")
-    np.testing.assert_array_equal(kernelstream.load(tmp_path / "m.ks").decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(reloaded(model).decision_function(X), model.decision_function(X))
     sparse = FeatureClassifier(Preconditioned(FOURIER, 6), random_state=0).fit(sp.csr_array(X[:700]), y[:700])
     np.testing.assert_allclose(sparse.decision_function(X), model.decision_function(X), atol=1e-9)
     assert len(Preconditioned(FOURIER, 6).fit(X[:7]).entries_["back"]) == 0  # too few rows to go by

@@ -1,11 +1,12 @@
 """Frequencies of a stream whose bandwidth is still being estimated: drawn once, the same to the last bit."""
 
+import itertools
+
 import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
-from kernelstream import DoublyStochasticRegressor, FeatureClassifier
-from kernelstream.core import threads
+from kernelstream import DoublyStochasticRegressor, FeatureClassifier, settings
 from kernelstream.estimators import DoublySchedule
 from kernelstream.estimators.doubly.base import Doubly
 from kernelstream.features import RandomFourier, sampling
@@ -24,19 +25,13 @@ LAWS = {
 def test_kept_numbers_give_the_same_frequencies(kind, many, monkeypatch):
     """Row i is drawn from stream i by the law of the kernel, kept or not, in one thread or in several."""
     monkeypatch.setattr(sampling, "MANY", many)
-    before = threads.get_num_threads()
-    threads.set_num_threads(3)
     draws = sampling.Draws()
-    try:
-        for gamma in (0.3, 1.7):
-            want = np.stack([LAWS[kind](generator(5, Stream.MAP, i), gamma) for i in range(6)])
-            for dtype in (np.float64, np.float32):
-                for kept in (None, draws):
-                    got = sampling.frequencies(kind(gamma), 5, 6, 40, "iid", dtype, kept)
-                    assert got.dtype == dtype
-                    np.testing.assert_array_equal(got, want.astype(dtype))
-    finally:
-        threads.set_num_threads(before)
+    for gamma, dtype, kept in itertools.product((0.3, 1.7), (np.float64, np.float32), (None, draws)):
+        want = np.stack([LAWS[kind](generator(5, Stream.MAP, i), gamma) for i in range(6)])
+        with settings.using(threads=3):
+            got = sampling.frequencies(kind(gamma), 5, 6, 40, "iid", dtype, kept)
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, want.astype(dtype))
 
 
 def test_drawn_once_for_all_bandwidths(monkeypatch):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import sys
 
 import numpy as np
 import pytest
+from reloaded import reloaded
 
-import kernelstream as ks
 from kernelstream import FeatureClassifier, KernelClassifier
 from kernelstream.columns import Columns
 from kernelstream.features import RandomFourier
@@ -125,9 +124,7 @@ def test_dictionaries_one_by_one_are_the_encoder_and_the_learner(engine):
     scores = []
     for i, row in enumerate(words):
         if i == 75:
-            file = io.BytesIO()
-            ks.save(single, file)
-            single = ks.load(file)
+            single = reloaded(single)
         numbers = encoder.learn_transform(row, y[i : i + 1])
         scores.append(single.learn(row, y[i]))
         assert (scores[-1] == plain.learn(numbers, y[i : i + 1])).all(), i

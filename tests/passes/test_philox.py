@@ -49,11 +49,7 @@ def test_distribution():
     assert abs(z.mean()) < 4 / np.sqrt(n)
     assert abs(z.var() - 1) < 4 * np.sqrt(2 / n)
     assert abs(stats.kurtosis(z.ravel())) < 4 * np.sqrt(24 / n)
-    for shifted in (
-        z[:, 1:] * z[:, :-1],
-        z[1:] * z[:-1],
-        z[:, 251:] * z[:, :-251],
-    ):  # neighbours, group members
+    for shifted in (z[:, 1:] * z[:, :-1], z[1:] * z[:-1], z[:, 251:] * z[:, :-251]):  # neighbours, group members
         assert abs(shifted.mean()) < 4 / np.sqrt(shifted.size)
 
 

@@ -42,16 +42,8 @@ def test_passes_under_the_sanitizers(tmp_path):
         pytest.skip("needs g++ with its sanitizers, and cmake")
     options = {"CMAKE_BUILD_TYPE": "Debug", "CMAKE_CXX_FLAGS_DEBUG": "-g1", "CMAKE_CXX_FLAGS": FLAGS}
     options |= {"CMAKE_CXX_COMPILER": compiler, "Python_EXECUTABLE": sys.executable}
-    build = [
-        cmake,
-        "-S",
-        ROOT,
-        "-B",
-        tmp_path,
-        "-G",
-        "Ninja",
-        *(f"-D{name}={value}" for name, value in options.items()),
-    ]
+    defined = [f"-D{name}={value}" for name, value in options.items()]
+    build = [cmake, "-S", ROOT, "-B", tmp_path, "-G", "Ninja", *defined]
     for command in (build, [cmake, "--build", tmp_path, "-j2"]):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PATH": path})
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from waiting import in_threads
 
 from kernelstream import FeatureClassifier
 from kernelstream.core import threads
@@ -110,11 +111,7 @@ def test_models_used_from_several_threads_do_not_share_buffers():
     def ask(i):
         found[i] = [model.decision_function(parts[i]) for _ in range(5)]
 
-    callers = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    in_threads(ask, range(4))
     for answers, truth in zip(found, expected):
         for answer in answers:
             np.testing.assert_array_equal(answer, truth)

@@ -18,21 +18,15 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("triton")
 if not torch.cuda.is_available():
     pytest.skip("no GPU here", allow_module_level=True)
+import torch_cases  # noqa: E402
+from torch_cases import task  # noqa: E402
 from triton_interpreted_pairs import PAIRS  # noqa: E402
 
 GPU = TorchEngine("cuda", block=64)
 
 
-def rows(n=300, d=5, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, d))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1], rng.uniform(0, 2, n) * (rng.random(n) < 0.9)
-
-
-def task(kind, y):
-    if kind == "regression":
-        return y
-    return (y > 0.2).astype(int) if kind == "binary" else np.digitize(y, [-0.4, 0.3])
+def rows(n=300):
+    return torch_cases.rows(n, 5)
 
 
 def model(loss, update, engine, D=24):

@@ -5,7 +5,7 @@ import pytest
 from torch_cases import CPU, rows, task
 
 import kernelstream as ks
-from kernelstream.core import threads
+from kernelstream import settings
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.features import RandomFourier
 
@@ -106,12 +106,8 @@ def test_ridge_on_one_thread():
     X, y, _ = rows(300)
     features = RandomFourier(gamma=0.5, n_components=12, random_state=1)
     want = ks.OnlineRidge(features, engine="python").learn(X, y)
-    before = threads.get_num_threads()
-    threads.set_num_threads(1)
-    try:
+    with settings.using(threads=1):
         np.testing.assert_allclose(ks.OnlineRidge(features, engine=CPU).learn(X, y), want, rtol=1e-6, atol=1e-8)
-    finally:
-        threads.set_num_threads(before)
 
 
 def test_ridge_classes_files_and_tensors(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 import kernelstream as ks
 from kernelstream import engine, settings, zoo
+from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
 
@@ -27,11 +28,6 @@ def rows(n, seed=0):
     return X, (X[:, 0] * X[:, 1] > 0).astype(float)
 
 
-def same(a, b):
-    """Whether two states are equal, bit by bit."""
-    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
-
-
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_state_does_not_depend_on_the_threads(name):
     X, y = rows(3000)
@@ -42,7 +38,7 @@ def test_the_state_does_not_depend_on_the_threads(name):
             for start in range(0, 3000, 1000):
                 model.learn(X[start : start + 1000], y[start : start + 1000])
         states.append(model.state_)
-    assert same(*states)
+    assert_same_state(*states, 0.0, name)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -24,29 +24,15 @@ torch = pytest.importorskip("torch")
 
 CPU = TorchEngine("cpu", block=16)
 UPDATES = [
-    OGD(0.5),
-    OGD(0.7, schedule="sqrt", lam=0.01),
-    OGD(schedule="inverse", lam=0.3),
-    Pegasos(0.1),
-    NORMA(0.3, 0.02),
-    Perceptron(0.5),
-    Perceptron(1.0, ties=True),
-    PassiveAggressive(0.4),
-    PassiveAggressive(0.4, variant=2),
-    PassiveAggressive(np.inf),
-    NormAdaGrad(),
-    NormAdaGrad(0.5),
-    CoinBetting(),
-]
+    OGD(0.5), OGD(0.7, schedule="sqrt", lam=0.01), OGD(schedule="inverse", lam=0.3), Pegasos(0.1), NORMA(0.3, 0.02),
+    Perceptron(0.5), Perceptron(1.0, ties=True),
+    PassiveAggressive(0.4), PassiveAggressive(0.4, variant=2), PassiveAggressive(np.inf),
+    NormAdaGrad(), NormAdaGrad(0.5), CoinBetting(),
+]  # fmt: skip
 EACH_ROW = [
-    "auto",
-    AdaGrad(),
-    AdaGrad(0.5, forgetting=0.9),
-    Averaged("ogd"),
-    Averaged(Pegasos(0.1)),
-    Averaged(CoinBetting()),
-    Averaged(AdaGrad(0.4)),
-]
+    "auto", AdaGrad(), AdaGrad(0.5, forgetting=0.9),
+    Averaged("ogd"), Averaged(Pegasos(0.1)), Averaged(CoinBetting()), Averaged(AdaGrad(0.4)),
+]  # fmt: skip
 
 
 def rows(n=83, d=3, seed=0):

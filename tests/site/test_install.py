@@ -46,22 +46,25 @@ def test_import_is_lazy():
 
 
 def test_public_names_resolve():
-    for name in kernelstream.__all__:
+    for name in (*kernelstream.__all__, "drift", "datasets", "random", "evaluate", "estimators", "__version__"):
         assert getattr(kernelstream, name) is not None
         assert name in dir(kernelstream)
 
 
-def test_star_import_and_from_import():
-    namespace = {}
-    exec("from kernelstream import *\nfrom kernelstream import FeatureClassifier as F", namespace)
-    assert namespace["F"] is namespace["FeatureClassifier"]
+def test_star_import_brings_estimators_and_little_else():
+    names = {}
+    exec("from kernelstream import *\nfrom kernelstream import FeatureClassifier as F", names)
+    del names["__builtins__"]
+    assert names.pop("F") is names["FeatureClassifier"]
+    assert {name for name in names if not name[0].isupper()} == {"load", "make_stream", "merge", "save", "zoo"}
+    assert all(isinstance(names[name], type) for name in names if name[0].isupper())
 
 
 def test_modules_that_need_a_package_that_is_not_there():
     """`help` goes on without them, and whoever asks for one is told what to install."""
     without = "import sys; sys.modules |= {'pyspark': None, 'onnx': None, 'river': None}; import kernelstream, inspect"
     assert "KernelClassifier" in run(f"{without}; print(*(name for name, _ in inspect.getmembers(kernelstream)))")
-    for ask in ("kernelstream.spark.anything", "from kernelstream import spark"):
+    for ask in ("kernelstream.spark.anything", "from kernelstream import spark", "import kernelstream.spark"):
         code = f"{without}\ntry:\n    {ask}\nexcept (AttributeError, ImportError) as error:\n    print(error)"
         assert "pip install 'kernelstream[spark]'" in run(code)
 

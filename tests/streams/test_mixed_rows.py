@@ -1,11 +1,11 @@
 """The default learner on rows as they come: words, dates, gaps and new columns."""
 
 import importlib.util
-import io
 import pickle
 
 import numpy as np
 import pytest
+from reloaded import reloaded
 
 import kernelstream as ks
 from kernelstream import KernelClassifier, KernelRegressor
@@ -216,9 +216,7 @@ def test_names_and_numbers_of_columns_are_those_of_the_frame():
         ["late", "x", "empty", "town", "day"]
     ]
     for model in (small().fit(frame, LABELS), small().partial_fit(frame, LABELS)):
-        file = io.BytesIO()
-        ks.save(model, file)
-        for made in (model, ks.load(file), pickle.loads(pickle.dumps(model))):
+        for made in (model, reloaded(model), pickle.loads(pickle.dumps(model))):
             assert made.n_features_in_ == 5 and made.feature_names_in_.tolist() == frame.columns.tolist()
             assert made.columns_.width_ == made.state_["n_features"]
     reasons = model.explain(frame[:3])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
+import copy
 import math
 import pickle
 
 import numpy as np
 import pytest
 from mixed_rows import rows_and_targets
+from reloaded import reloaded
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 
@@ -40,12 +41,6 @@ def target(est):
     return LABELS if is_classifier(est) else Y if is_regressor(est) else None
 
 
-def saved_and_loaded(model):
-    file = io.BytesIO()
-    kernelstream.save(model, file)
-    return kernelstream.load(file)
-
-
 @pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_estimator_takes_rows_as_they_come(name):
@@ -61,7 +56,7 @@ def test_every_estimator_takes_rows_as_they_come(name):
         model.partial_fit(ROWS[60:70], *([] if y is None else [y[60:70]]))
     else:
         model.fit(ROWS[:60], *given)
-    for made in (saved_and_loaded(model), pickle.loads(pickle.dumps(model))):
+    for made in (reloaded(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(made.predict(ROWS[100:110]), model.predict(ROWS[100:110]))
         assert_same_state(made.state_, model.state_, 0.0, name)
     with pytest.raises(NotFittedError):
@@ -95,7 +90,7 @@ def test_any_split_with_new_columns_gives_the_same_model():
                 model.learn(rows[start] if single else rows[start:stop], Y[start] if single else Y[start:stop])
             )
             if rng.random() < 0.2:
-                model = saved_and_loaded(model)
+                model = reloaded(model)
             start = stop
         np.testing.assert_allclose(np.concatenate(parts), scores, rtol=0, atol=1e-12 * np.abs(scores).max())
         assert_same_state(model.state_, whole.state_, 1e-12, "split")
@@ -120,7 +115,7 @@ def test_models_that_cannot_be_widened_need_room():
 def test_refused_rows_leave_both_as_they_were(name):
     model = make_stream(Columns(), small(name), room=100)
     model.learn(ROWS[:100], LABELS[:100])
-    state = {key: np.copy(value) for key, value in model.state_.items()}
+    state = copy.deepcopy(model.state_)
     new = {"town": "new", "extra": "word", "hour": 7}
     for rows, y, weight in (
         ([new, new], ["hi"], None),

@@ -1,12 +1,10 @@
 """Rows that wait for their truth, against a plain dict that does the same."""
 
-import io
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reloaded import reloaded
 
-import kernelstream
 from kernelstream import FeatureClassifier, OnlineRidge
 from kernelstream.trust import Calibrated, Delayed, WithIntervals
 
@@ -45,15 +43,11 @@ def test_rows_survive_a_checkpoint_even_before_anything_is_learned():
         model = Delayed(wrapped)
         assert np.ma.getmaskarray(model.remember([1, 2, 3], X[:3])).all()
         for _ in range(2):
-            file = io.BytesIO()
-            kernelstream.save(model, file)
-            model = kernelstream.load(file)
+            model = reloaded(model)
         said = model.learn(id=[3, 1], y=y[[2, 0]])
         assert np.ma.getmaskarray(said).all()
         model.remember([4], X[3:4])
-        file = io.BytesIO()
-        kernelstream.save(model, file)
-        other = kernelstream.load(file)
+        other = reloaded(model)
         assert other.waiting_.tolist() == [2, 4]
         assert np.array_equal(other.learn(id=[4, 2], y=y[[3, 1]]), model.learn(id=[4, 2], y=y[[3, 1]]))
         assert np.array_equal(other.predict(X), model.predict(X))
@@ -66,9 +60,7 @@ def test_labels_and_sparse_rows():
     model = Delayed(Calibrated(FeatureClassifier(random_state=0)))
     model.learn(S[:200], names[:200])
     said = model.remember(np.arange(200, 300), S[200:300])
-    file = io.BytesIO()
-    kernelstream.save(model, file)
-    model = kernelstream.load(file)
+    model = reloaded(model)
     scored = model.learn(id=np.arange(250, 200, -1), y=names[250:200:-1])
     assert np.array_equal(scored, said[50:0:-1])
     assert (scored == names[250:200:-1]).mean() > 0.7

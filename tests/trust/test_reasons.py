@@ -1,12 +1,13 @@
 """Which columns matter: functions whose gradients are known."""
 
-import io
+import copy
 
 import numpy as np
 import pytest
+from reloaded import reloaded
 
-import kernelstream
 from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, KernelRegressor, OnlineRidge
+from kernelstream.testing.streaming import assert_same_state
 from kernelstream.trust import Calibrated, Explained
 from kernelstream.trust.gradients import by_differences, deviations, gradients, is_exact
 
@@ -122,13 +123,10 @@ def test_reasons_any_split_and_saved():
     cut = []
     for a, b in ((0, 1), (1, 255), (255, 256), (256, 300), (300, 600)):
         cut.append(parts.learn(X[a:b], y[a:b]))
-        file = io.BytesIO()
-        kernelstream.save(parts, file)
-        parts = kernelstream.load(file)
+        parts = reloaded(parts)
     assert np.array_equal(np.concatenate(cut), answers)
     assert np.array_equal(answers, FeatureRegressor(engine="python", random_state=0).learn(X, y))
-    state = parts.state_
-    assert all(np.array_equal(state[name], value) for name, value in whole.state_.items())
+    assert_same_state(parts.state_, whole.state_, 0.0, "in parts")
 
 
 @pytest.mark.parametrize("loss", ["hinge", "softmax"])
@@ -154,10 +152,10 @@ def test_a_long_call_that_fails_changes_nothing():
         model.learn(bad, X[:, 0])
     assert not hasattr(model, "model_")
     model.learn(X, X[:, 0])
-    before = {name: np.copy(value) for name, value in model.state_.items()}
+    before = copy.deepcopy(model.state_)
     with pytest.raises(ValueError, match="NaN"):
         model.learn(bad, X[:, 0])
-    assert all(np.array_equal(value, before[name]) for name, value in model.state_.items())
+    assert_same_state(model.state_, before, 0.0, "after a call that failed")
 
 
 def test_pictures_of_reasons(tmp_path):

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from kernelstream import BudgetClassifier, FeatureClassifier, MultiKernelClassifier, OnlineRidge
 from kernelstream.engine import has_native
 from kernelstream.evaluate import prequential
+from kernelstream.testing.streaming import assert_same_state
 from kernelstream.trust import (
     Calibrated,
     Calibrator,
@@ -144,7 +145,7 @@ def test_engines_and_splits_agree(n_classes, own):
         cuts = [slice(0, 1), slice(1, 90), slice(90, 200)]
         cut = np.concatenate([parts.learn(scores[k], y[k], weight[k]) for k in cuts])
         assert np.array_equal(cut, answers[engine])
-        assert all(np.array_equal(parts.state[name], whole[engine].state[name]) for name in parts.state)
+        assert_same_state(parts.state, whole[engine].state, 0.0, engine)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -253,9 +254,7 @@ def test_classes_that_come_later_and_any_split(loss):
     for cuts in ([0, 17, 30, 31, 45, 101, 150, 200], [0, 50, 199, 200]):
         model = make()
         parts = [model.learn(X[a:b], names[a:b], sample_weight=weight[a:b]) for a, b in itertools.pairwise(cuts)]
-        state, other = model.state_, whole.state_
-        assert state.keys() == other.keys()
-        assert all(np.array_equal(state[name], other[name]) for name in state)
+        assert_same_state(model.state_, whole.state_, 0.0, "in parts")
         assert np.array_equal(np.concatenate(parts[-2:])[-50:], last)
     assert np.isfinite(last).all()
     first = np.flatnonzero((names == "a") & (weight > 0))[0]
@@ -441,9 +440,8 @@ def test_skipped_rows_and_splits_of_intervals(kind, engine):
     cuts = [slice(a, b) for a, b in itertools.pairwise([0, 1, 5, 120, 600])]
     assert np.array_equal(np.concatenate([learn(parts, k, weight=weight[k]) for k in cuts]), found)
     assert np.array_equal(learn(only, weight > 0), found[weight > 0])
-    for name in whole.state:
-        assert np.array_equal(whole.state[name], parts.state[name])
-        assert np.array_equal(whole.state[name], only.state[name])
+    assert_same_state(parts.state, whole.state, 0.0, "in parts")
+    assert_same_state(only.state, whole.state, 0.0, "without the rows of weight 0")
 
 
 def test_a_wider_coverage_is_wider():

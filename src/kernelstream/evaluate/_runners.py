@@ -95,7 +95,7 @@ class Runner:
         return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
 
     def _before_learning(self, y: np.ndarray) -> Answer:
-        """Answers of an estimator that has learned no row: 0, which does not count, or one of the classes, all alike."""
+        """Answers of an estimator that has learned no row: 0, which does not count, or a class, all as probable."""
         n = len(y)
         if self.task == "regression":
             self.unknown = n
