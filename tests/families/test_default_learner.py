@@ -281,6 +281,41 @@ def test_fit_does_not_depend_on_the_order_of_a_file():
         assert cross_val_score(KernelClassifier(random_state=0), rows, y, cv=3).mean() > least
 
 
+@pytest.mark.parametrize("model", [KernelRegressor, KernelClassifier])
+def test_a_refused_fit_leaves_a_stream_as_it_was(model):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3))
+    y = rows[:, 0] if model is KernelRegressor else (rows[:, 0] > 0).astype(float)
+    one, other = (model(size="small", random_state=0).partial_fit(rows[:300], y[:300]) for _ in range(2))
+    with pytest.raises(ValueError, match="NaN"):
+        one.fit(rows, np.append(y[:-1], np.nan))
+    np.testing.assert_array_equal(one.learn(rows[300:], y[300:]), other.learn(rows[300:], y[300:]))
+
+
+def test_arrays_of_dates():
+    """Rows of dates are encoded like those of a frame; targets must be numbers."""
+    days = np.arange(120)
+    dates = np.datetime64("2026-01-01") + days[:, None].astype("m8[D]")
+    model = KernelRegressor(size="small", random_state=0).partial_fit(dates, np.sin(days / 9))
+    assert list(model.columns_.kinds_.values()) == ["date"]
+    for y in (dates[:, 0], dates[:, 0] - dates[0, 0]):
+        with pytest.raises(ValueError, match="give numbers, such as days"):
+            KernelRegressor(size="small").partial_fit(days[:, None], y)
+    numbers = KernelRegressor(size="small", random_state=0).partial_fit(days[:, None], days)
+    with pytest.raises(ValueError, match=r"datetime64.* is not a number: this KernelRegressor began with"):
+        numbers.learn(dates[:3], days[:3])
+
+
+def test_sets_of_labels_after_fit():
+    """Labels that nothing is known of: nine in ten sets hold the truth, since most hold both labels."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(5):
+        rows, y = rng.normal(size=(1400, 2)), rng.integers(0, 2, 1400)
+        sets = KernelClassifier(size="small", random_state=0).fit(rows[:900], y[:900]).predict_set(rows[900:])
+        held.append(sets[np.arange(500), y[900:]].mean())
+    assert 0.8 < np.mean(held) < 0.97
+
+
 def test_batch_is_ahead_of_one_pass():
     rows, y = make_friedman1(1600, 10, noise=0.5, random_state=0)
     once = KernelRegressor(random_state=0).fit(rows[:800], y[:800], passes=1).score(rows[800:], y[800:])

@@ -13,7 +13,7 @@ import pytest
 from archives import entries_of, rewritten
 
 import kernelstream
-from kernelstream import KernelAWV, budgets, features, kernels, model_io, second_order
+from kernelstream import KernelAWV, KernelRegressor, budgets, features, kernels, model_io, second_order
 from kernelstream.estimators import (
     BinningClassifier,
     BudgetClassifier,
@@ -150,6 +150,16 @@ def test_counts_that_loop_for_ever():
     refused(doubly, lambda header, put: header["parameters"]["schedule"]["$component"][1].update(batch), "'waiting'")
     waiting = FeatureClassifier(random_state=0).partial_fit(X[:20], y[:20])
     refused(waiting, lambda header, put: header["state"].update(warm_rows=20), "kept")
+
+
+def test_numbers_of_the_default_learner_that_no_stream_reaches():
+    """More columns than there is memory for are refused, and more rows than there are whole numbers do no harm."""
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    default = KernelRegressor(size="small", random_state=0).partial_fit(rows, rows[:, 0])
+    refused(default, lambda header, put: header["state"].update(n_features=2**31), "x_mean")
+    usual = default.state_["intervals/o0/size"][1]
+    loaded = kernelstream.load(forged(default, lambda header, put: put("intervals/o0/size", [1e308, usual])))
+    assert np.isfinite(loaded.learn(rows, rows[:, 0])).all()
 
 
 def test_weights_of_learners_have_their_places():

@@ -348,6 +348,17 @@ def test_intervals_are_the_formula(engine, coverage):
     np.testing.assert_allclose(high, naive_tracker(errors, coverage), rtol=1e-10)
 
 
+@pytest.mark.parametrize("n", [1, 9, 200])
+def test_errors_in_no_order_are_split_conformal(n):
+    """The ceil((n + 1) c)-th of n errors is the half-width, or the largest."""
+    errors = np.random.default_rng(0).exponential(size=n)
+    tracker = IntervalTracker()
+    tracker.start_from(errors)
+    for coverage in (0.5, 0.8, 0.9, 0.95, 0.99):
+        place = min(math.ceil(round((n + 1) * coverage, 9)), n)
+        assert tracker.interval([0.0], coverage)[1][0] == pytest.approx(sorted(errors)[place - 1])
+
+
 def windows(low, high, y, forecast, coverage=0.9, rows=5000):
     """Coverage of each stretch, and mean half-width over the best constant one."""
     for a in range(0, len(y) - rows + 1, rows):

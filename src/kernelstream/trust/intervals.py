@@ -110,6 +110,18 @@ class IntervalTracker:
             half = of_counted[np.cumsum(counted) - counted]
         return forecast - half * spread, forecast + half * spread
 
+    def start_from(self, errors: np.ndarray) -> None:
+        r"""Begin with errors (n,) whose order means nothing: of a coverage c the :math:`\lceil (n + 1) c \rceil`-th.
+
+        That is split conformal prediction (Papadopoulos et al. 2002).
+        """
+        self.state.update(self._start())
+        if n := len(errors):
+            usual = float(errors.mean())
+            places = np.minimum(np.ceil((n + 1) * self.levels - 1e-9).astype(int), n) - 1
+            self.state["size"][:] = n, usual
+            self.state["quantiles"][:] = np.sort(errors)[places, None] / (usual or 1.0)
+
     def interval(
         self, forecast: Any, coverage: float | None = None, spread: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:

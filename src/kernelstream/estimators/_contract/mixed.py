@@ -36,7 +36,7 @@ def is_mixed(X: Any) -> bool:
             return True
         if X.dtype.kind in "OU":
             return _has_words(X.ravel())
-        return X.dtype.kind == "f" and bool(np.isnan(X).any())
+        return X.dtype.kind == "M" or (X.dtype.kind == "f" and bool(np.isnan(X).any()))
     if not hasattr(X, "columns") and not hasattr(X, "column_names"):
         return False
     if is_pandas(X) and all(getattr(dtype, "kind", "O") in "iuf" for dtype in X.dtypes):

@@ -59,6 +59,8 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         y = np.asarray(y) if several else y
         if not (several and y.ndim == 2 and y.shape[1] > 1):
             y = column_or_1d(y, warn=not several)
+        if y.dtype.kind in "mM":
+            raise ValueError(f"y holds {y.dtype}: give numbers, such as days, (y - y.min()) / np.timedelta64(1, 'D')")
         try:
             y = np.ascontiguousarray(y, dtype=np.float64)
         except (TypeError, ValueError):

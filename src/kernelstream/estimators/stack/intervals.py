@@ -6,6 +6,7 @@ Of numbers they follow the quantiles of the targets, of labels what was left to 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,8 +49,11 @@ def start(stack: Stack, state: State) -> State:
 
 
 def schema(stack: Stack, state: State) -> Schema:
-    """What the entries may be."""
-    return {f"o{o}": Inside(_new(stack, state, {}).schema()) for o in range(stack.outputs(state))}
+    """What the entries may be; a file may claim more columns than there is memory for."""
+    own = _new(stack, state | {"n_features": 0}, {}).schema()
+    if stack.regression:
+        own["columns"] = replace(own["columns"], shape=(state["n_features"], own["columns"].shape[1]))
+    return {f"o{o}": Inside(own) for o in range(stack.outputs(state))}
 
 
 def widen(stack: Stack, state: State, d: int) -> None:
@@ -89,11 +93,12 @@ def follow(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.
 def fit(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """Begin again, with rows in no order that were forecast without being known: targets y (n, outputs)."""
     state["intervals"] = start(stack, state)
+    if not stack.regression:
+        doubts = _doubts(stack.est, scores, y[:, 0])
+        tracker(stack.est, state, 0).start_from(doubts if weight is None else doubts[weight > 0])
+        return
     for o in range(stack.outputs(state)):
-        if stack.regression:
-            tracker(stack.est, state, o).start_from(scores[:, o], y[:, o], X, weight)
-        else:
-            follow(stack, state, X, scores, y[:, 0], weight)
+        tracker(stack.est, state, o).start_from(scores[:, o], y[:, o], X, weight)
 
 
 def _doubts(est: StackShell, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
