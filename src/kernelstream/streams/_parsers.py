@@ -21,7 +21,7 @@ REASONS = (
     "a feature has no value: write index:value",
     "the index of a feature is not a whole number",
     f"the index of a feature is larger than {LARGEST_INDEX}",
-    "index 0, but indices start at 1 (zero_based=True allows it)",
+    "index 0, but indices start at 1 (zero_based=True, or --zero-based in the shell, allows it)",
     "the indices of a row must be different and ascending",
     "the index of a feature is larger than n_features",
     "the value of a feature is not a number",

@@ -12,7 +12,7 @@ from ..registry.names import did_you_mean
 from ._base import Block, Stream, joined
 from .cells import Cells, is_missing, listed
 
-FILLED = " (the option missing fills such fields)"
+FILLED = " (missing=, or --missing in the shell, fills such fields)"
 Raw = tuple[Cells, list[int], dict[int, str]]  # cells, the line of each row, and what is wrong with other lines
 
 
