@@ -226,11 +226,11 @@ ABOUT = """# `fit` of the default learner beside other libraries
 
 Written by `python papers/studies/metric.py`, {where}. Rows are float64, of every set no more than the number above a
 table, 80 % of them to learn. Mean squared error over the variance of the test targets (numbers), or share of mistakes
-(labels), means over the seeds (three for 20,000 rows, CatBoost one, else one). `fit` is that of the default learner,
-"medium"; metric is `MetricClassifier` or `MetricRegressor`; xRFM has its defaults; LightGBM and CatBoost have 2,000
-trees and early stopping, LightGBM at the rate 0.04. The best of a line is bold; a dash: no result within the time of
-the study. On how many rows the metric is searched, from which starts, and which powers are tried was chosen by the
-errors of seeds 0 and 1 on these sets.
+(labels), means over the seeds (three for 20,000 rows, else one). `fit` is that of the default learner, "medium";
+metric is `MetricClassifier` or `MetricRegressor`; xRFM has its defaults; LightGBM and CatBoost have 2,000 trees and
+early stopping, LightGBM at the rate 0.04. The best of a line is bold; a dash: no result within the time of the study.
+On how many rows the metric is searched, from which starts, and which powers are tried was chosen by the errors of
+seeds 0 and 1 on these sets.
 """
 
 
