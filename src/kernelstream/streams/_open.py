@@ -111,7 +111,9 @@ def format_by_content(first: bytes, name: str) -> str:
     if not first:
         raise ValueError(f"{name} is empty")
     if b"\0" in first[:4096]:
-        raise ValueError(f"{name} is in no known format: give format= (--format in the shell) one of {', '.join(FORMATS)}")
+        raise ValueError(
+            f"{name} is in no known format: give format= (--format in the shell) one of {', '.join(FORMATS)}"
+        )
     if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
     if _ARRAY.match(first):

@@ -318,7 +318,7 @@ class CSV(TextTable):
         found = fields[field].strip(_SPACES)
         if code == 3:
             return f"{what}: {found[:40]!r} is not finite"
-        hint = "" if field == self.columns.target else " (mixed=True, or --columns auto in the shell, reads words and dates)"
+        hint = "" if field == self.columns.target else " (mixed=True, or --columns auto in the shell, reads words)"
         return f"{what}: {found[:40]!r} is not a number{hint}"
 
     def _first_target_is_number(self) -> bool:
