@@ -20,8 +20,8 @@ from kernelstream_papers._peers import peer
 from kernelstream_papers._synthetic import hands, worth
 
 # experiments that take more than a second even when cut short
-LONG = ("doubly-figure-6-bent", "doubly-figure-6", "doubly-figure-7", "awv-figure-2", "thesis-table-5-3",
-        "thesis-table-5-5")  # fmt: skip
+LONG = ("doubly-figure-6-bent", "doubly-figure-6", "doubly-figure-7", "doubly-figure-7-bent", "awv-figure-2",
+        "thesis-table-5-3", "thesis-table-5-5")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", reproduce.names())

@@ -358,7 +358,7 @@ class StretchedKernel(FourierKernel):
 
     @property
     def spread(self) -> float:
-        """Factor that turns the numbers of :meth:`standard` into frequencies."""
+        """Factor that turns the numbers of ``standard`` into frequencies."""
         return self.gamma
 
     @staticmethod
