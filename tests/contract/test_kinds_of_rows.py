@@ -40,3 +40,21 @@ def test_float32_is_float64_with_fewer_digits(name):
     assert (one.state_["dtype"], two.state_["dtype"]) == ("float32", "float64")
     truth, found = answers(two, short.astype(float)), answers(one, short)
     assert np.median(np.abs(found - truth)) <= 1e-3 * np.abs(truth).max()
+
+
+class Foreign:
+    """Rows of another library, such as tensors: numpy can read them, and their type is no type of numpy."""
+
+    dtype, ndim, shape = "float64 of another library", ROWS.ndim, ROWS.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(ROWS, dtype)
+
+    def __len__(self):
+        return len(ROWS)
+
+
+@pytest.mark.parametrize("name", ["FeatureClassifier", "OnlineRidge", "KernelRegressor"])
+def test_rows_of_another_library(name):
+    ours, foreign = learned(name, ROWS), learned(name, Foreign())
+    np.testing.assert_array_equal(answers(foreign, Foreign()), answers(ours, ROWS))

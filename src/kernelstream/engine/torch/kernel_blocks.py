@@ -21,9 +21,7 @@ ELEMENTS = 1 << 26  # of a block
 SHARE = 4  # blocks are kept in this part of the free memory of a GPU; the others are made again
 ON_PROCESSOR = 1 << 28  # bytes of blocks that are kept where the device is the processor
 DEVICE_ROWS = 1 << 32  # bytes of rows that lie on the device as a whole
-FACTORS = (
-    6  # matrices of the size of a Gram matrix of centres that their factors in float64 need, with what they are made of
-)
+FACTORS = 6  # matrices (m, m) that the factors of m centres in float64 need, with what they are made of
 PART = 8192  # rows of a factor that are multiplied at once
 FEW_OUTPUTS = 4  # for which kernel values are made again: that takes less time than to store and read them
 

@@ -93,7 +93,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
     if reset or not _is_plain(est, X, dtype, least):
         check_names(X)
         X = canonical(X) if sp.issparse(X) else native(X)
-        if getattr(X, "dtype", None) is not None and X.dtype.kind == "M":
+        if isinstance(X, np.ndarray) and X.dtype.kind == "M":  # which would pass as numbers
             _check_numbers(est, X)
         checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
         try:
