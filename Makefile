@@ -36,8 +36,7 @@ demo: $(RUN)
 
 test: build
 	$(MAKE) --no-print-directory -j 2 lint purecheck
-	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal \
-	    --doctest-modules tests src/kernelstream papers/kernelstream_papers $(PYTEST_ARGS)
+	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 # The build writes the stub of the compiled core, which mypy reads.
 lint: build

@@ -1,7 +1,4 @@
-"""Fixtures: a generator for each test, two worker processes and rows in files, short searches, a quick default learner.
-
-This file also puts its folder on the path, for the helpers beside it that tests of several folders import.
-"""
+"""Fixtures: a generator for each test, two worker processes and rows in files, a quick default learner."""
 
 import gc
 import importlib
@@ -83,28 +80,6 @@ def short_warm_up(monkeypatch):
     modules = [importlib.import_module(f"kernelstream.estimators.{name}") for name in [*names, "doubly.base"]]
     for module in modules:  # all of them are imported by now: none keeps this number
         monkeypatch.setattr(module, "WARM_UP", 20)
-
-
-@pytest.fixture
-def short_searches(monkeypatch):
-    """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
-    from kernelstream.estimators.metric import SIZES
-
-    for name, value in {
-        "estimators.doubly.base.WARM_STEPS": 2,
-        "estimators.doubly.base.Doubly.least_steps": 4,
-        "estimators.doubly.choice.TRIAL_STEPS": 2,
-        "estimators.doubly.choice.FRACTIONS": (1.0, 0.25),
-        "estimators.doubly.choice.LEAST_ROWS": 8,
-        "estimators.doubly.novelty.TRIAL_STEPS": 2,
-        "estimators.binning.search.GAMMAS": (1.0,),
-        "estimators.binning.search.FEW_GRIDS": 2,
-        "estimators.binning.search.MORE_GRIDS": 2,
-        "estimators.binning.search._FOLDED": 0,
-        "estimators.metric.SIZES": {name: each._replace(searched=(100, 100)) for name, each in SIZES.items()},
-        "solvers.metric.ROUNDS": 1,
-    }.items():
-        monkeypatch.setattr(f"kernelstream.{name}", value)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ import kernelstream
 from kernelstream import FeatureClassifier, _files, model_io, streams
 from kernelstream.checkpoint import Checkpoints, train
 from kernelstream.features import RandomFourier
-from kernelstream_papers._records import Records
 
 posix = pytest.mark.skipif(os.name != "posix", reason="pipes, links and modes are those of POSIX")
 
@@ -245,21 +244,6 @@ def test_a_position_of_another_stream(tmp_path):
     text = io.BytesIO(b"".join(b"%d 1:%f\n" % (label, value) for label, value in zip(y, X[:, 0])))
     with pytest.raises(ValueError, match="its position is not in"):
         train(model(), streams.LibSVM(text, 50), tmp_path, resume=True)
-
-
-# ---------------------------------------------------------------------- records of experiments
-def test_records_pass_over_what_is_none(tmp_path):
-    records = Records(tmp_path, "x")
-    records.add({"key": "a", "environment": {"python": "3"}})
-    with open(tmp_path / "x.jsonl", "ab") as file:
-        file.write(b'3\n[]\n"key"\n{"key": ["b"]}\n\xff\xfe\n{"key": "c"}\n{"key": "d", "val')
-    found = Records(tmp_path, "x")
-    assert len(found) == 2
-    assert "a" in found
-    assert "c" in found
-    assert found.environments() == [{"python": "3"}, {}]
-    found.add({"key": "e", "text": "x" * 100_000})
-    assert len(Records(tmp_path, "x")) == 3
 
 
 # ---------------------------------------------------------------------- columns that nobody has

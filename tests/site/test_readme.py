@@ -26,7 +26,7 @@ def test_the_tables_are_complete():
 
 def test_rows_of_a_test_do_not_depend_on_the_tests_before():
     """No function of the tests draws from a generator that the module holds: the fixture ``rng`` is the test's own."""
-    for path in sorted((ROOT / "tests").rglob("*.py")):
+    for path in sorted(path for room in ("tests", "papers/tests") for path in (ROOT / room).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if not re.search(r"^_?rng_? = .*default_rng", text, re.MULTILINE | re.IGNORECASE):
             continue

@@ -10,14 +10,17 @@ import pytest
 from command_line import err
 from scipy.ndimage import gaussian_filter
 from sklearn.utils import Bunch
-from small_experiment import TEXT, made_up, recorded, show, table
+from small_experiment import TEXT, made_up, parsed, recorded, show, table
 
 import kernelstream_papers as reproduce
 from kernelstream import cli, datasets, zoo
 from kernelstream.evaluate import prequential
 from kernelstream_papers import _images, _job, _unbounded, report
 from kernelstream_papers._peers import peer
+from kernelstream_papers._records import Records
 from kernelstream_papers._synthetic import hands, worth
+
+small = pytest.fixture(parsed)
 
 # experiments that take more than a second even when cut short
 LONG = ("doubly-figure-6-bent", "doubly-figure-6", "doubly-figure-7", "doubly-figure-7-bent", "awv-figure-2",
@@ -177,6 +180,20 @@ def test_what_was_run_is_not_run_again_even_after_a_cut_line(small, tmp_path, mo
         assert cell.values == other.values
     monkeypatch.setattr("kernelstream_papers._runner.run_job", None)  # nothing is left to be called
     recorded(small, tmp_path)
+
+
+def test_records_pass_over_what_is_none(tmp_path):
+    records = Records(tmp_path, "x")
+    records.add({"key": "a", "environment": {"python": "3"}})
+    with open(tmp_path / "x.jsonl", "ab") as file:
+        file.write(b'3\n[]\n"key"\n{"key": ["b"]}\n\xff\xfe\n{"key": "c"}\n{"key": "d", "val')
+    found = Records(tmp_path, "x")
+    assert len(found) == 2
+    assert "a" in found
+    assert "c" in found
+    assert found.environments() == [{"python": "3"}, {}]
+    found.add({"key": "e", "text": "x" * 100_000})
+    assert len(Records(tmp_path, "x")) == 3
 
 
 def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):

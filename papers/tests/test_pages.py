@@ -3,14 +3,16 @@
 import shutil
 import subprocess
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from small_experiment import TEXT, made_up, recorded, show
+from pages import ROOT
+from small_experiment import TEXT, made_up, parsed, recorded, show
 
 import kernelstream_papers as reproduce
 from kernelstream import zoo
 from kernelstream_papers import _where, report
+
+small = pytest.fixture(parsed)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +75,7 @@ def test_every_point_of_a_sweep_has_a_line():
 
 def test_the_pages_in_the_repository_are_those_of_its_records():
     """tables.md and where.md, written again: no figure is typed, none is stale."""
-    folder = Path(__file__).parents[2] / "papers" / "results"
+    folder = ROOT / "papers" / "results"
     for name, text in report.texts(folder).items():
         assert (folder / name).read_text(encoding="utf-8") == text, f"{name} is stale: kernelstream reproduce --page"
 

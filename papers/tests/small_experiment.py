@@ -47,6 +47,11 @@ RBP = [99.0, 0.5]
 """
 
 
+def parsed():
+    """The experiment, read."""
+    return reproduce.parse("small", TEXT)
+
+
 def recorded(experiment, folder, **options):
     """Its records, made one after the other and without a bar."""
     return reproduce.run(experiment, folder, n_jobs=1, progress=False, **options)

@@ -4,11 +4,11 @@ import importlib.util
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import err
+from pages import ROOT
 from sklearn.metrics import cohen_kappa_score, log_loss, mean_absolute_error, r2_score, root_mean_squared_error
 from small_experiment import recorded, show, table
 
@@ -423,7 +423,7 @@ def test_kappas_are_gains_over_chance_the_last_label_and_the_usual_one():
 
 def documented_fields():
     """Field -> type of the page's table, and the metrics of each task."""
-    page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
     part = page[page.index("### Files for the board") :]
     rows = [[cell.strip() for cell in line.split("|")[1:4]] for line in part.splitlines() if line.startswith("| `")]
     types = {"string": str, "integer": int, "number": (int, float), "object": dict}
