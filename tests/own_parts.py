@@ -13,13 +13,14 @@ from kernelstream.kernels import _base as kernels
 from kernelstream.losses import _base as losses
 from kernelstream.registry import plugins as _plugins
 from kernelstream.registry import twins as _twins
-from kernelstream.updates import _REGISTRY as UPDATES
-from kernelstream.zoo._registry import _RECIPES as RECIPES
+from kernelstream.registry.names import home
+from kernelstream.updates import _base as updates
+from kernelstream.zoo import _registry as zoo
 
 PAGE = ROOT / "CONTRIBUTING.md"
 NAME = "my_parts"
 
-_CATALOGUES = (kernels._REGISTRY, losses._REGISTRY, UPDATES, budgets._REGISTRY, features._REGISTRY, RECIPES)
+_CATALOGUES = [module.CATALOGUE.parts for module in (kernels, losses, updates, budgets, features, zoo)]
 
 
 def written(folder: Path) -> Path:
@@ -54,7 +55,7 @@ def absent():
     with undone():
         for catalogue in _CATALOGUES:
             for name, held in list(catalogue.items()):
-                if (held.compose if catalogue is RECIPES else held).__module__ == NAME:
+                if home(held)[0] == NAME:
                     del catalogue[name]
         _twins._WARNED.clear()
         sys.modules.pop(NAME, None)

@@ -159,9 +159,9 @@ def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
     from kernelstream.zoo import _registry
 
     assert set(zoo.RIVALS) <= set(zoo.names())  # the papers are installed
-    ours = {name: found for name, found in _registry._RECIPES.items() if name not in zoo.RIVALS}
+    ours = {name: found for name, found in _registry.CATALOGUE.parts.items() if name not in zoo.RIVALS}
     assert not [name for name, found in ours.items() if found.compose.__module__.startswith("kernelstream_papers")]
-    monkeypatch.setattr(_registry, "_RECIPES", ours)
+    monkeypatch.setattr(_registry.CATALOGUE, "parts", ours)
     with pytest.raises(ValueError, match="'r_sdca' comes with the papers' experiments: run 'pip install"):
         zoo.make("r_sdca")
     told = out(capsys, "list", "algorithms")

@@ -175,7 +175,7 @@ def test_own_components_by_their_registered_name():
         file = dumped(est)
         np.testing.assert_array_equal(kernelstream.load(file).decision_function(X), est.decision_function(X))
     finally:
-        del kernels._base._REGISTRY["flat_for_test"]
+        del kernels._base.CATALOGUE.parts["flat_for_test"]
     with pytest.raises(ModelFileError, match="which is not one of kernelstream's own: import test_model_io"):
         kernelstream.load(file)
 

@@ -53,7 +53,7 @@ class Smooth(losses.Loss):
 
 @pytest.mark.parametrize("solver", [NewtonCG(1e-10, 200), CoordinateDescent(1e-7, 2000)], ids=lambda one: one.name)
 def test_a_smooth_loss_of_ones_own_is_solved(solver, monkeypatch):
-    monkeypatch.setitem(losses._base._REGISTRY, Smooth.name, Smooth)
+    monkeypatch.setitem(losses._base.CATALOGUE.parts, Smooth.name, Smooth)
     own, known = (
         BinningClassifier(gamma=0.5, n_components=8, lam=0.1, solver=solver, loss=loss, random_state=0).fit(X, LABELS)
         for loss in (Smooth(), "logistic")

@@ -477,7 +477,7 @@ def test_a_session_is_no_module():
 
     losses.register(Mine)
     file = saved(ks.FeatureRegressor(loss=Mine()))
-    del losses._base._REGISTRY["of_a_session"]
+    del losses._base.CATALOGUE.parts["of_a_session"]
     with pytest.raises(ModelFileError, match="defined in a script or a session"):
         ks.load(file)
 
@@ -533,7 +533,7 @@ def test_installed_packages_bring_parts(tmp_path):
             warnings.simplefilter("ignore")
             ks.save(ks.FeatureRegressor(loss="log_cosh").fit(X, X[:, 0]), "model.ks")
         np.savetxt("rows.csv", np.c_[X, X[:, 0]], delimiter=",", header="a,b,y", comments="")
-        losses._base._REGISTRY.pop("log_cosh")
+        losses._base.CATALOGUE.parts.pop("log_cosh")
         del sys.modules["my_parts"]
         plugins._asked = False
         try:

@@ -134,7 +134,7 @@ def test_a_loss_of_ones_own():
         with pytest.warns(RuntimeWarning, match="no compiled version"):
             want, got = (model("regression", Cubic(), "auto", engine).learn(X, y) for engine in ("python", CPU))
     finally:
-        del losses._base._REGISTRY["cubic_each_row"]
+        del losses._base.CATALOGUE.parts["cubic_each_row"]
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import whole
 from ..kernels import Kernel
 from ..losses import Loss
-from ..registry.names import enter, listed, part
+from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
 from ..rows import Rows, dense
 from ..state import undo as _undo
@@ -20,31 +20,6 @@ from ..updates import Update
 
 NOTHING = 1e-300  # k(x, x) up to which a row counts as 0
 NOVELTY = 1e-10  # a row whose residual k(x, x) - k'K^-1 k is below this share of k(x, x) lies in the span of the others
-
-_REGISTRY: dict[str, type[Budget]] = {}
-
-
-def register(cls: type[Budget]) -> type[Budget]:
-    """Class decorator: make a strategy known by its ``name``."""
-    enter(_REGISTRY, "strategy", cls.name, cls)
-    return cls
-
-
-def names() -> list[str]:
-    """Names of all strategies."""
-    return listed(_REGISTRY)
-
-
-def get(spec: str | Budget) -> Budget:
-    """Strategy from a name (default parameters) or an object.
-
-    Examples
-    --------
-    >>> from kernelstream import budgets
-    >>> budgets.get("remove_random")
-    RemoveRandom()
-    """
-    return part(_REGISTRY, "strategy", Budget, spec)
 
 
 @dataclass(slots=True)
@@ -222,3 +197,7 @@ class Budget(WithParameters):
     def native(self) -> tuple[str, list[float]] | None:
         """Name and parameters of the compiled twin, which has the strategy's own name; None where there is none."""
         return self.name, []
+
+
+CATALOGUE = Catalogue("strategy", Budget)
+register, names, get = CATALOGUE.register, CATALOGUE.names, CATALOGUE.get

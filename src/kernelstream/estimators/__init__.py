@@ -4,19 +4,19 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from .. import _names
-from ..registry.names import enter
+from ..registry.names import Catalogue
 
 _HOMES = {name: home for table in (_names.ESTIMATORS, _names.PARTS) for home, names in table.items() for name in names}
 
 __all__ = [*sorted(_HOMES), "register"]
 
-_REGISTRY: dict[str, type] = {}  # those of other packages
+CATALOGUE = Catalogue("estimator", object)  # those of other packages
 _T = TypeVar("_T", bound=type)
 
 
 def register(cls: _T) -> _T:
     """Class decorator for an estimator of another package: model files name it by the name of its class."""
-    enter(_REGISTRY, "estimator", cls.__name__, cls)
+    CATALOGUE.enter(cls.__name__, cls)
     return cls
 
 

@@ -7,7 +7,7 @@ one every time.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,26 +21,12 @@ from kernelstream.random import seed_from
 from kernelstream.rows import canonical, native
 from kernelstream.state.schema import SEEDS, Count, Schema, anything
 
-from ..registry.names import enter, find, listed
+from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
-
-_REGISTRY: dict[str, type[FeatureMap]] = {}
-_T = TypeVar("_T", bound="type[FeatureMap]")
 
 Entries = dict[str, Any]
 FLOATS = (np.float64, np.float32)
 PACKAGE = __name__.partition(".")[0] + "."
-
-
-def register(cls: _T) -> _T:
-    """Class decorator: make a feature map known by its ``name``."""
-    enter(_REGISTRY, "feature map", cls.name, cls)
-    return cls
-
-
-def names() -> list[str]:
-    """Names of the registered maps, for :func:`get`."""
-    return listed(_REGISTRY)
 
 
 def get(spec: Any, **params: Any) -> Any:
@@ -60,7 +46,7 @@ def get(spec: Any, **params: Any) -> Any:
     5
     """
     if isinstance(spec, str):
-        return find(_REGISTRY, "feature map", spec)(**params)
+        return CATALOGUE.find(spec)(**params)
     if isinstance(spec, type) or not (hasattr(spec, "prepare") and hasattr(spec, "build")):
         raise ValueError(
             f"a feature map is a name ({', '.join(names())}) or an object with prepare and build, got {spec!r}"
@@ -249,6 +235,10 @@ class KernelMap(KernelParameters, FeatureMap):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = kernels.get(self.kernel).domain == "nonnegative"
         return tags
+
+
+CATALOGUE = Catalogue("feature map", FeatureMap)
+register, names = CATALOGUE.register, CATALOGUE.names
 
 
 def seeded(schema: Schema) -> Schema:

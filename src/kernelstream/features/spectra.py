@@ -18,7 +18,7 @@ from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
 from kernelstream.random import Stream, generator
 
-from ..registry.names import part
+from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
 
 #: No parameter moves further than this from its start. For a log-width that is a factor of 20 either way: enough to
@@ -204,21 +204,5 @@ class LowRank(Spectrum):
         return "low_rank", self.rank
 
 
-_SPECTRA: dict[str, type[Spectrum]] = {cls.name: cls for cls in (Diagonal, Mixture, LowRank)}
-
-
-def names() -> list[str]:
-    """Names of the spectra."""
-    return sorted(_SPECTRA)
-
-
-def get(spec: Any) -> Spectrum:
-    """Spectrum from a name (default parameters) or an object.
-
-    Examples
-    --------
-    >>> from kernelstream.features import spectra
-    >>> spectra.get("low_rank")
-    LowRank()
-    """
-    return part(_SPECTRA, "spectrum", Spectrum, spec)
+CATALOGUE = Catalogue("spectrum", Spectrum, Diagonal, Mixture, LowRank)
+names, get = CATALOGUE.names, CATALOGUE.get

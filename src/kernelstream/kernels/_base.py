@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -16,29 +16,10 @@ from kernelstream.kernels.bandwidth import as_wide_as_gaussian
 from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
 
-from ..registry.names import enter, find, listed
+from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
 
 Draw = dict[str, np.ndarray]
-
-_REGISTRY: dict[str, type[Kernel]] = {}
-_K = TypeVar("_K", bound="type[Kernel]")
-
-
-def register(cls: _K) -> _K:
-    """Class decorator: make a kernel known under its ``name``."""
-    enter(_REGISTRY, "kernel", cls.name, cls)
-    return cls
-
-
-def names() -> list[str]:
-    """Names that `get` understands, sorted.
-
-    >>> from kernelstream import kernels
-    >>> "gaussian" in kernels.names()
-    True
-    """
-    return listed(_REGISTRY)
 
 
 def get(spec: Any, gamma: float | str | None = None) -> Kernel:
@@ -70,7 +51,7 @@ def get(spec: Any, gamma: float | str | None = None) -> Kernel:
         return spec
     if not isinstance(spec, str):
         raise ValueError(f"kernel must be a name or a Kernel object, got {spec!r}")
-    cls = find(_REGISTRY, "kernel", spec)
+    cls = CATALOGUE.find(spec)
     if gamma is None:
         return cls()
     if cls.bandwidth is None:
@@ -271,6 +252,10 @@ class Kernel(WithParameters):
         return Scale(self, float(other)) if isinstance(other, numbers.Real) else NotImplemented
 
     __rmul__ = __mul__
+
+
+CATALOGUE = Catalogue("kernel", Kernel)
+register, names = CATALOGUE.register, CATALOGUE.names
 
 
 def project(X: Rows, W: np.ndarray) -> np.ndarray:

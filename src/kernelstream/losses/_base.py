@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from .._checks import is_flag, is_number
-from ..registry.names import enter, listed, part
+from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
 from ._duals import Dual
-
-_REGISTRY: dict[str, type[Loss]] = {}
-_T = TypeVar("_T", bound="type[Loss]")
 
 
 class Plain:
@@ -36,12 +33,6 @@ class Plain:
         return 1.0 if r > 0.0 else -1.0 if r < 0.0 else 0.0
 
 
-def register(cls: _T) -> _T:
-    """Class decorator that adds a loss to the catalogue under ``cls.name``."""
-    enter(_REGISTRY, "loss", cls.name, cls)
-    return cls
-
-
 def names(kind: str | None = None) -> list[str]:
     """Names in the catalogue, sorted; of one ``kind`` (binary, regression, multiclass) if given.
 
@@ -49,7 +40,7 @@ def names(kind: str | None = None) -> list[str]:
     >>> len(losses.names("binary"))
     4
     """
-    return [name for name in listed(_REGISTRY) if kind in (None, _REGISTRY[name].kind)]
+    return [name for name in CATALOGUE.names() if kind in (None, CATALOGUE.parts[name].kind)]
 
 
 def get(spec: str | Loss, task: str | None = None) -> Loss:
@@ -75,7 +66,7 @@ def get(spec: str | Loss, task: str | None = None) -> Loss:
     >>> losses.get("huber").value(0.0, 3.0)
     2.5
     """
-    loss: Loss = part(_REGISTRY, "loss", Loss, spec)
+    loss = CATALOGUE.get(spec)
     loss.check()
     if task == "multiclass" and loss.kind == "binary":
         return loss.multiclass()
@@ -192,11 +183,15 @@ class Loss(WithParameters):
             raise ValueError(f"{type(self).__name__}: {parameter} must be {must}, got {getattr(self, parameter)!r}")
 
 
+CATALOGUE = Catalogue("loss", Loss)
+register = CATALOGUE.register
+
+
 def dual_of(loss: Loss) -> Dual:
     """The dual step of a loss that has one, or a ValueError."""
     found = loss.dual()
     if found is None:
-        able = [name for name, cls in _REGISTRY.items() if cls.dual is not Loss.dual]
+        able = [name for name, cls in CATALOGUE.parts.items() if cls.dual is not Loss.dual]
         raise ValueError(f"dual coordinate ascent serves the losses {', '.join(sorted(able))}, not {loss!r}")
     return found
 

@@ -215,8 +215,8 @@ def _public(module: str, name: str) -> type[BaseEstimator] | None:
 def _registry(module: str) -> dict[str, Any]:
     home = _module(module)
     for holder in (home, getattr(home, "_base", None)):
-        if isinstance(getattr(holder, "_REGISTRY", None), dict):
-            return holder._REGISTRY  # type: ignore[union-attr]
+        if hasattr(holder, "CATALOGUE"):
+            return holder.CATALOGUE.parts  # type: ignore[union-attr]
     return {}
 
 

@@ -1,12 +1,15 @@
-"""Parts by name: entering them in a catalogue, finding them, and the error about an unknown name."""
+"""Parts by name: the catalogue of a kind, and the error about an unknown name."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import plugins as _plugins
+
+P = TypeVar("P")
+C = TypeVar("C", bound=type)
 
 # Names of scikit-learn and others, and what goes by another name here; of several, the first that there is.
 ELSEWHERE = {
@@ -41,53 +44,84 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> ValueError:
     return ValueError(f"unknown {kind} {name!r}: {did_you_mean(name, known)}known are {', '.join(known)}")
 
 
-def enter(catalogue: dict[str, Any], kind: str, name: str, part: Any) -> None:
-    """Enter a class or function under its name; only a new definition of the same one may replace it."""
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"{part.__qualname__} needs a name to be registered as a {kind}")
-    held = catalogue.get(name)
-    if held is not None and home(held) != home(part):
-        raise ValueError(
-            f"the {kind} {name!r} is {'.'.join(home(held))} already: give {'.'.join(home(part))} another name"
-        )
-    catalogue[name] = part
-
-
-def find(catalogue: dict[str, Any], kind: str, name: str) -> Any:
+def find(parts: dict[str, Any], kind: str, name: str) -> Any:
     """The entry of a name; installed packages that bring parts are asked before the name counts as unknown."""
-    if name not in catalogue:
+    if name not in parts:
         _plugins.load()
-    if name not in catalogue:
-        raise unknown(kind, name, catalogue)
-    return catalogue[name]
+    if name not in parts:
+        raise unknown(kind, name, parts)
+    return parts[name]
 
 
-def part(catalogue: dict[str, Any], kind: str, base: type, spec: Any) -> Any:
-    """A part given as an object, itself; by name, with its default parameters."""
-    if isinstance(spec, base):
-        check_own(catalogue, kind, spec)
-        return spec
-    if not isinstance(spec, str):
-        raise ValueError(f"{kind} must be a name ({', '.join(sorted(catalogue))}) or a {base.__name__}, got {spec!r}")
-    return find(catalogue, kind, spec)()
+class Catalogue(Generic[P]):
+    """The parts of one kind, by name.
 
+    Parameters
+    ----------
+    kind : str
+        What messages call such a part.
+    base : type
+        Its base class.
+    *parts : classes
+        Those that there are from the start.
 
-def listed(catalogue: dict[str, Any]) -> list[str]:
-    """All names, those of installed packages among them, sorted."""
-    _plugins.load()
-    return sorted(catalogue)
+    Examples
+    --------
+    >>> from kernelstream import updates
+    >>> updates.get("adagrad"), "ogd" in updates.names()
+    (AdaGrad(), True)
+    """
 
+    def __init__(self, kind: str, base: type[P], *parts: Any):
+        self.kind, self.base = kind, base
+        self.parts: dict[str, Any] = {part.name: part for part in parts}
 
-def check_own(catalogue: dict[str, Any], kind: str, part: Any) -> None:
-    """Raise ValueError for an object that goes by the name of another class, whose formulas it may not have."""
-    held = catalogue.get(part.name)
-    if held is not None and home(held) != home(type(part)):
-        raise ValueError(
-            f"{type(part).__name__} goes by the name {part.name!r}, which is that of the {kind} {held.__name__}: "
-            f"give it a name of its own"
-        )
+    def register(self, cls: C) -> C:
+        """Class decorator: make a part known by its ``name``."""
+        self.enter(cls.name, cls)  # type: ignore[attr-defined]
+        return cls
+
+    def enter(self, name: str, part: Any) -> None:
+        """Enter a class or a recipe; only a new definition of the same one may take the place of another."""
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{part.__qualname__} needs a name to be registered as a {self.kind}")
+        held = self.parts.get(name)
+        if held is not None and home(held) != home(part):
+            raise ValueError(
+                f"the {self.kind} {name!r} is {'.'.join(home(held))} already: give {'.'.join(home(part))} another name"
+            )
+        self.parts[name] = part
+
+    def names(self) -> list[str]:
+        """All names, those of installed packages among them, sorted."""
+        _plugins.load()
+        return sorted(self.parts)
+
+    def find(self, name: str) -> Any:
+        """The class or recipe of a name."""
+        return find(self.parts, self.kind, name)
+
+    def get(self, spec: str | P) -> P:
+        """A part given as an object, itself; by name, with its default parameters."""
+        if isinstance(spec, self.base):
+            self._check_own(spec)
+            return spec
+        if not isinstance(spec, str):
+            known = ", ".join(sorted(self.parts))
+            raise ValueError(f"{self.kind} must be a name ({known}) or a {self.base.__name__}, got {spec!r}")
+        return self.find(spec)()
+
+    def _check_own(self, part: Any) -> None:
+        """Raise ValueError for an object that goes by the name of another class, whose formulas it may not have."""
+        held = self.parts.get(part.name)
+        if held is not None and home(held) != home(type(part)):
+            raise ValueError(
+                f"{type(part).__name__} goes by the name {part.name!r}, which is that of the {self.kind} "
+                f"{held.__name__}: give it a name of its own"
+            )
 
 
 def home(part: Any) -> tuple[str, str]:
-    """Module and name of a class or function."""
-    return part.__module__, part.__qualname__
+    """Module and name of a class, or of the function that composes a recipe."""
+    made = getattr(part, "compose", part)
+    return made.__module__, made.__qualname__

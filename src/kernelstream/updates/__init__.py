@@ -13,7 +13,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from .._checks import positive
-from ._base import _REGISTRY, Update, get, names, register
+from ._base import CATALOGUE, Update, get, names, register
 from .adagrad import AdaGrad
 from .averaged import Averaged, unwrap
 from .coin_betting import CoinBetting
@@ -56,7 +56,7 @@ __all__ = [
 # Every file of this folder is looked at, so that an update needs no other entry than its own file.
 for _module in iter_modules(__path__):
     import_module(f"{__name__}.{_module.name}")
-for _update in _REGISTRY.values():
+for _update in CATALOGUE.parts.values():
     if _update.__module__.startswith(__name__) and _update.__name__ not in __all__:
         globals()[_update.__name__] = _update
         __all__ += [_update.__name__]

@@ -1,4 +1,4 @@
-"""Base of all updates, and the way to find them by name."""
+"""Base of all updates, and the catalogue of them."""
 
 from __future__ import annotations
 
@@ -7,33 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..losses import Loss
-from ..registry.names import enter, listed, part
+from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
 from ..state.change import Change
-
-_REGISTRY: dict[str, type[Update]] = {}
-
-
-def register(cls: type[Update]) -> type[Update]:
-    """Class decorator: make an update known by its ``name``."""
-    enter(_REGISTRY, "update", cls.name, cls)
-    return cls
-
-
-def names() -> list[str]:
-    """Names of all updates."""
-    return listed(_REGISTRY)
-
-
-def get(spec: str | Update) -> Update:
-    """Update from a name (default parameters) or an object.
-
-    Examples
-    --------
-    >>> get("adagrad")
-    AdaGrad()
-    """
-    return part(_REGISTRY, "update", Update, spec)
 
 
 class Update(WithParameters):
@@ -65,3 +41,7 @@ class Update(WithParameters):
     def native(self) -> tuple[str, list[float]] | None:
         """Name and parameters of the compiled twin, which has the update's own name; None where there is none."""
         return None
+
+
+CATALOGUE = Catalogue("update", Update)
+register, names, get = CATALOGUE.register, CATALOGUE.names, CATALOGUE.get

@@ -9,8 +9,7 @@ from typing import Any
 
 from .._checks import one_of
 from .._extra import PAPERS
-from ..registry.names import did_you_mean, find, listed
-from ..registry.names import enter as enter_name
+from ..registry.names import Catalogue, did_you_mean
 
 TASKS = ("binary", "multiclass", "regression")
 LABELS = ("binary", "multiclass")
@@ -87,7 +86,7 @@ class Recipe:
         return made
 
 
-_RECIPES: dict[str, Recipe] = {}
+CATALOGUE = Catalogue("algorithm", Recipe)
 
 
 def enter(
@@ -101,8 +100,7 @@ def enter(
     ours: bool = False,
 ) -> None:
     """Enter a row of a table; see :class:`Recipe`."""
-    enter_name({name: known.compose for name, known in _RECIPES.items()}, "algorithm", name, compose)
-    _RECIPES[name] = Recipe(name, reference, tasks, options, compose, text, otherwise or {}, ours)
+    CATALOGUE.enter(name, Recipe(name, reference, tasks, options, compose, text, otherwise or {}, ours))
 
 
 def recipe(
@@ -142,14 +140,14 @@ def _take_rows_as_they_come(made: Any) -> None:
 
 def names(task: str | None = None) -> list[str]:
     """Names of all algorithms, or of those that serve a task."""
-    return [name for name in listed(_RECIPES) if task is None or task in _RECIPES[name].tasks]
+    return [name for name in CATALOGUE.names() if task is None or task in CATALOGUE.parts[name].tasks]
 
 
 def get(name: str) -> Recipe:
     """The recipe of a name."""
-    if name in RIVALS and name not in listed(_RECIPES):
+    if name in RIVALS and name not in CATALOGUE.names():
         raise ValueError(f"the algorithm {name!r} comes with the papers' experiments: {PAPERS}")
-    return find(_RECIPES, "algorithm", name)
+    return CATALOGUE.find(name)
 
 
 def make(name: str, task: str | None = None, **params: Any) -> Any:
