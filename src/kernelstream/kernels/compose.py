@@ -3,65 +3,69 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._checks import positive
 from kernelstream.kernels._base import Draw, FourierKernel, Kernel
 from kernelstream.rows import Rows
+from kernelstream.state.nested import under
 
 __all__ = ["Product", "Scale", "Sum"]
 
 
-class _Pair(Kernel):
-    """A kernel of two kernels, ``left`` and ``right``."""
+class _Composed(Kernel):
+    """A kernel of other kernels, which are those of its parameters that ``_parts`` names."""
 
+    _parts: ClassVar[tuple[str, ...]] = ("left", "right")
     takes_csr = True  # each kernel sees to its own rows
 
-    def __init__(self, left: Any, right: Any):
-        self.left = left
-        self.right = right
-
     def __repr__(self) -> str:  # scikit-learn's takes time exponential in the number of kernels in a row
-        return f"{type(self).__name__}(left={self.left!r}, right={self.right!r})"
+        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({given})"
+
+    def _kernels(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._parts}
 
     def validate(self, resolved: bool = True) -> None:
-        for name in ("left", "right"):
-            part = getattr(self, name)
+        super().validate(resolved)
+        for name, part in self._kernels().items():
             if not isinstance(part, Kernel):
                 raise ValueError(f"{name} must be a Kernel object, got {part!r}")
             part.validate(resolved)
 
     def resolve(self, X: Any) -> Kernel:
         self.validate(resolved=False)
-        left, right = self.left.resolve(X), self.right.resolve(X)
-        return self if left is self.left and right is self.right else type(self)(left, right)
+        parts = self._kernels()
+        resolved = {name: part.resolve(X) for name, part in parts.items()}
+        return self if resolved == parts else type(self)(**self.get_params(deep=False) | resolved)
 
     def check(self, X: Any) -> None:
-        self.left.check(X)
-        self.right.check(X)
+        for part in self._kernels().values():
+            part.check(X)
 
     @property
     def has_features(self) -> bool:
-        return self.left.has_features and self.right.has_features
+        return all(part.has_features for part in self._kernels().values())
 
     def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
         self.validate()
-        left, right = self.left.draw(rng, d, D), self.right.draw(rng, d, D)
-        return {f"left__{key}": value for key, value in left.items()} | {
-            f"right__{key}": value for key, value in right.items()
-        }
+        drawn = {name: part.draw(rng, d, D) for name, part in self._kernels().items()}
+        return {f"{name}__{key}": value for name, own in drawn.items() for key, value in own.items()}
 
-    def _both(self, X: Rows, draw: Draw) -> tuple[np.ndarray, np.ndarray]:
-        """Features of the two kernels, each (n, r, D)."""
+    def _features_of_parts(self, X: Rows, draw: Draw) -> list[np.ndarray]:
+        """Features of the kernels, each (n, r, D)."""
         D = next(iter(draw.values())).shape[-1]
-        parts = []
-        for side in ("left", "right"):
-            own = {key.removeprefix(f"{side}__"): value for key, value in draw.items() if key.startswith(f"{side}__")}
-            Z = getattr(self, side).features(X, own)
-            parts.append(Z.reshape(X.shape[0], Z.shape[1] // D, D))
-        return parts[0], parts[1]
+        found = [part.features(X, under(draw, f"{name}__")) for name, part in self._kernels().items()]
+        return [Z.reshape(X.shape[0], Z.shape[1] // D, D) for Z in found]
+
+
+class _Pair(_Composed):
+    """A kernel of two kernels, ``left`` and ``right``."""
+
+    def __init__(self, left: Any, right: Any):
+        self.left = left
+        self.right = right
 
 
 class Sum(_Pair):
@@ -95,7 +99,7 @@ class Sum(_Pair):
         return self.left.per_draw(d) + self.right.per_draw(d)
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
-        return np.concatenate(self._both(X, draw), axis=1)
+        return np.concatenate(self._features_of_parts(X, draw), axis=1)
 
 
 class Product(_Pair):
@@ -155,13 +159,13 @@ class Product(_Pair):
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         if self.is_fourier:
             return FourierKernel._features(self, X, draw)
-        left, right = self._both(X, draw)
+        left, right = self._features_of_parts(X, draw)
         # Both sides are divided by sqrt(D) already, their products only need it once.
         left *= left.dtype.type(math.sqrt(left.shape[-1]))
         return left[:, :, None] * right[:, None]
 
 
-class Scale(Kernel):
+class Scale(_Composed):
     """Multiple of a kernel, ``k(x, z) = factor kernel(x, z)``; also written ``factor * kernel``.
 
     The features are multiplied by sqrt(factor).
@@ -180,28 +184,12 @@ class Scale(Kernel):
     """
 
     name = "scale"
-    takes_csr = True
+    _parts = ("kernel",)
+    _positive = ("factor",)
 
     def __init__(self, kernel: Any, factor: float = 1.0):
         self.kernel = kernel
         self.factor = factor
-
-    def __repr__(self) -> str:
-        return f"Scale(factor={self.factor!r}, kernel={self.kernel!r})"
-
-    def validate(self, resolved: bool = True) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"kernel must be a Kernel object, got {self.kernel!r}")
-        positive("factor", self.factor)
-        self.kernel.validate(resolved)
-
-    def resolve(self, X: Any) -> Kernel:
-        self.validate(resolved=False)
-        kernel = self.kernel.resolve(X)
-        return self if kernel is self.kernel else Scale(kernel, self.factor)
-
-    def check(self, X: Any) -> None:
-        self.kernel.check(X)
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         K = self.kernel.pairwise(X, Z)
@@ -211,16 +199,8 @@ class Scale(Kernel):
     def _diag(self, X: Rows) -> np.ndarray:
         return self.kernel.diag(X) * X.dtype.type(self.factor)
 
-    @property
-    def has_features(self) -> bool:
-        return self.kernel.has_features
-
-    def draw(self, rng: np.random.Generator, d: int, D: int) -> Draw:
-        self.validate()
-        return self.kernel.draw(rng, d, D)
-
     def per_draw(self, d: int) -> int:
         return self.kernel.per_draw(d)
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
-        return self.kernel.features(X, draw) * X.dtype.type(math.sqrt(self.factor))
+        return self._features_of_parts(X, draw)[0] * X.dtype.type(math.sqrt(self.factor))
