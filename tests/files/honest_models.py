@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 from archives import taken_apart
 
-from kernelstream import estimators, kernels, losses, model_io, updates, zoo
-from kernelstream.estimators import DoublySchedule, DoublyStep, RRFStep
-from kernelstream.features import Nystroem, RandomFeatures, RandomFourier, RawFeatures, TaylorFeatures, TensorSketch
+from kernelstream import estimators, kernels, model_io, zoo
+from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream.features import Nystroem, RandomFeatures, RandomFourier, RawFeatures
+from kernelstream.features.sampling import SAMPLINGS
+
+sys.path.append(str(Path(__file__).parents[1] / "contract"))
+from variants import ROWS, VARIANTS
 
 COLUMNS = 3
 
@@ -38,17 +44,13 @@ def small(est):
     return est.set_params(**changes)
 
 
-def taught(est, task, rows=slice(None), how=np.asarray):
-    part = how(X[rows])
-    y = TARGETS[task]
+def taught(est, task, how=np.asarray):
+    return given(est, how(X), TARGETS[task])
+
+
+def given(est, rows, y):
     est = copy.deepcopy(est)
-    if y is None:
-        est.partial_fit(part)
-    elif hasattr(est, "partial_fit"):
-        est.partial_fit(part, y[rows])
-    else:
-        est.fit(part, y[rows])
-    return est
+    return (est.partial_fit if hasattr(est, "partial_fit") else est.fit)(rows, *([] if y is None else [y]))
 
 
 def honest():
@@ -61,67 +63,34 @@ def honest():
             options |= {"gamma": 1.0} if "gamma" in recipe.parameters else {}
             est = small(zoo.make(name, task, random_state=0, **options))
             yield f"{name} {task}", partial(taught, est, task)
+    for i, (rows, est, *_) in enumerate(VARIANTS):
+        yield f"variant {i}", partial(given, est, *ROWS[rows])
+        if not hasattr(est, "gamma") or est.gamma is None:  # it waits for more rows
+            yield f"variant {i}, waiting", partial(given, est, *(part[:10] for part in ROWS[rows]))
     fourier = RandomFourier(n_components=4, gamma=1.0)
-    sparse = sp.csr_array
-    short = slice(0, 20)
-
-    def f32(part):
-        return part.astype(np.float32)
-
-    others = {
-        "averaged": estimators.FeatureClassifier(fourier, "logistic", updates.Averaged("ogd"), random_state=0),
-        "standardized": estimators.FeatureClassifier(fourier, standardize=True, class_weight="balanced"),
-        "weighted": estimators.FeatureClassifier(fourier, class_weight={0: 2.0, 1: 0.5}, random_state=0),
-        "orthogonal": estimators.FeatureClassifier(RandomFourier(n_components=4, gamma=1.0, sampling="orthogonal")),
-        "structured": estimators.FeatureClassifier(RandomFourier(n_components=4, gamma=1.0, sampling="structured")),
-        "qmc": estimators.FeatureClassifier(RandomFourier("matern", n_components=4, gamma=1.0, sampling="qmc")),
-        "nystroem map": estimators.FeatureClassifier(Nystroem(n_components=4, gamma=1.0), random_state=0),
-        "landmarks": estimators.FeatureClassifier(Nystroem(landmarks=X[:3], gamma=1.0), random_state=0),
-        "sketch": estimators.FeatureClassifier(TensorSketch(n_components=6), random_state=0),
-        "random": estimators.FeatureClassifier(RandomFeatures("arc_cosine", 6), random_state=0),
-        "composed": estimators.FeatureClassifier(
-            RandomFeatures(kernels.Gaussian(1.0) * kernels.Linear() + 0.5 * kernels.Laplacian("median"), 2)
-        ),
-        "taylor": estimators.OnlineRidgeClassifier(TaylorFeatures(degree=2, gamma=0.5), forecaster="awv"),
-        "taylor, growing": estimators.OnlineRidgeClassifier(TaylorFeatures(degree="auto", gamma=0.5)),
+    maps = {sampling: RandomFourier(n_components=4, gamma=1.0, sampling=sampling) for sampling in SAMPLINGS}
+    maps |= {"landmarks": Nystroem(landmarks=X[:3], gamma=1.0), "arc cosine": RandomFeatures("arc_cosine", 6)}
+    composed = kernels.Gaussian(1.0) * kernels.Linear() + 0.5 * kernels.Laplacian("median")
+    others = {name: estimators.FeatureClassifier(made, random_state=0) for name, made in maps.items()} | {
+        "composed": estimators.FeatureClassifier(RandomFeatures(composed, 2)),
         "raw": estimators.NewtonClassifier(RawFeatures(), diagonal=True),
         "arow": estimators.AROWClassifier(fourier, diagonal=True, intercept=True, random_state=0),
-        "ridges": estimators.OnlineRidgeClassifier(fourier, lam="auto", forgetting=0.9, intercept=True),
-        "moving": estimators.NystroemClassifier(budget=4, gamma=1.0, refresh=6, random_state=0),
         "unfilled": estimators.NystroemClassifier(budget=90, gamma=1.0, random_state=0),
         "unbounded": estimators.BudgetClassifier(gamma=1.0, budget=None),
         "polynomial": estimators.BudgetClassifier(kernels.Polynomial(2), budget=4, strategy="replace"),
         "generator": estimators.FeatureClassifier(fourier, random_state=np.random.default_rng(1)),
-        "mixture": estimators.RRFClassifier(4, 1.0, "mixture", random_state=0),
-        "low rank": estimators.RRFClassifier(4, 1.0, "low_rank", step=RRFStep(batch_size=7)),
         "binning": estimators.BinningClassifier(n_components=4, lam=0.1, gamma=1.0, solver="cd", random_state=0),
+        "mixed ensemble": estimators.MultiKernelClassifier(
+            [estimators.FeatureClassifier(fourier), estimators.BudgetClassifier(gamma=1.0, budget=4)], standardize=True
+        ),
     }
     for name, est in others.items():
-        yield name, partial(taught, est, "binary", how=sparse if name in ("weighted", "unbounded") else np.asarray)
-    for name in ("averaged", "moving", "unbounded", "polynomial", "mixture", "taylor"):
-        yield f"{name}, several classes", partial(taught, others[name], "multiclass", how=f32)
-    waiting = {
-        "feature": estimators.FeatureClassifier(RandomFourier(n_components=4), random_state=0),
-        "budget": estimators.BudgetClassifier(budget=4),
-        "nystroem": estimators.NystroemClassifier(budget=4),
-        "rrf": estimators.RRFClassifier(4, random_state=0),
-        "ensemble": estimators.MultiKernelClassifier(
-            [estimators.BudgetClassifier(budget=4), estimators.FeatureClassifier(fourier)], random_state=0
-        ),
-        "doubly": small(estimators.DoublyStochasticClassifier(gamma="median", random_state=0)),
-    }
-    for name, est in waiting.items():
-        yield f"{name}, waiting", partial(taught, est, "binary", short)
-        if name not in ("rrf",):
-            yield f"{name}, waiting sparse", partial(taught, est, "binary", short, sparse)
-    many = estimators.OnlineRidge(fourier, random_state=0)
-    many.partial_fit(X, np.stack([X[:, 0], X[:, 1]], axis=1))
-    yield "two targets", lambda: many
-    members = [estimators.FeatureRegressor(fourier), estimators.BudgetRegressor(gamma=1.0, budget=4)]
-    yield "mixed ensemble", partial(taught, estimators.MultiKernelRegressor(members, standardize=True), "regression")
-    points = small(estimators.DoublyStochasticGP(gamma=1.0, noise=0.1, points=X[:3], random_state=0))
-    yield "points", partial(taught, points, "regression")
-    yield "huber", partial(taught, estimators.FeatureRegressor(fourier, losses.Huber(2.0)), "regression", short)
+        yield name, partial(taught, est, "binary")
+        yield f"{name}, single precision", partial(taught, est, "multiclass", how=lambda rows: rows.astype(np.float32))
+    others["weighted"] = estimators.FeatureClassifier(fourier, class_weight={0: 2.0, 1: 0.5}, random_state=0)
+    for name in ("weighted", "unbounded"):
+        yield f"{name}, sparse", partial(taught, others[name], "binary", how=sp.csr_array)
+    yield "two targets", lambda: estimators.OnlineRidge(fourier, random_state=0).partial_fit(X, X[:, :2])
     yield "unfitted", estimators.FeatureClassifier
 
 
