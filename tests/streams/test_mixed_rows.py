@@ -230,3 +230,18 @@ def test_very_wide_rows_are_warned_about():
     X = np.random.default_rng(0).normal(size=(30, 1001))
     with pytest.warns(UserWarning, match="made for tables of up to 1,000 columns.*FeatureRegressor"):
         KernelRegressor(size="small", random_state=0).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("targets", [LABELS, rng.standard_normal(N)], ids=["labels", "numbers"])
+def test_a_dictionary_in_a_list_goes_the_short_way(targets, monkeypatch):
+    """A list of one dictionary and a list of one target are not slower than the two alone, and teach the same."""
+    make = KernelClassifier if targets is LABELS else KernelRegressor
+    alone, listed = (make(size="small", random_state=0) for _ in range(2))
+    rows = FRAME[["town", "x"]].to_dict("records")[20:]
+    for model in (alone, listed):
+        model.learn(rows[:200], targets[20:220])
+    monkeypatch.setattr(Columns, "_checked", None)  # of the long way
+    monkeypatch.setattr(make, "_check_target", None)
+    for row, target in zip(rows[200:400], targets[220:420].tolist(), strict=True):
+        assert alone.learn(row, target) == listed.learn([row], [target])
+    assert alone.predict(rows[0]) == listed.predict(rows[:1])

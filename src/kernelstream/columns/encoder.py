@@ -239,6 +239,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
         """Encode and learn rows, inside of :meth:`_kept` unless they are the first."""
         before = self.__dict__.get("_store")
+        rows = _alone(rows)
         if before is not None and type(rows) is dict and sample_weight is None:
             quick = self._learn_quickly(before, rows, y)
             if quick is not None:
@@ -466,7 +467,7 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
-        store = self._learned()
+        store, rows = self._learned(), _alone(rows)
         _, reader = twins(self.engine)
         if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
             journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
@@ -516,6 +517,11 @@ class Columns(Known, TransformerMixin, WithParameters):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def _alone(rows: Any) -> Any:
+    """The dictionary where rows are a list of one."""
+    return rows[0] if type(rows) is list and len(rows) == 1 and type(rows[0]) is dict else rows
 
 
 def _check_known(store: Store, cells: Cells) -> list[str]:

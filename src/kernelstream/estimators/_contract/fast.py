@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from .base import StreamEstimator
 
 
+PLAIN_TARGETS = (bool, int, float, str)  # which make an array of one number or word
+
+
 class FastPath(NamedTuple):
     """What the rows of plain calls are like, so that one look tells whether they need any further check."""
 
@@ -69,6 +72,8 @@ def made_plain(est: StreamEstimator, X: Any, y: Any, fast: FastPath) -> tuple[An
         if not plain_rows(est, rows, fast):
             return X, y, None
     n = rows.shape[0]
+    if n == 1 and type(y) is list and len(y) == 1 and type(y[0]) in PLAIN_TARGETS:
+        y = np.array(y)
     target = est._fast_target(y, n)
     if target is None and not (type(y) is np.ndarray and y.ndim == 1):
         y = host(y)
