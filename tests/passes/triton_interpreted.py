@@ -43,9 +43,7 @@ def check_recursion(name, update, m=37, d=7):
         center=center is not None, unit=False,
     )  # fmt: skip
     state = {"t": 0, "memory": memory} | ({} if center is None else {"center": center})
-    _, joined, coefficients, shrink = EXACT.expansion_pass(
-        F, S, y, weight, EXACT.ExpansionSpec.of(loss, update), state, m
-    )
+    _, joined, coefficients, shrink = EXACT.expansion_pass(F, S, y, weight, EXACT.spec(loss, update), state, m)
     expected = np.zeros((m, C))
     expected[joined] = coefficients
     for ours, theirs in ((got, F), (alpha, expected), (decay, shrink), (kept, memory)):

@@ -37,13 +37,14 @@ from ..passes.cells.python import (
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass, hedge_pass, start_hedge, theta
-from ..passes.expansion.python import Expansion, ExpansionSpec, budget_pass, expansion_pass
+from ..passes.expansion.python import Expansion, budget_pass, expansion_pass
 from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear import host as _host
-from ..passes.linear.python import linear_pass, spec
+from ..passes.linear.python import linear_pass
 from ..passes.metric.python import metric_pass
 from ..passes.quantiles.python import quantiles
 from ..passes.rows.python import RowStack, row_learner
+from ..passes.spec import spec
 from ..passes.stack.python import stack_pass
 from ..passes.trust.python import calibrate, doubts, follow, track
 from ..passes.window.python import window_pass

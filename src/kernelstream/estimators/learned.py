@@ -185,7 +185,7 @@ class LearnedFeatures(Learner):
         )
 
     def row_learner(self, state: State) -> Any:
-        core = getattr(self._spec(state), "core", None)
+        core = None if self.ops.on_device else self._spec(state).core
         if self.step.batch_size > 1 or self.spectrum.native() != ("diagonal", 1) or core is None:
             return None
         return self.ops.row_learner("learned_widths", self.est, state, self._base(state), self.step.eta_g, GUARD, core)

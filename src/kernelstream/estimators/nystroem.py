@@ -130,9 +130,7 @@ class TwoPhases(WithKernel, Linear):
 
     def _early_spec(self, state: State) -> Any:
         loss = self.est._loss_now(state)
-        return self.est._cached(
-            ("rule", state["n_outputs"]), lambda: self.ops.ExpansionSpec.of(loss, self.early_update)
-        )
+        return self.est._cached(("rule", state["n_outputs"]), lambda: self.ops.spec(loss, self.early_update))
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]

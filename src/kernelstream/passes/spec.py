@@ -1,20 +1,38 @@
-"""What a pass does to a row, in the form the native passes take."""
+"""What a pass does to a row: the parts, and their compiled twins."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
+
+from ..budgets import Budget
+from ..losses import Loss
+from ..updates import Update, unwrap
 
 
-class Spec(NamedTuple):
-    """Loss and update of a pass; made once for a model, used for many blocks.
+@dataclass(slots=True)
+class Spec:
+    """Loss and update of a pass, and the strategy of a support set; made once for a model, used for many blocks.
 
     Attributes
     ----------
+    update : Update
+        Without averaging.
+    average : bool
+        Whether the mean of the iterates predicts.
+    strategy : Budget or None
+        For ``expansion_pass`` a Growing one, or None: every row that acts joins.
     core : _core.Spec or None
         The compiled twins, found by their names; None where a part has none: the python engine's pass is used then.
-    parts : tuple
-        The same for the python engine's pass.
     """
 
-    core: Any
-    parts: Any
+    loss: Loss
+    update: Update
+    average: bool
+    strategy: Any = None
+    core: Any = None
+
+
+def spec(loss: Loss, update: Update, strategy: Budget | None = None) -> Spec:
+    """What a pass of the python engine does to a row."""
+    return Spec(loss, *unwrap(update), strategy)

@@ -63,10 +63,6 @@ class Ops:
             raise AttributeError(name)
         return getattr(self.host, name)
 
-    def spec(self, loss: Loss, update: Update) -> Any:
-        """Loss and update of a pass."""
-        return loss, update
-
     def all_below(self, X: np.ndarray, exponent: int) -> bool:
         """Whether ``|X| < 2^exponent`` for every entry, by all cores; False for NaN."""
         low, high = torch.aminmax(from_array(X))
@@ -232,12 +228,10 @@ class Ops:
         """Weights and kernel together: batches on the device; single rows and unknown spectra by the processor."""
         from .rrf import Batches, is_known
 
-        loss, update = spec
         if batch_size == 1 or not is_known(spectrum) or self.is_small(X.shape[0], state["w"].shape[1], X.shape[1]):
-            twin = self.host.spec(loss, update)
-            return self.host.rrf_pass(host(X), y, weight, state, twin, spectrum, E, eta_g, batch_size)
+            return self.host.rrf_pass(host(X), y, weight, state, spec, spectrum, E, eta_g, batch_size)
         with self.products():
-            return Batches(self, state, loss, update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
+            return Batches(self, state, spec.loss, spec.update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
 
     def map_times(self, mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
         """``Z A`` of features Z, weights A (P, C), in float64, block by block; of few rows by the processor."""

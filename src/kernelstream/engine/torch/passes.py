@@ -52,7 +52,7 @@ class FeaturePass:
     @cached_property
     def spec(self) -> Any:
         """Loss and update, as the processor's recursion takes them."""
-        return self.ops.host.ExpansionSpec.of(self.loss, self.update)
+        return self.ops.host.spec(self.loss, self.update)
 
     @property
     def answering(self) -> torch.Tensor:

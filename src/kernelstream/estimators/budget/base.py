@@ -200,7 +200,7 @@ class KernelExpansion(WithKernel):
             self._make_room(state, state["n_support"] + 1)
 
     def _spec(self, state: State) -> Any:
-        make = self.ops.ExpansionSpec.of
+        make = self.ops.spec
         return self.est._cached(
             ("rule", state["n_outputs"]), lambda: make(self.est._loss_now(state), self.update, self.strategy)
         )

@@ -185,4 +185,4 @@ def _fits(member: Any, outputs: int, ops: Any) -> bool:
 
 def _spec(member: Any, ops: Any) -> Any:
     """The compiled twins of loss, update and strategy; None where one has none."""
-    return ops.ExpansionSpec.of(member._loss_now(member._state), member._learner.update, member._learner.strategy).core
+    return ops.spec(member._loss_now(member._state), member._learner.update, member._learner.strategy).core

@@ -66,4 +66,4 @@ def family_pass(
 
 def _by_specification(P: np.ndarray, stretch: list[float], y: Any, weights: Any, states: Any, specs: Any) -> np.ndarray:
     """The python engine's pass, for learners with a part that has no compiled twin."""
-    return _multi_python.family_pass(P, stretch, y, weights, states, [spec.parts for spec in specs])
+    return _multi_python.family_pass(P, stretch, y, weights, states, specs)

@@ -10,17 +10,17 @@ import scipy.sparse as sp
 from scipy.linalg import lapack, solve_triangular
 
 from ... import _core
-from ...budgets import Budget, Merge
+from ...budgets import Merge
 from ...budgets.projection import REFRESH, refresh
 from ...core.threads import cuts
 from ...core.workspace import on_lines, workspace
 from ...kernels import Gaussian, Kernel
-from ...losses import Loss
-from ...registry.twins import twins
 from ...rows import Rows
 from ...state import undo as _undo
 from ...state.nested import State
-from ...updates import PassiveAggressive, Update
+from ...updates import PassiveAggressive
+from ..linear.native import spec as make_spec
+from ..spec import Spec
 from . import python as _expansion_python
 
 VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
@@ -286,29 +286,12 @@ def tile_width(dtype: Any) -> int:
     return _core.FLOAT_TILE if np.dtype(dtype) == np.float32 else _core.DOUBLE_TILE
 
 
-@dataclass(slots=True)
-class ExpansionSpec:
-    """What the passes do to a row: the parts, and their compiled twins, if all have one."""
-
-    loss: Loss
-    update: Update
-    strategy: Budget | None
-    core: Any  # a _core.Spec, or None
-
-    @classmethod
-    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> ExpansionSpec:
-        """Made once, used for many blocks."""
-        found = twins(loss, update, strategy)
-        core = None if found is None else _core.Spec(found[0], found[1], found[2] if strategy is not None else None)
-        return cls(loss, update, strategy, core)
-
-
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    spec: ExpansionSpec,
+    spec: Spec,
     state: State,
     room: int,
     *,
@@ -318,8 +301,7 @@ def expansion_pass(
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
     if spec.core is None:
-        parts = _expansion_python.ExpansionSpec(spec.loss, spec.update, spec.strategy)
-        return _expansion_python.expansion_pass(F, G, y, weight, parts, state, room, u=u, M=M, stop=stop)
+        return _expansion_python.expansion_pass(F, G, y, weight, spec, state, room, u=u, M=M, stop=stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
@@ -337,7 +319,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    spec: ExpansionSpec,
+    spec: Spec,
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
     merges = isinstance(spec.strategy, Merge)
@@ -377,7 +359,7 @@ def _solve_likely(
     y: np.ndarray,
     weight: np.ndarray | None,
     state: State,
-    spec: ExpansionSpec,
+    spec: Spec,
 ) -> State:
     """``solved``: K^-1 k of the rows that will act, without the inverse L^-1 k; ``solution``: where each has its own.
 
@@ -391,7 +373,7 @@ def _solve_likely(
         trial["center"] = state["center"].copy()
     # a margin error that is projected moves the function like a passive-aggressive step
     margins = spec.strategy is not None and spec.strategy.restless
-    joins = ExpansionSpec.of(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
+    joins = make_spec(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
     if inverse is not None:
         solved = K[rows] @ inverse

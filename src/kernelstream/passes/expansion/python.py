@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ...budgets import Budget, Row, SupportSet
+from ...budgets import Row, SupportSet
 from ...core.center import follow, offset_of
 from ...core.overflow import quiet, require_finite
 from ...kernels import Kernel
@@ -14,7 +14,7 @@ from ...losses import Loss
 from ...rows import Rows
 from ...state import undo as _undo
 from ...state.nested import State
-from ...updates import Update
+from ..spec import Spec
 
 
 class Expansion:
@@ -57,19 +57,6 @@ class Expansion:
         state["diag"][start:stop] = self.kernel.diag(rows)
 
 
-class ExpansionSpec(NamedTuple):
-    """What the passes do to a row."""
-
-    loss: Loss
-    update: Update
-    strategy: Any = None  # a Budget; for expansion_pass a Growing one, or None: every row that acts joins
-
-    @classmethod
-    def of(cls, loss: Loss, update: Update, strategy: Budget | None = None) -> ExpansionSpec:
-        """Made once, used for many blocks."""
-        return cls(loss, update, strategy)
-
-
 @quiet
 def budget_pass(
     expansion: Expansion,
@@ -79,7 +66,7 @@ def budget_pass(
     weight: np.ndarray | None,
     u: np.ndarray | None,
     state: State,
-    spec: ExpansionSpec,
+    spec: Spec,
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -141,7 +128,7 @@ def expansion_pass(
     G: np.ndarray,
     y: np.ndarray,
     weight: np.ndarray | None,
-    spec: ExpansionSpec,
+    spec: Spec,
     state: State,
     room: int,
     *,
@@ -165,7 +152,7 @@ def expansion_pass(
         block, is left alone.
     room : int
         How many rows may join.
-    spec : ExpansionSpec
+    spec : Spec
         Its strategy, if there is one, decides with which coefficient a row joins; without it, with ``tau``.
     u : (m,), optional
         Random numbers of the strategy, the j-th for the j-th row of positive weight.

@@ -28,7 +28,7 @@ def rrf_pass(
     """Online learning of weights and kernel together; see the python engine."""
     shape = spectrum.native()
     if spec.core is None or shape is None:
-        return _rrf_python.rrf_pass(X, y, weight, state, spec.parts, spectrum, E, eta_g, batch_size)
+        return _rrf_python.rrf_pass(X, y, weight, state, spec, spectrum, E, eta_g, batch_size)
     scores = np.empty((X.shape[0], len(state["w"])))
     rows = (X.data, X.indices, X.indptr) if sp.issparse(X) else X
     kernel = (*shape, E, float(eta_g), float(GUARD), batch_size)

@@ -62,7 +62,7 @@ def rrf_pass(
     batch_size : int
         Rows whose mean gradient makes one step.
     """
-    loss, update, _ = spec
+    loss, update = spec.loss, spec.update
     w, center = state["w"], state.get("center")
     D = E.shape[1]
     root, inverse_length = w.dtype.type(math.sqrt(D)), w.dtype.type(state["inverse_length"])

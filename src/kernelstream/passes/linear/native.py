@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ... import _core
+from ...budgets import Budget
 from ...core import threads
 from ...core.blas import BLAS
 from ...features import Mapping
@@ -19,24 +20,26 @@ from ...registry.twins import twins
 from ...rows import host as on_host
 from ...state import undo as _undo
 from ...state.nested import State
-from ...updates import Update, unwrap
+from ...updates import Update
 from ..spec import Spec
+from ..spec import spec as parts
 from . import host
 from . import python as specification
 
 
-def spec(loss: Loss, update: Update) -> Spec:
-    """What a pass does to a row; made once, used for many blocks."""
-    inner, average = unwrap(update)
-    found = twins(loss, inner)
-    core = None if found is None else _core.Spec(found[0], found[1], None, average)
-    return Spec(core, specification.spec(loss, update))
+def spec(loss: Loss, update: Update, strategy: Budget | None = None) -> Spec:
+    """What a pass does to a row."""
+    made = parts(loss, update, strategy)
+    found = twins(loss, made.update, strategy)
+    if found is not None:
+        made.core = _core.Spec(found[0], found[1], None if strategy is None else found[2], made.average)
+    return made
 
 
 def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool) -> np.ndarray:
     """Online learning on explicit features; see :mod:`.python`."""
     if spec.core is None:
-        return specification.linear_pass(Z, y, weight, state, spec.parts, unit)
+        return specification.linear_pass(Z, y, weight, state, spec, unit)
     scores = np.empty((Z.shape[0], len(state["w"])))
     if sp.issparse(Z):
 
@@ -45,8 +48,8 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
                 if name in state:
                     _undo.rows(state[name], specification.ALL)
 
-        parts = Z.data, Z.indices, Z.indptr
-        _core.linear_pass_csr(state, parts, y, weight, spec.core, scores, before_all)
+        rows = Z.data, Z.indices, Z.indptr
+        _core.linear_pass_csr(state, rows, y, weight, spec.core, scores, before_all)
         return scores
     if "G_scale" in state:
         state |= specification.folded(state)

@@ -10,23 +10,17 @@ import scipy.sparse as sp
 
 from ...core.center import follow, offset_of
 from ...core.overflow import quiet, require_finite
-from ...losses import Loss
 from ...state import undo as _undo
 from ...state.nested import State
-from ...updates import TINY, Update, unwrap
+from ...updates import TINY
+from ..spec import Spec
 
 ALL = slice(None)
 SAFE = 1e-6  # a factor that weights have in common lies between this and its inverse
 
 
-def spec(loss: Loss, update: Update) -> Any:
-    """What a pass does to a row, in the form this engine's passes take; made once, used for many blocks."""
-    inner, average = unwrap(update)
-    return loss, inner, average
-
-
 @quiet
-def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, unit: bool) -> np.ndarray:
+def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Spec, unit: bool) -> np.ndarray:
     r"""Online learning on explicit features, rows in order; returns the scores before each update, (m, C).
 
     ``f_t = w'z_t``; ``(decay, tau) = step(loss, y_t, f_t, z_t'z_t, t)``; ``w <- decay w + tau z_t``. Diagonal updates
@@ -41,14 +35,12 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
         ±1, class codes or targets.
     weight : (m,) or None
         Factors of the gradient; a row of weight 0 is scored and skipped.
-    spec
-        From :func:`spec`.
     state : dict
         ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``; ``G`` (C, P) for diagonal updates, times ``G_scale`` (C,) where
         there is one; ``w_mean`` (C, P) for averaging; ``center`` (2,) = count and mean of the target when it is
         centred. Updated in place.
     """
-    loss, update, average = spec
+    loss, update, average = spec.loss, spec.update, spec.average
     w, scale, memory = state["w"], state["scale"], state["memory"]
     center = state.get("center")
     many = loss.kind == "multiclass"
