@@ -143,18 +143,6 @@ class SparseOneClass(StreamOutlier):
 
     _learns = Ball
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
-    ) -> SparseOneClass:
-        """Forget everything, then learn the rows in random order; as :meth:`kernelstream.BudgetOneClass.fit`."""
-        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
-        return self
-
-    @in_turn
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the squared distance of rows from the centre, (n,)."""
-        return self.decision_function(X) + self.offset_
-
     @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Squared radius less the squared distance of rows, (n,): negative for novelties."""

@@ -11,6 +11,7 @@ from .. import engine as engines
 from .._checks import is_number
 from ..passes.quantiles import python as spec
 from ..state.schema import Array, Schema
+from ..state.turns import in_turn
 from .intervals import LEVELS, check_coverage, numbers
 
 NORMAL = np.sqrt(np.pi / 2)  # deviation of normal errors whose mean size is one
@@ -174,6 +175,11 @@ def ends(coverage: float) -> tuple[float, float]:
     return round(0.5 - coverage / 2, 12), round(0.5 + coverage / 2, 12)  # 0.05, not what is left of 0.5 - 0.45
 
 
+def ends_for(est: Any, coverage: float | None) -> tuple[float, float]:
+    """The quantiles that intervals of a regressor lie between; its own ``coverage``, else 0.9, where none is given."""
+    return ends(check_coverage(getattr(est, "coverage", 0.9) if coverage is None else coverage))
+
+
 def check_quantiles(quantiles: Any) -> np.ndarray:
     """The numbers, (k,); ValueError unless they are from 0.005 to 0.995."""
     low, high = ends(LEVELS[-1])
@@ -181,3 +187,47 @@ def check_quantiles(quantiles: Any) -> np.ndarray:
     if not all(is_number(q) and low <= q <= high for q in asked):
         raise ValueError(f"quantiles must be numbers from {low} to {high}, got {quantiles!r}")
     return np.array(asked, np.float64)
+
+
+# -------------------------------------------------------------------- what regressors with quantiles have in common
+@in_turn
+def predict_interval(self: Any, X: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
+
+    Those from the quantile (1 - coverage)/2 to (1 + coverage)/2; see ``predict_quantiles``.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR
+    coverage : float, optional
+        0.5 to 0.99; by default that of the model, or 0.9.
+
+    Returns
+    -------
+    low, high : arrays like those of ``predict``
+    """
+    low, high = self._predict_with_interval(X, coverage)[1]
+    return low, high
+
+
+@in_turn
+def learn_interval(
+    self: Any, X: Any, y: Any, sample_weight: Any = None, coverage: float | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Learn the rows in order; returns predictions and their intervals, as they were before each row.
+
+    Parameters
+    ----------
+    X : (n, d) array or CSR
+    y : (n,) array of numbers, or (n, k) where there may be several targets
+    sample_weight : (n,) array, optional
+    coverage : float, optional
+        Of the intervals, 0.5 to 0.99; by default that of the model, or 0.9.
+
+    Returns
+    -------
+    forecast, low, high : arrays like y
+        ``low`` and ``high`` are infinite before there was a row to learn from.
+    """
+    forecast, held = self.learn_quantiles(X, y, sample_weight, ends_for(self, coverage))
+    return forecast, held[..., 0], held[..., 1]

@@ -11,7 +11,7 @@ from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
 from ._wrapper import Wrapper
 from .intervals import check_coverage
-from .quantiles import QuantileTracker, check_quantiles, ends
+from .quantiles import QuantileTracker, check_quantiles, ends_for, learn_interval, predict_interval
 
 
 class WithIntervals(Wrapper):
@@ -50,6 +50,8 @@ class WithIntervals(Wrapper):
     True
     """
 
+    predict_interval, learn_interval = predict_interval, learn_interval
+
     def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
         self.model = model
         self.coverage = coverage
@@ -58,29 +60,6 @@ class WithIntervals(Wrapper):
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order and return the predictions made before each update, (n,)."""
         return self._learn(X, y, sample_weight)[0]
-
-    @in_turn
-    def learn_interval(
-        self, X: Any, y: Any, sample_weight: Any = None, coverage: float | None = None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn the rows in order; returns predictions, and their intervals, as they were before each row.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : (n,) array of numbers
-        sample_weight : (n,) array, optional
-        coverage : float, optional
-            0.5 to 0.99; by default that of the model.
-
-        Returns
-        -------
-        forecast, low, high : (n,) arrays
-            ``low`` and ``high`` are infinite before the first row has been learned.
-        """
-        asked = ends(check_coverage(self.coverage if coverage is None else coverage))
-        forecast, held = self.learn_quantiles(X, y, sample_weight, asked)
-        return forecast, held[:, 0], held[:, 1]
 
     @in_turn
     def learn_quantiles(
@@ -117,22 +96,6 @@ class WithIntervals(Wrapper):
             return forecast, self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight=weight)
 
     @in_turn
-    def predict_interval(self, X: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals around the predictions.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        coverage : float, optional
-            0.5 to 0.99; by default that of the model.
-
-        Returns
-        -------
-        low, high : (n,) arrays
-        """
-        return self._predict_with_interval(X, coverage)[1]
-
-    @in_turn
     def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
         """Quantiles of the targets.
 
@@ -155,11 +118,8 @@ class WithIntervals(Wrapper):
         self, X: Any, coverage: float | None = None, alone: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, of one prediction; or of one for each row."""
-        if coverage is not None:
-            check_coverage(coverage)
-        model = self._fitted()
+        asked, model = ends_for(self, coverage), self._fitted()
         said = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))]) if alone else model.predict(X)
-        asked = ends(self.coverage if coverage is None else coverage)
         low, high = self.tracker_.quantiles(said, asked, following=alone or len(said) == 1).T
         return said, (low, high)
 

@@ -116,29 +116,6 @@ class BudgetOneClass(StreamOutlier):
     standardize: bool | str = "auto"
 
     # ---------------------------------------------------------------- scikit-learn's contract
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
-    ) -> BudgetOneClass:
-        """Forget everything, then learn the rows in random order.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : ignored
-        sample_weight : (n,) array, optional
-            Factors of the coefficients with which rows join; a row of weight 0 is skipped.
-        shuffle : bool, default=True
-            Take the rows in a random order. False keeps the order: what ``learn`` does on a fresh model.
-        passes : int, default=1
-            How often to go through the rows, each time in another order.
-
-        Returns
-        -------
-        self
-        """
-        super().fit(X, None, sample_weight, shuffle=shuffle, passes=passes)
-        return self
-
     @in_turn
     def score_samples(self, X: Any) -> np.ndarray:
         """f of rows, (n,): the larger, the more like the stream so far."""

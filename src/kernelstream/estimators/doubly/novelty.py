@@ -216,11 +216,6 @@ class DoublyStochasticOneClass(StreamOutlier):
         """``f - tau`` of rows, (n,): negative for novelties."""
         return self._scores(X)[:, 0]
 
-    @in_turn
-    def score_samples(self, X: Any) -> np.ndarray:
-        """f of rows, (n,): the larger, the more like the rows learned."""
-        return self.decision_function(X) + self.offset_
-
     _learns = Novelties
 
     def _loss_now(self, state: State) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
-from ...trust.quantiles import check_quantiles, ends
+from ...trust.quantiles import check_quantiles, ends_for, learn_interval, predict_interval
 from .._contract.classifier import StreamClassifier
 from .._contract.composite import learners, weights, weights_history
 from .._contract.mixed import columns
@@ -240,6 +240,7 @@ class KernelRegressor(StreamRegressor):
     standardize = on_device = True
 
     fit, explain = fit, explain
+    predict_interval, learn_interval = predict_interval, learn_interval
     _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
@@ -254,29 +255,11 @@ class KernelRegressor(StreamRegressor):
     columns: dict[str, str] | str = "auto"
 
     @in_turn
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Intervals that hold the target in a given share of the rows, by adaptive conformal inference.
-
-        Those from the quantile (1 - coverage)/2 to (1 + coverage)/2; see :meth:`predict_quantiles`.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        coverage : float, default=0.9
-            0.5 to 0.99.
-
-        Returns
-        -------
-        low, high : arrays like those of ``predict``
-        """
-        return self._predict_with_interval(X, coverage)[1]
-
-    @in_turn
     def _predict_with_interval(
-        self, X: Any, coverage: float = 0.9, alone: bool = False
+        self, X: Any, coverage: float | None = None, alone: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, from the same scores (:meth:`_scores`)."""
-        scores, found = self._scores_and_quantiles(X, ends(check_coverage(coverage)), alone)
+        scores, found = self._scores_and_quantiles(X, ends_for(self, coverage), alone)
         low, high = (self._public(found[:, :, i]) for i in range(2))
         return self._public(scores), (low, high)
 
@@ -307,28 +290,6 @@ class KernelRegressor(StreamRegressor):
         levels, rows = check_quantiles(asked), self._rows_of(X)
         scores = self._scores_of(rows, alone)
         return scores, quantiles(self, rows, scores, levels, alone)
-
-    @in_turn
-    def learn_interval(
-        self, X: Any, y: Any, sample_weight: Any = None, coverage: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Learn the rows in order; returns predictions and their intervals, as they were before each row.
-
-        Parameters
-        ----------
-        X : (n, d) array or CSR
-        y : (n,) or (n, k) array
-        sample_weight : (n,) array, optional
-        coverage : float, default=0.9
-            Of the intervals, 0.5 to 0.99.
-
-        Returns
-        -------
-        forecast, low, high : arrays like y
-            ``low`` and ``high`` are infinite before there was a row to learn from.
-        """
-        forecast, held = self.learn_quantiles(X, y, sample_weight, ends(check_coverage(coverage)))
-        return forecast, held[..., 0], held[..., 1]
 
     @in_turn
     def learn_quantiles(
