@@ -48,13 +48,12 @@ with needs("serve"):
     from anyio import to_thread
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
-    from starlette.requests import ClientDisconnect, Request
+    from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import Route
 
 MODEL_FILE_TYPE = b"application/octet-stream"  # the type of a model file
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
-SECONDS_UNWATCHED = 0.1  # seconds after which it is watched whether the client of a prediction is still there
 
 
 class Application:
@@ -88,10 +87,6 @@ class Application:
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watch = StatusPage(store, self.recent)
-        self._waiting: dict[asyncio.Future[bytes], tuple[float, Any]] = {}  # predictions: since when, and the client
-        self._watches: dict[asyncio.Future[bytes], asyncio.Task[None]] = {}
-        self._look: asyncio.TimerHandle | None = None
-        self._unwatched = min(SECONDS_UNWATCHED, self.seconds)
 
     def listed(self) -> list[tuple[str, Callable[..., Any], str, str | None]]:
         """Paths, what answers them, by which method, and the right that it takes."""
@@ -150,7 +145,7 @@ class Application:
         started = time.perf_counter()
         self._check_name(name)
         asked: Predict = await self._rows(scope, headers, receive, Predict)
-        answer = await self._in_time(self.desk.ask(name, asked).future, receive, started)
+        answer = await self._in_time(self.desk.ask(name, asked).future, scope)
         self._timed("predict", started)
         return JSONContent(answer)
 
@@ -166,38 +161,15 @@ class Application:
             return reader(body, asked, query, self.rows)
         return await self.desk.run(reader, body, asked, query, self.rows)
 
-    async def _in_time(self, future: asyncio.Future[bytes], receive: Any, started: float) -> bytes:
+    async def _in_time(self, future: asyncio.Future[bytes], scope: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
-        self._waiting[future] = started, receive
-        if self._look is None:  # one timer for all: one for each would take longer than a prediction
-            self._look = asyncio.get_running_loop().call_later(self._unwatched, self._watch_long_ones)
+        scope["answer"] = future  # in which the server notes that the client has left
         try:
-            return await future
-        finally:
-            del self._waiting[future]
-            if watch := self._watches.pop(future, None):
-                watch.cancel()
-
-    def _watch_long_ones(self) -> None:
-        loop, now, self._look = asyncio.get_running_loop(), time.perf_counter(), None
-        for future, (started, receive) in self._waiting.items():
-            if future not in self._watches and now - started >= self._unwatched:
-                self._watches[future] = loop.create_task(self._watch(future, receive, started + self.seconds - now))
-        if self._waiting:
-            self._look = loop.call_later(self._unwatched, self._watch_long_ones)
-
-    async def _watch(self, future: asyncio.Future[bytes], receive: Any, seconds: float) -> None:
-        """End the wait for an answer when there is nobody to get it, or time is over."""
-        try:
-            async with asyncio.timeout(max(0.0, seconds)):
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-            error: Exception = ClientDisconnect()
+            async with asyncio.timeout(self.seconds):
+                return await future
         except TimeoutError:
             message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
-            error = Problem(503, message, {"Retry-After": "1"})
-        if not future.done():
-            future.set_exception(error)
+            raise Problem(503, message, {"Retry-After": "1"}) from None
 
     async def learn(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
         """Learn rows, or targets of rows that were predicted with ids; they are in the log when the answer goes out."""

@@ -18,6 +18,7 @@ from .store import Store
 
 with needs("serve"):
     import uvicorn
+    from starlette.requests import ClientDisconnect
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 START_SECONDS = 30.0  # longest time for a server to start
@@ -70,6 +71,9 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._check.cancel()
+        answer = (self.scope or {}).get("answer")  # that a client who has left was waiting for
+        if answer is not None and not answer.done():
+            answer.set_exception(ClientDisconnect())
         super().connection_lost(exc)
 
 
