@@ -164,12 +164,16 @@ class Application:
     async def _in_time(self, future: asyncio.Future[bytes], scope: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
         scope["answer"] = future  # in which the server notes that the client has left
+        timer = future.get_loop().call_later(self.seconds, self._give_up, future)
         try:
-            async with asyncio.timeout(self.seconds):
-                return await future
-        except TimeoutError:
+            return await future
+        finally:
+            timer.cancel()
+
+    def _give_up(self, future: asyncio.Future[bytes]) -> None:
+        if not future.done():
             message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
-            raise Problem(503, message, {"Retry-After": "1"}) from None
+            future.set_exception(Problem(503, message, {"Retry-After": "1"}))
 
     async def learn(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
         """Learn rows, or targets of rows that were predicted with ids; they are in the log when the answer goes out."""
