@@ -288,7 +288,10 @@ def test_steps_are_the_whole(monkeypatch):
         body = some_body(rng)
         for kind in (requests.Predict, requests.Learn):
             found = []
-            for decode in (msgspec.json.Decoder(kind).decode, lambda text, kind=kind: requests.in_steps(text, kind, 100)):
+            for decode in (
+                msgspec.json.Decoder(kind).decode,
+                lambda text, kind=kind: requests.in_steps(text, kind, 100),
+            ):
                 try:
                     found.append(decode(body))
                 except (msgspec.DecodeError, UnicodeDecodeError):

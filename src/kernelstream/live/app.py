@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qs
@@ -20,7 +20,7 @@ from .._extra import needs
 from .describe import brief
 from .desk import Desk
 from .files import file_of, read_model
-from .front import Front, Rates
+from .front import Front
 from .learner import DurableLearner
 from .metrics import Metrics
 from .recent import Recent
@@ -37,7 +37,7 @@ from .requests import (
     kind_of,
     read,
 )  # fmt: skip
-from .responses import JSONContent, Problem, encode, guarded, json_response, unrouted
+from .responses import JSONContent, Problem, encode, guarded, json_response
 from .rights import Tokens
 from .rows import check_names, gaps_of
 from .store import Store
@@ -46,23 +46,23 @@ from .watch import StatusPage
 
 with needs("serve"):
     from anyio import to_thread
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
+    from starlette.routing import Route, Router
 
 MODEL_FILE_TYPE = b"application/octet-stream"  # the type of a model file
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
 
 
-class Application:
+class Application(Front):
     """The endpoints.
 
     Parameters
     ----------
     store : Store
-    tokens : Tokens or None
+        It is closed when the server shuts down.
+    tokens, local, rate
+        Of :class:`Front`.
     body, rows : int
         Largest number of bytes and of rows in a request.
     seconds : float
@@ -75,18 +75,32 @@ class Application:
         self,
         store: Store,
         tokens: Tokens | None = None,
+        local: bool = True,
+        rate: float | None = None,
         body: int = MAX_BODY_BYTES,
         rows: int = MAX_ROWS,
         seconds: float = PREDICTION_SECONDS,
         opened: bool = False,
     ):
-        self.store, self.tokens, self.body, self.rows = store, tokens, body, rows
+        super().__init__(tokens, local, rate)
+        self.store, self.body, self.rows = store, body, rows
         self.seconds, self.opened = seconds, opened
         self.desk = Desk(store, opened)
         self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # the last known state
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watch = StatusPage(store, self.recent)
+        self.closing = self.watch.closing  # set when the server shuts down
+        self.quick = {"predict": self.predict, "learn": self.learn}
+        self.router = Router([*self.routes()], lifespan=self.life)
+
+    @asynccontextmanager
+    async def life(self, _: Any) -> AsyncIterator[None]:
+        """From the start of the server to its end."""
+        await to_thread.run_sync(self.store.health)  # loads what the first request would have to wait for
+        yield
+        self.desk.close()
+        await to_thread.run_sync(self.store.close)
 
     def listed(self) -> list[tuple[str, Callable[..., Any], str, str | None]]:
         """Paths, what answers them, by which method, and the right that it takes."""
@@ -115,17 +129,11 @@ class Application:
             ("/", watch.page, "GET", None),
         ]
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> Iterator[Route]:
         """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless the path ends with a newline."""
-        quick = self.quick().values()
-        return [
-            Route(path, guarded(self.not_here if answer in quick else answer, right), methods=[method])
-            for path, answer, method, right in self.listed()
-        ]
-
-    def quick(self) -> dict[str, Any]:
-        """What :class:`Front` answers by itself: the two paths that must be fast."""
-        return {"predict": self.predict, "learn": self.learn}
+        for path, answer, method, right in self.listed():
+            called = self.not_here if answer in self.quick.values() else answer
+            yield Route(path, guarded(called, right), methods=[method])
 
     def count(self, route: str, status: int) -> None:
         """Count a response."""
@@ -312,7 +320,7 @@ class Application:
 
     async def ready(self, request: Request) -> Response:
         """Whether it takes requests: not once it shuts down."""
-        closing = self.watch.closing.is_set()
+        closing = self.closing.is_set()
         return json_response({"status": "closing" if closing else "ok"}, 503 if closing else 200)
 
     async def metrics(self, request: Request) -> Response:
@@ -346,41 +354,3 @@ class Application:
     def _check_name(self, name: str) -> None:
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
-
-
-def make_app(
-    store: Store,
-    *,
-    tokens: Tokens | None = None,
-    local: bool = True,
-    rate: float | None = None,
-    **limits: Any,
-) -> Any:
-    """The ASGI application.
-
-    Parameters
-    ----------
-    store : Store
-        It is closed when the server shuts down.
-    tokens : Tokens, optional
-        One of them must come with requests, as ``Authorization: Bearer TOKEN``.
-    local : bool, default=True
-        Without a token, answer only requests to localhost.
-    rate : float, optional
-        Requests a second that one address may make.
-    **limits
-        Of :class:`Application`.
-    """
-
-    @asynccontextmanager
-    async def life(_: Any) -> AsyncIterator[None]:
-        await to_thread.run_sync(store.health)  # loads what the first request would have to wait for
-        yield
-        application.desk.close()
-        await to_thread.run_sync(store.close)
-
-    application = Application(store, tokens, **limits)
-    app = Starlette(routes=application.routes(), lifespan=life, exception_handlers={HTTPException: unrouted})
-    front = Front(app, tokens, local and tokens is None, Rates(rate), application.quick(), application.count)
-    front.closing = application.watch.closing
-    return front

@@ -10,14 +10,17 @@ import random
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+from .._extra import needs
 from .logs import REQUEST
 from .logs import requests as logger
 from .responses import Problem, check_right, error_response, problem_response
 from .rights import LOCAL_GRANT, Grant, Tokens
+
+with needs("serve"):
+    from starlette.routing import Router
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 MAX_HEAD_BYTES = 1 << 16  # most bytes of path and headers
@@ -52,37 +55,38 @@ class Rates:
 
 
 class Front:
-    """Checks token, host and rate of every request, gives it an id, and counts and logs the responses.
+    """An ASGI application that checks every request, gives it an id, and counts and logs the responses.
+
+    A subclass has the ``router``, ``quick``, and ``count``, which is called with the route and the status of every
+    response.
 
     Parameters
     ----------
-    app : ASGI application
     tokens : Tokens or None
-        One of them must come with every request, except those for the page and for the state of the server.
+        One of them must come with every request, as ``Authorization: Bearer TOKEN``, except those for the page and for
+        the state of the server.
     local : bool
-        Answer only requests that name this machine as their host, so that a page of another site cannot reach a server
-        without a token under a host name of its own (DNS rebinding).
-    rates : Rates
-    quick : dict
-        Last part of a path below ``/models/NAME``, which is a right as well, to the coroutine that answers it, without
-        a router.
-    count : callable
-        Called with the route and the status of every response.
+        Without a token, answer only requests that name this machine as their host, so that a page of another site
+        cannot reach a server under a host name of its own (DNS rebinding).
+    rate : float or None
+        Requests a second that one address may make.
     """
 
     OPEN = ("/", "/health", "/live", "/ready")
-    closing: asyncio.Event
+    router: Router
+    quick: dict[str, Any]  # coroutines that need no router, by the last part of a path below /models/NAME
 
-    def __init__(
-        self, app: Any, tokens: Tokens | None, local: bool, rates: Rates, quick: dict[str, Any],
-        count: Callable[[str, int], Any],
-    ):  # fmt: skip
-        self.app, self.tokens, self.local, self.rates = app, tokens, local, rates
-        self.quick, self.count = quick, count
+    def __init__(self, tokens: Tokens | None, local: bool, rate: float | None):
+        self.tokens, self.local, self.rates = tokens, local and tokens is None, Rates(rate)
+
+    def count(self, route: str, status: int) -> None:
+        """Count a response."""
+        raise NotImplementedError
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        scope["app"] = self
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await self.router(scope, receive, send)
             return
         headers, started, status = dict(scope["headers"]), time.perf_counter(), 0
         name = headers.get(b"x-request-id", b"")
@@ -104,6 +108,10 @@ class Front:
             problem = Problem(503, "the server shuts down: calls without an answer may or may not have been learned")
             with contextlib.suppress(RuntimeError):  # the response has begun
                 await problem_response(problem)(scope, receive, counted)
+        except Exception as error:
+            if status:  # the response has begun
+                raise
+            await error_response(error, scope["path"])(scope, receive, counted)
         if logger.isEnabledFor(logging.INFO):
             facts = {"method": scope["method"], "path": scope["path"], "status": status}
             facts |= {"seconds": round(time.perf_counter() - started, 6), "client": (scope.get("client") or [None])[0]}
@@ -113,16 +121,13 @@ class Front:
         path = scope["path"]
         last = path[path.rfind("/") + 1 :]
         quick = self.quick.get(last) if scope["method"] == "POST" else None
-        try:
-            self._admit(scope, headers)
-            if quick is None or not path.startswith("/models/") or path.count("/") != 3:
-                response = self.app
-            else:  # no router needed
-                scope["quick"], name = f"/models/{{name}}/{last}", path.split("/")[2]
-                check_right(scope["grant"], last, name)
-                response = await quick(name, scope, headers, receive)
-        except Exception as error:
-            response = error_response(error, path)
+        self._admit(scope, headers)
+        if quick is None or not path.startswith("/models/") or path.count("/") != 3:
+            await self.router(scope, receive, send)
+            return
+        scope["quick"], name = f"/models/{{name}}/{last}", path.split("/")[2]
+        check_right(scope["grant"], last, name)
+        response = await quick(name, scope, headers, receive)
         await response(scope, receive, send)
 
     def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:

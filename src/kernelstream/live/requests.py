@@ -132,7 +132,7 @@ def too_many(rows: int) -> Problem:
 # A decoder holds the interpreter until it is done, and with it every other request. A large body is therefore cut into
 # the items of its lists, which is quick, and these are decoded some at a time.
 @functools.cache
-def _cut(kind: type[Any]) -> Any:
+def _cut(kind: Any) -> Any:
     """Reads JSON of a type whose fields are lists, and leaves their items as they are."""
     whole, some = list[msgspec.Raw], list[msgspec.Raw] | None
     fields: list[Any] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from .rows import RowError
 
 with needs("serve"):
     import msgspec
+    from starlette.exceptions import HTTPException
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import Response
 
@@ -25,7 +26,7 @@ logger = logging.getLogger("kernelstream.live")
 class Problem(Exception):
     """An error that is reported to the client."""
 
-    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None, **more: Any):
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any):
         super().__init__(message)
         self.status, self.headers = status, headers
         self.content = {"error": message} | {key: value for key, value in more.items() if value is not None}
@@ -45,16 +46,13 @@ class JSONContent:
 
 
 def guarded(
-    answer: Callable[[Request], Awaitable[Response]], right: str | None = None
+    answer: Callable[[Request], Awaitable[Response]], right: str | None
 ) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that needs a right for the model that its path names; its errors become answers."""
+    """An endpoint that needs a right for the model that its path names."""
 
     async def endpoint(request: Request) -> Response:
-        try:
-            check_right(request.scope["grant"], right, request.path_params.get("name"))
-            return await answer(request)
-        except Exception as error:
-            return error_response(error, request.url.path)
+        check_right(request.scope["grant"], right, request.path_params.get("name"))
+        return await answer(request)
 
     return endpoint
 
@@ -70,6 +68,9 @@ def error_response(error: Exception, path: str) -> Response:
     """The response that reports an error to the client."""
     if isinstance(error, Problem):
         return problem_response(error)
+    if isinstance(error, HTTPException):  # there is no path or method for it
+        message = f"there is no {path[:80]}" if error.status_code == 404 else error.detail
+        return problem_response(Problem(error.status_code, message, error.headers))
     if isinstance(error, RowError):
         return problem_response(Problem(422, str(error), row=error.row, column=error.column))
     if isinstance(error, UnknownId):
@@ -88,12 +89,6 @@ def error_response(error: Exception, path: str) -> Response:
     return problem_response(
         Problem(500, "internal error: the log of the server has it under the X-Request-ID of this response")
     )
-
-
-async def unrouted(request: Request, error: Any) -> Response:
-    """The response to a request for which there is no path or method."""
-    message = f"there is no {request.url.path[:80]}" if error.status_code == 404 else error.detail
-    return problem_response(Problem(error.status_code, message, error.headers))
 
 
 def problem_response(problem: Problem) -> Response:

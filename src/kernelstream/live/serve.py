@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._extra import needs
-from .app import make_app
+from .app import Application
 from .front import LOCAL, MAX_HEAD_BYTES
 from .rights import Tokens
 from .store import Store
@@ -71,7 +71,7 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._check.cancel()
-        answer = (self.scope or {}).get("answer")  # that a client who has left was waiting for
+        answer: Any = (self.scope or {}).get("answer")  # that a client who has left was waiting for
         if answer is not None and not answer.done():
             answer.set_exception(ClientDisconnect())
         super().connection_lost(exc)
@@ -107,10 +107,8 @@ class Server:
         Where to listen; port 0 takes any that is free.
     token_file : path, optional
         With the tokens that requests must bring (:mod:`.rights`). Needed unless ``host`` is this machine itself.
-    rate : float, optional
-        Requests a second that one address may make.
     **limits
-        ``body``, ``rows``, ``seconds``, ``opened`` of :class:`.app.Application`.
+        ``rate``, ``body``, ``rows``, ``seconds``, ``opened`` of :class:`.app.Application`.
     """
 
     def __init__(
@@ -133,7 +131,7 @@ class Server:
             self.socket.close()
             raise OSError(error.errno, f"{error.strerror} (port {port} of {host})") from None
         self.host, self.port = host, int(self.socket.getsockname()[1])
-        app = make_app(store, tokens=tokens, local=host in LOCAL, **limits)
+        app = Application(store, tokens, host in LOCAL, **limits)
         config = uvicorn.Config(
             app, http=_Protocol, ws="none", log_config=None, access_log=False, server_header=False,
             proxy_headers=False, timeout_graceful_shutdown=2,
