@@ -11,6 +11,8 @@ import secrets
 import stat
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 
 ABANDONED_SECONDS = 24 * 3600  # seconds after which no process is still writing
 
@@ -59,13 +61,23 @@ def is_special(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def numbered(folder: str | os.PathLike[str], stem: str, ending: str = ".ks") -> list[tuple[int, Path]]:
+    """Numbers and paths of the files STEM-NUMBER.ENDING in a folder, in the order of the numbers."""
+    name = re.compile(rf"{stem}-(\d+){re.escape(ending)}\Z")
+    return sorted((int(match[1]), path) for path in Path(folder).iterdir() if (match := name.match(path.name)))
+
+
+def discard(paths: Iterable[Path]) -> None:
+    """Remove files, as far as that is possible."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
 def sweep(folder: str | os.PathLike[str]) -> None:
     """Remove half-written files of processes that no longer exist, or from more than a day ago."""
     with contextlib.suppress(OSError), os.scandir(os.fspath(folder)) as entries:
-        for entry in entries:
-            if _abandoned(entry):
-                with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
+        discard(Path(entry.path) for entry in entries if _abandoned(entry))
 
 
 def _written_directly(path: str, content: bytes) -> bool:

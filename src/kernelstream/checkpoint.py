@@ -7,11 +7,9 @@ as one that was not.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import pickle
-import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,7 +21,7 @@ import numpy as np
 from sklearn.base import clone, is_outlier_detector
 
 from ._checks import whole
-from ._files import sweep
+from ._files import discard, numbered, sweep
 from .evaluate._metrics import BASIC, errors
 from .evaluate._runners import StreamRunner, task_of
 from .model_io import ModelFileError, read, save, to_bytes
@@ -32,8 +30,6 @@ from .streams._base import joined
 FILES_KEPT = 3
 ROWS_BETWEEN = 100_000
 LONG_BLOCK_SECONDS = 0.25  # seconds: a run that takes longer for a block holds a copy of itself from before the block
-
-_NAME = re.compile(r"checkpoint-(\d+)\.ks\Z")
 
 
 class Checkpoints:
@@ -53,9 +49,11 @@ class Checkpoints:
 
     def files(self) -> list[Path]:
         """Checkpoints, oldest first."""
-        if not self.folder.is_dir():
-            return []
-        return sorted((path for path in self.folder.iterdir() if _NAME.match(path.name)), key=_rows)
+        return [path for _, path in self._numbered()]
+
+    def _numbered(self) -> list[tuple[int, Path]]:
+        """Rows after which checkpoints were written, by their names, and the files."""
+        return numbered(self.folder, "checkpoint") if self.folder.is_dir() else []
 
     def save(self, est: Any, rows: int, notes: dict[str, Any]) -> Path:
         """Write a checkpoint after ``rows`` rows, and remove those that are too old.
@@ -67,11 +65,10 @@ class Checkpoints:
         path = self.folder / f"checkpoint-{rows:012d}.ks"
         save(est, path, notes)
         self._unreadable.discard(path)
-        kept = [old for old in self.files() if _rows(old) <= rows and old not in self._unreadable][-self.keep :]
-        for old in self.files():
-            if len(kept) == self.keep and _rows(old) < _rows(kept[0]):
-                with contextlib.suppress(OSError):
-                    old.unlink()
+        found = self._numbered()
+        kept = [at for at, old in found if at <= rows and old not in self._unreadable][-self.keep :]
+        if len(kept) == self.keep:
+            discard(old for at, old in found if at < kept[0])
         return path
 
     def latest(self) -> tuple[Any, dict[str, Any]] | None:
@@ -96,11 +93,6 @@ class Checkpoints:
                 )
             return model, notes
         return None
-
-
-def _rows(path: Path) -> int:
-    """Rows after which a checkpoint was written, by its name."""
-    return int(_NAME.match(path.name)[1])  # type: ignore[index]
 
 
 def _is_checkpoint(notes: dict[str, Any]) -> bool:

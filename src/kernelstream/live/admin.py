@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from .. import model_io
+from .._files import numbered
 from . import records
 from .answers import StoreError
 from .dead import DEAD_FILE, FORMER_DEAD_FILE
 from .learner import DurableLearner
 from .log import MARK_FILE, Log
 from .losses import LOST_FILE, Losses
-from .snapshots import FORMAT_FILE, check_format, snapshots_in
+from .snapshots import FORMAT_FILE, check_format
 from .store import KEY, Store
 
 READ_TRIES = 20
@@ -59,7 +60,7 @@ def look(folder: Path) -> dict[str, Any]:
     """What a learner is: key, rows and version of its latest snapshot, calls since then, bytes, lost calls."""
     key = folder / KEY
     about: dict[str, Any] = {"key": key.read_text(encoding="utf-8") if key.exists() else None}
-    number, path = snapshots_in(folder)[-1]
+    number, path = numbered(folder, "snapshot")[-1]
     live = model_io.describe(path)["notes"]["live"]
     about |= {"rows": live["total"], "version": live["version"], "calls": sum(1 for _ in Log(folder).read(number))}
     about |= {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": Losses(folder).calls}
@@ -73,7 +74,7 @@ def check(folder: Path) -> list[str]:
     """What is wrong with the folder of a learner: everything in it is read."""
     check_format(folder)
     wrong, whole, log = [], [], Log(folder)
-    for number, path in snapshots_in(folder):
+    for number, path in numbered(folder, "snapshot"):
         try:
             model_io.read(path)
             whole.append((number, path))
@@ -118,7 +119,7 @@ def _copy(folder: Path, to: Path) -> None:
     for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE, FORMER_DEAD_FILE):
         if (folder / name).exists():
             _copy_file(folder / name, to)
-    number, latest = snapshots_in(folder)[-1]
+    number, latest = numbered(folder, "snapshot")[-1]
     rival = folder / f"challenger-{number:016d}.ks"
     for path in (latest, *([rival] if rival.exists() else [])):
         _copy_file(path, to)
@@ -126,7 +127,7 @@ def _copy(folder: Path, to: Path) -> None:
     for i, (_, path) in enumerate(files):
         if i + 1 == len(files) or files[i + 1][0] > number:
             _copy_file(path, to)
-    for path in folder.glob("version-*.ks"):
+    for _, path in numbered(folder, "version"):
         _copy_file(path, to)
     latest.stat()  # it must still be there
 

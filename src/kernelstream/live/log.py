@@ -19,14 +19,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import struct
 import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .._files import sync_folder
+from .._files import discard, numbered, sync_folder
 
 MAGIC = b"KSLOG\x00\x01\n"
 MARK_FILE = "mark"
@@ -36,7 +35,6 @@ FILE_BYTES = 64 << 20  # a file that is larger is followed by another
 _START = struct.Struct("<8sQ")
 _HEAD = struct.Struct("<IIQ")
 _MARK = struct.Struct("<QI")
-_NAME = re.compile(r"log-(\d{16})\.bin\Z")
 _BINARY = getattr(os, "O_BINARY", 0)
 _SEARCH = 4096  # how many records after a damaged one are searched for
 
@@ -98,8 +96,7 @@ class Log:
     # ---------------------------------------------------------------- reading
     def files(self) -> list[tuple[int, Path]]:
         """Number of the first record, and path, of every file, in order."""
-        found = [(int(match[1]), path) for path in self.folder.iterdir() if (match := _NAME.match(path.name))]
-        return sorted(found)
+        return numbered(self.folder, "log", ".bin")
 
     def size(self) -> int:
         """Bytes of all files."""
@@ -212,8 +209,7 @@ class Log:
             sync_folder(self.folder)
         except OSError:
             os.close(file)
-            with contextlib.suppress(OSError):
-                path.unlink()
+            discard([path])
             raise
         self._file, self._size, self._unsynced_since = file, _START.size, None
 
@@ -263,11 +259,7 @@ class Log:
 
     def drop(self, before: int) -> None:
         """Remove files all of whose records come before a number."""
-        files = self.files()
-        for (_, path), (following, _) in itertools.pairwise(files):
-            if following <= before:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+        discard(path for (_, path), (following, _) in itertools.pairwise(self.files()) if following <= before)
 
     def close(self) -> None:
         """Force everything to the disk and close the files."""

@@ -141,7 +141,7 @@ def _cut(kind: Any) -> Any:
     return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=True))
 
 
-def in_steps(body: bytes, kind: type[Any], most: int) -> Any:
+def in_steps(body: bytes, kind: Any, most: int) -> Any:
     """A large body, decoded in steps of about ``BYTES_PER_STEP``; it has at most ``most`` rows."""
     cut = msgspec.structs.asdict(_cut(kind).decode(body))
     if len(cut["rows"] or ()) > most:

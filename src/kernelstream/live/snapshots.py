@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_io
-from .._files import sweep, write_atomic
+from .._files import discard, numbered, sweep, write_atomic
 from ..evaluate._runners import rows_learned, task_of
 from . import records
 from .answers import StoreError
@@ -28,14 +27,6 @@ from .scores import Scores
 SNAPSHOTS_KEPT = 2  # snapshots
 NOTED = ("version", "total", "columns", "positions", "retired", "policy", "rollbacks")  # go into a snapshot as they are
 FORMAT_FILE, FORMAT = "format", 1  # of the folder; the number changes when an older version could not read it right
-
-_SNAPSHOT = re.compile(r"snapshot-(\d{16})\.ks\Z")
-_OWN = re.compile(r"(?:snapshot|challenger)-(\d{16})\.ks\Z")
-
-
-def snapshots_in(folder: Path) -> list[tuple[int, Path]]:
-    """Numbers and paths of the snapshots in a folder, the latest one last."""
-    return sorted((int(match[1]), path) for path in folder.iterdir() if (match := _SNAPSHOT.match(path.name)))
 
 
 def check_format(folder: Path) -> None:
@@ -102,18 +93,12 @@ class Snapshots(Champions):
             raise
         self.problems.pop("snapshot", None)
         self.snapshot_time = time.time()
-        kept = [found for found, path in snapshots_in(self.folder) if path not in self._unreadable][-SNAPSHOTS_KEPT:]
-        for path in list(self.folder.iterdir()):
-            match = _OWN.match(path.name)
-            if match and int(match[1]) < kept[0]:
-                with contextlib.suppress(OSError):
-                    path.unlink()
-        self.log.drop(kept[0])
+        snapshots = numbered(self.folder, "snapshot")
+        first = [found for found, path in snapshots if path not in self._unreadable][-SNAPSHOTS_KEPT:][0]
         oldest = self.retired[0]["version"] if self.retired else 0
-        for path in self.folder.glob("version-*.ks"):
-            if int(path.stem.removeprefix("version-")) < oldest:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+        for stem, least in (("snapshot", first), ("challenger", first), ("version", oldest)):
+            discard(path for found, path in numbered(self.folder, stem) if found < least)
+        self.log.drop(first)
 
     def _wait_for_saver(self) -> None:
         if self._saver is not None:
@@ -125,7 +110,7 @@ class Snapshots(Champions):
         sweep(self.folder)
         self.losses = Losses(self.folder)
         self._unreadable: set[Path] = set()
-        found = snapshots_in(self.folder)
+        found = numbered(self.folder, "snapshot")
         for number, path in reversed(found):
             try:
                 self._restore(path, number)
