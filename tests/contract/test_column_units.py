@@ -352,3 +352,16 @@ def test_the_others_name_the_columns(est):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(est).fit(X, y)
+
+
+def test_columns_whose_squares_are_nothing_are_named(rng):
+    """Numbers around 1e-300 seem to be constant: a warning says so, and 1e-140 is seen as it is."""
+    X = np.c_[rng.standard_normal(300), rng.standard_normal(300)]
+    y = (X[:, 0] > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ks.FeatureClassifier(random_state=0).fit(X * [1e-140, 1], y).score(X * [1e-140, 1], y) > 0.9
+        ks.FeatureClassifier(random_state=0).fit(X * [0.0, 1], y)
+    for way in ("fit", "partial_fit"):
+        with pytest.warns(UserWarning, match="column 0: numbers that vary by less than"):
+            getattr(ks.FeatureClassifier(random_state=0), way)(X * [1e-300, 1], y)

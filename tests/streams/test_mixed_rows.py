@@ -245,3 +245,43 @@ def test_a_dictionary_in_a_list_goes_the_short_way(targets, monkeypatch):
     for row, target in zip(rows[200:400], targets[220:420].tolist(), strict=True):
         assert alone.learn(row, target) == listed.learn([row], [target])
     assert alone.predict(rows[0]) == listed.predict(rows[:1])
+
+
+@pytest.mark.parametrize("what", ["cut", "interval"])
+def test_intervals_are_words(what, rng):
+    """A column cut into intervals, as ``pandas.cut`` gives it, is the column of their names."""
+    x = rng.standard_normal(300)
+    x[7] = np.nan
+    cut = pd.cut(x, [-9, -1, 0, 1, 9])
+    column = cut if what == "cut" else pd.arrays.IntervalArray(np.asarray(cut))
+    names = [None if np.isnan(v) else f"({lo}, {hi}]" for v, lo, hi in (
+        (v, *next(((a, b) for a, b in ((-9, -1), (-1, 0), (0, 1), (1, 9)) if a < v <= b), (0, 0))) for v in x)]  # fmt: skip
+    y = np.where(np.abs(np.nan_to_num(x)) < 1, "in", "out")
+    frames = [pd.DataFrame({"x": values, "z": np.arange(300) % 7}) for values in (column, names)]
+    first, second = (small().learn(frame, y) for frame in frames)
+    assert (first == second).all()
+    model = small().fit(frames[0], y)
+    assert model.columns_.kinds_["x"] == "category" and model.score(frames[0], y) > 0.95
+
+
+def test_periods_are_dates():
+    when = pd.period_range("2020-01-01", periods=50, freq="D")
+    first, second = Columns(), Columns()
+    rows = first.learn_transform(pd.DataFrame({"when": when}))
+    assert (rows == second.learn_transform(pd.DataFrame({"when": when.to_timestamp()}))).all()
+    assert first.kinds_ == {"when": "date"}
+
+
+def test_numbers_with_commas_in_a_frame_are_named():
+    frame = pd.DataFrame({"price": ["3,14", "2,5"] * 20, "town": ["Rome, Italy", "Oslo"] * 20})
+    with pytest.warns(UserWarning, match="'price' holds numbers with commas like '3,14'") as told:
+        small().learn(frame, [0, 1] * 20)
+    assert len(told) == 1
+
+
+def test_a_target_that_is_no_number_is_named():
+    y = FRAME["x"].to_numpy()[20:].copy()
+    y[5] = np.inf
+    for make in (lambda: KernelRegressor(size="small").fit(FRAME[20:], y), lambda: Columns().fit(FRAME[20:], y)):
+        with pytest.raises(ValueError, match="y holds inf in row 6"):
+            make()

@@ -35,8 +35,13 @@ class Targets:
                 self.numbers = np.ascontiguousarray(values, np.float64)
             except (TypeError, ValueError):
                 raise ValueError(f"y must hold numbers, got {values.dtype}") from None
-            if not (np.abs(self.numbers) <= LARGEST_NUMBER).all():
-                raise ValueError(f"y must hold finite numbers up to {LARGEST_NUMBER:g}")
+            usable = np.abs(self.numbers) <= LARGEST_NUMBER
+            if not usable.all():
+                row = int(np.argmin(usable))
+                raise ValueError(
+                    f"y holds {self.numbers[row]:g} in row {row + 1}: targets must be finite numbers up to "
+                    f"{LARGEST_NUMBER:g}"
+                )
             return
         seen: dict[Any, int] = {}
         try:

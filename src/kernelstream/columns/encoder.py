@@ -21,7 +21,7 @@ from ..registry.parameters import WithParameters
 from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
-from ..streams.marks import DATE
+from ..streams.marks import DATE, has_comma
 from ._journal import Journal, NeedsCopy
 from ._known import Known
 from ._names import some
@@ -400,6 +400,12 @@ class Columns(Known, TransformerMixin, WithParameters):
                 self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
             values = cells.get(name)
             first = values[row] if kind == "category" and values is not None else None
+            if isinstance(first, str) and has_comma(first):
+                self._warn_once(
+                    f"comma {name}",
+                    f"column {name!r} holds numbers with commas like {first!r}, which are taken as words. Give numbers "
+                    f"with a point, or the file to kernelstream.streams.CSV",
+                )
             if isinstance(first, str) and DATE.fullmatch(first.strip()):
                 self._warn_once(
                     f"date {name}",

@@ -84,11 +84,14 @@ class Snapshots(Champions):
             self._write_snapshot(number, content, rival)
 
     def _write_snapshot(self, number: int, content: bytes, rival: bytes | None) -> None:
+        whole, beside = (self.folder / f"{kind}-{number:016d}.ks" for kind in ("snapshot", "challenger"))
         try:
             if rival is not None:
-                write_atomic(self.folder / f"challenger-{number:016d}.ks", rival)
-            write_atomic(self.folder / f"snapshot-{number:016d}.ks", content)
+                write_atomic(beside, rival)
+            write_atomic(whole, content)
         except OSError as error:
+            if not whole.exists():  # an earlier one with the same number still needs its challenger
+                beside.unlink(missing_ok=True)
             self._complain("snapshot", str(error))
             raise
         self.problems.pop("snapshot", None)

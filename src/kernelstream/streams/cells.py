@@ -23,6 +23,7 @@ MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.h
 LARGEST_NUMBER = 1e100  # larger numbers are not measurements, and their squares would overflow
 NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
 SPANS = (datetime.timedelta, np.timedelta64)
+NAMED = ("interval", "period")  # types of pandas whose values are known by their names: "(0, 1]", "2024-05"
 _PLAIN = {float, int, bool, type(None)}
 
 
@@ -214,12 +215,19 @@ def _of_pandas(frame: Any) -> Cells:
             columns[name] = _plain(series.to_numpy())
         elif series.dtype.name == "category":
             hints[name] = "category"
-            columns[name] = series.tolist()
+            columns[name] = _words(series) if series.cat.categories.dtype.name.startswith(NAMED) else series.tolist()
+        elif series.dtype.name.startswith(NAMED):
+            columns[name] = _words(series)
         elif getattr(series.dtype, "kind", "O") in "iuf":
             columns[name] = series.to_numpy(np.float64, na_value=np.nan)
         else:
             columns[name] = series.tolist()
     return Cells(columns, len(frame), hints)
+
+
+def _words(series: Any) -> list[Any]:
+    """The cells of a column by their names, None where one is missing."""
+    return [None if gap else str(value) for value, gap in zip(series, series.isna(), strict=True)]
 
 
 def _plain(column: np.ndarray) -> Values:

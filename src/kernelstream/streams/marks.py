@@ -95,6 +95,15 @@ ORDERS = {"d/m": (1, 3), "m/d": (3, 1)}  # groups of the day and of the month
 DATE = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})((?:[T ].*)?)", re.ASCII)
 
 
+def has_comma(text: str) -> bool:
+    """Whether a text is a number that is written with a comma.
+
+    >>> [has_comma(text) for text in ("3,14", "1.234,5", "3.14", "a,b", "1, 2")]
+    [True, True, False, False, False]
+    """
+    return "," in text and _BOTH[","].read(text.strip()) is not None
+
+
 def find_dates(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The order of day and month in columns of dates that show it, by a number beyond 12.
 
