@@ -273,6 +273,34 @@ def test_a_snapshot_that_fails_is_said_and_loses_nothing(tmp_path, monkeypatch):
         assert same(again.champion.model, learner.champion.model)
 
 
+def test_a_snapshot_that_fails_late_leaves_no_challenger(tmp_path, monkeypatch):
+    """A full disk is not filled further: the challenger of a snapshot that is not there is of no use."""
+    learner = DurableLearner(tmp_path, logistic())
+    learner.challenge(logistic())
+    learner.learn(*CALLS[0])
+    write = snapshots.write_atomic
+
+    def full(path, content):
+        if path.name.startswith("snapshot"):
+            raise OSError(28, "No space left on device")
+        write(path, content)
+
+    learner.snapshot()
+    kept = sorted(path.name for path in tmp_path.glob("*-*.ks"))
+    assert any(name.startswith("challenger") for name in kept)
+    monkeypatch.setattr(snapshots, "write_atomic", full)
+    for more in ([], CALLS[1:2]):  # the same number again, and a later one
+        for X, y in more:
+            learner.learn(X, y)
+        with pytest.raises(OSError, match="No space"):
+            learner.snapshot()
+        assert sorted(path.name for path in tmp_path.glob("*-*.ks")) == kept
+    crash(learner)
+    monkeypatch.undo()
+    with DurableLearner(tmp_path) as again:
+        assert again.challenger is not None and same(again.challenger.model, learner.challenger.model)
+
+
 def test_two_owners_are_refused(tmp_path):
     with DurableLearner(tmp_path, logistic()), pytest.raises(StoreError, match="in use"):
         DurableLearner(tmp_path)

@@ -254,8 +254,8 @@ def test_intervals_are_words(what, rng):
     x[7] = np.nan
     cut = pd.cut(x, [-9, -1, 0, 1, 9])
     column = cut if what == "cut" else pd.arrays.IntervalArray(np.asarray(cut))
-    names = [None if np.isnan(v) else f"({lo}, {hi}]" for v, lo, hi in (
-        (v, *next(((a, b) for a, b in ((-9, -1), (-1, 0), (0, 1), (1, 9)) if a < v <= b), (0, 0))) for v in x)]  # fmt: skip
+    edges = ((-9, -1), (-1, 0), (0, 1), (1, 9))
+    names = [next((f"({low}, {high}]" for low, high in edges if low < value <= high), None) for value in x]
     y = np.where(np.abs(np.nan_to_num(x)) < 1, "in", "out")
     frames = [pd.DataFrame({"x": values, "z": np.arange(300) % 7}) for values in (column, names)]
     first, second = (small().learn(frame, y) for frame in frames)
