@@ -1,9 +1,9 @@
-"""The torch engine on a GPU: rows per second beside the floor, precision, peers, and 2^20 random features.
+"""The torch engine on a GPU: rows per second, precision, peers, and 2^20 random features.
 
 Usage::
 
     python benchmarks/speed/gpu.py                      # everything, a few minutes on one GPU; ends without one
-    python benchmarks/speed/gpu.py speed parts          # some of the parts; the tables of the others stay
+    python benchmarks/speed/gpu.py speed peers          # some of the parts; the tables of the others stay
     python benchmarks/speed/gpu.py adagrad              # the default update, with checks: PASS or FAIL
     python benchmarks/speed/gpu.py --device cpu --small # the same code on the processor, to see that it runs
     python benchmarks/speed/gpu.py --write              # only write the tables again from the numbers kept
@@ -43,10 +43,8 @@ from kernelstream.features import RandomFourier
 RESULTS = Path(__file__).parents[1] / "RESULTS.md"
 NUMBERS = Path(__file__).parents[1] / "results" / "gpu.json"
 MARKS = "<!-- benchmarks/speed/gpu.py -->", "<!-- benchmarks/speed/gpu.py ends -->"
-# what a floor is counted with: products per second × 2, with factors of float32 and of 16 bits; bytes per second
-RATE, HALF_RATE, BANDWIDTH = 400e12, 800e12, 4.3e12
 WIDTH, BLOCK = 784, 512
-PARTS = ("ceilings", "speed", "adagrad", "parts", "agreement", "precision", "peers", "doubly", "learned")
+PARTS = ("ceilings", "speed", "adagrad", "agreement", "precision", "peers", "doubly", "learned")
 
 
 class Report:
@@ -150,7 +148,7 @@ class Bench:
             rows.append([2 * D, rest["precision"], block, rest.get("loss", "hinge"), form, n / t / 1e6])
 
         for D in (64,) if self.small else (8192, 65536):
-            for precision in ("tf32", "float32", "fp16"):
+            for precision in ("tf32", "float32"):
                 measure(D, X, y, "tensors", precision=precision)
             for block in (256, 1024):
                 measure(D, X, y, "tensors", precision="tf32", block=block)
@@ -162,55 +160,6 @@ class Bench:
     def adagrad(self) -> None:
         """The default update, whose rows are walked one by one: checks against the processor, and speed."""
         gpu_adagrad.run(self.device, self.small, self.report)
-
-    def parts(self) -> None:
-        """Each part of a block by itself, beside its floor: the larger of products and bytes."""
-        if self.device == "cpu":
-            return
-        X, y = self.rows(64 * BLOCK)
-        rows: list[list[object]] = []
-        for D in (1024,) if self.small else (8192, 65536):
-            for precision in ("tf32", "fp16"):
-                rows += self.parts_of(D, precision, X, y)
-        title = f"Parts of a block of {BLOCK} rows, µs; floor: {RATE / 1e12:.0f} TFLOP/s in tf32, "
-        title += f"{HALF_RATE / 1e12:.0f} in 16 bits, {BANDWIDTH / 1e12} TB/s"
-        head = ["features", "precision", "part", "measured", "floor", "ratio"]
-        self.report.table("parts", title, head, rows)
-
-    def parts_of(self, D: int, precision: str, X, y) -> list[list[object]]:
-        est = self.model(D, precision).partial_fit(X, y)
-        held = est._learner.held(est._state).there
-        b, m, P = held.blocks, BLOCK, 2 * D
-        F, ones = held.F[:m].clone(), self.torch.ones(m, device=self.device)
-        Z = b.Z[0].element_size() * m * P
-        rate = RATE if precision == "tf32" else HALF_RATE
-        work = {  # what is done, seconds of the products, bytes
-            "features": (lambda: b.features(held.rows_in[:m], 0), 2 * m * WIDTH * D / RATE, 4 * WIDTH * D + Z),
-            "Gram matrix, half of it": (lambda: b.products(0), m * m * P / rate, Z),
-            "scores": (lambda: b.scores(0, held.w, F), 0, Z),
-            "recursion, one multiprocessor": (lambda: b.recursion(0, F, ones, ones), 0, None),
-            "weights": (lambda: b.absorb(0), 0, Z),
-        }
-        rows: list[list[object]] = []
-        with held.ops.full():
-            for name, (call, products, moved) in work.items():
-                took = self.graphed(call)
-                floor = None if moved is None else max(products, moved / BANDWIDTH)
-                ratio = None if floor is None else took / floor
-                rows.append([P, precision, name, 1e6 * took, floor and 1e6 * floor, ratio])
-        whole = len(X) / self.seconds(lambda: est.partial_fit(X, y), 3)
-        return [*rows, [P, precision, "a block in the pipeline", 1e6 * m / whole, None, None]]
-
-    def graphed(self, call, inside: int = 20) -> float:
-        """Seconds of a call among many in a CUDA graph: without the time to launch it."""
-        torch = self.torch
-        call()
-        self.wait()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(inside):
-                call()
-        return self.seconds(graph.replay) / inside
 
     # ---------------------------------------------------------------- what rounding costs
     def agreement(self) -> None:
@@ -225,7 +174,7 @@ class Bench:
             features = RandomFourier(gamma=0.05, n_components=100, random_state=0)
             est = FeatureClassifier(features, loss, "norm_adagrad", engine="python", random_state=0)
             exact[loss] = est.learn(X, y.astype(int))
-        for name in ("float64", "float32", "tf32", "fp16"):
+        for name in ("float64", "float32", "tf32"):
             row: list[object] = [name]
             for loss, y in tasks.items():
                 features = RandomFourier(gamma=0.05, n_components=100, random_state=0)
@@ -250,7 +199,7 @@ class Bench:
         D = 256 if self.small else 2048
         rows: list[list[object]] = []
         exact = None
-        for name in ("float64", "float32", "tf32", "fp16"):
+        for name in ("float64", "float32", "tf32"):
             est = self.model(D, "float32" if name == "float64" else name, "logistic", gamma=0.02)
             F = est.learn(X.astype(np.float64 if name == "float64" else np.float32), y)
             weights = est.state_["w"][0].astype(np.float64)

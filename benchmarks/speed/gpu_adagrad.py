@@ -41,7 +41,7 @@ def run(device: str, small: bool, report: Any) -> None:
         print(f"{'PASS' if passed else 'FAIL'} {name}: {said} ({time.perf_counter() - start:.1f} s)", flush=True)
     rows: list[list[object]] = []
     head = ["features", "classes", "learner", "programs", "thousand rows/s", "µs a row"]
-    title = f"AdaGrad row by row, float32, d = {WIDTH}; Gram blocks: OGD; native: the same machine's processor"
+    title = f"AdaGrad row by row, float32, d = {WIDTH}; native: the same machine's processor"
     for row in Speeds(device, small, begun).all():
         rows.append(row)
         print("  " + "  ".join(f"{c:.4g}" if isinstance(c, float) else str(c) for c in row), flush=True)
@@ -97,7 +97,7 @@ class Checks:
                 yield f"the same bits three times, programs {programs}", lambda p=programs: self.repeated(p)
             yield "a wait that is given up", self.given_up
             yield "the default number of programs", self.chosen
-            yield "tf32 and fp16 beside float32", self.rounded
+            yield "tf32 beside float32", self.rounded
             yield "tensors on the device", self.tensors
         yield "Nyström features", self.nystroem
         yield "any split into calls, labels that appear later", self.split
@@ -192,7 +192,7 @@ class Checks:
     def rounded(self) -> tuple[bool, str]:
         """Mistakes in one pass."""
         share = []
-        for precision in ("float32", "tf32", "fp16"):
+        for precision in ("float32", "tf32"):
             engine = self.engine(precision=precision)
             _, F = self.learned("ten", "softmax", "auto", engine, 5, dtype=np.float32)
             share.append(100 * float(np.mean(F.argmax(axis=1) != self.y["ten"])))
@@ -272,8 +272,6 @@ class Speeds:
                     yield self.row(width, classes, "AdaGrad", shape and shape.programs, took, self.n)
                     tried = {1024: (1, 2, 4), 16384: (1, 4, 16, 64, 128), 131072: (32, 128)}.get(width, ())
                     late.append((width, classes, est, tried if shape else ()))
-                    est = self.model(features, loss, OGD(1.0), TorchEngine(self.device, block=BLOCK))
-                    yield self.row(width, classes, "OGD, Gram blocks", None, self.seconds(est, y), self.n)
                     yield self.native(features, loss, width, classes, y)
                 except Exception:
                     print("FAIL speed:", *traceback.format_exc().splitlines()[-6:], sep="\n      ", flush=True)

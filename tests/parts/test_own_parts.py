@@ -235,7 +235,7 @@ def test_a_derived_class_has_no_program_of_its_parent(parts, soft):
     """On a GPU the recursion of such parts stays with the processor."""
     pytest.importorskip("torch")
     pytest.importorskip("triton")
-    from kernelstream.engine.torch.recursion import program
+    from kernelstream.engine.torch.formulas import program
 
     class Still(updates.OGD):
         name = "still"

@@ -226,23 +226,20 @@ def test_scikit_learn_checks(estimator, check):
 def test_few_rows_on_a_gpu(update):
     """The short way that GPU models take for a few rows: memory and book travel with the weights."""
     pytest.importorskip("triton")
-    from kernelstream.engine.torch.pipeline import CudaPass
-    from kernelstream.engine.torch.recursion import program
+    from kernelstream.engine.torch.formulas import program
     from kernelstream.engine.torch.walk_pass import WalkPass
 
     X, y, weight = rows(90)
     want = model("regression", "squared", update, "python").fit(X[:10], y[:10])
     got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
     loss, update = got._loss_now(got._state), got._learner.update
-    walks = got._ops.each_row(update, got._state)
-    known, exact = program(loss, updates.unwrap(update)[0]), 1e-9 if walks else 1e-8
-    mapping = got._learner.mapping(got._state)
-    held = (WalkPass if walks else CudaPass)(got._ops, mapping, loss, update, got._state, known)
+    known, exact = program(loss, updates.unwrap(update)[0]), 1e-9
+    held = WalkPass(got._ops, got._learner.mapping(got._state), loss, update, got._state, known)
     scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
     np.testing.assert_allclose(np.concatenate(scores)[:, 0], want.learn(X[10:], y[10:], weight[10:]), rtol=exact)
     np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=exact)
     held.sync()
-    for name in set(HELD if walks else ["memory"]) & set(want.state_):
+    for name in set(HELD) & set(want.state_):
         np.testing.assert_allclose(got._state[name], want.state_[name], rtol=exact, atol=1e-12, err_msg=name)
     np.testing.assert_allclose(held.book.numpy(), [want.state_["t"], *want.state_["center"]], rtol=exact)
 

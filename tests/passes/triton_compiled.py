@@ -1,11 +1,10 @@
 """Compile the Triton programs of the torch engine for a GPU (compute capability 9.0), which needs none.
 
-A program of its own, started by test_torch_engine.py; the arguments are numbers of pairs in triton_interpreted.PAIRS.
+A program of its own, started by test_torch_engine.py.
 """
 
 import os
 import re
-import sys
 
 import triton
 import triton.language as tl
@@ -30,31 +29,15 @@ def assembled(function, signature, constants, **options):
     return triton.compile(source, target=TARGET, options=options).asm
 
 
-def recursion_program(name, update, wide):
-    from kernelstream import losses
-    from kernelstream.engine.torch import recursion
-
-    loss = losses.get(name)
-    C = 10 if loss.kind == "multiclass" else 1
-    program = recursion.program(loss, update)
-    number = "*fp64" if wide else "*fp32"
-    signature = dict.fromkeys(("F", "S", "y", "weight", "alpha", "decay_out"), number)
-    signature |= dict.fromkeys(("numbers", "memory", "book"), "*fp64") | {"m": "i32", "stride": "i32"}
-    constants = {
-        "C": C, "CP": 1 if C == 1 else 16, "LOSS": program.loss, "REST": program.rest, "CLOSED": program.closed,
-        "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind, "DECAYS": program.decays,
-        "CENTER": loss.kind == "regression", "UNIT": C > 1, "ACC": tl.float64 if wide else tl.float32,
-        "GROUP": recursion.GROUP, "TILE": recursion.TILE if C == 1 else recursion.TILE // 4,
-    }  # fmt: skip
-    return compiled(recursion._kernel, signature, constants, num_warps=recursion.WARPS)
-
-
 def walk_programs():
     from kernelstream import losses
-    from kernelstream.engine.torch import recursion, walk
+    from kernelstream.engine.torch import formulas, walk
     from kernelstream.updates import OGD, AdaGrad
 
+    pairs = __import__("triton_interpreted_pairs").PAIRS
+    each = ((name, update, 10 if losses.get(name).kind == "multiclass" else 1, 300, False) for name, update in pairs)
     for name, update, C, width, average in (
+        *each,
         ("hinge", AdaGrad(), 1, 1024, False), ("squared", AdaGrad(), 1, 131072, True),
         ("softmax", AdaGrad(), 10, 16384, False), ("softmax", OGD(0.5, lam=0.01), 100, 131072, True),
         ("hinge", AdaGrad(), 1, 131072, False), ("softmax", AdaGrad(), 10, 300, False),
@@ -62,7 +45,7 @@ def walk_programs():
     ):  # fmt: skip
         for wide in (False, True):
             loss, number = losses.get(name), "*fp64" if wide else "*fp32"
-            program, columns = recursion.program(loss, update), triton.next_power_of_2(C)
+            program, columns = formulas.program(loss, update), triton.next_power_of_2(C)
             shape = walk.shape_of(width, C, 3, wide, 132)
             names = ("Z", "K", "y", "weight", "F", "w", "G", "mean", "parts")
             signature = dict.fromkeys(names, number) | dict.fromkeys(("numbers", "memory", "book"), "*fp64")
@@ -102,28 +85,16 @@ def each_word_once(code):
 
 
 def other_programs():
-    from kernelstream.engine.torch import philox, products
+    from kernelstream.engine.torch import cosines, philox
 
-    size = dict.fromkeys(("m", "P", "stride", "share", "first", "size", "D", "splits", "pairs"), "i32")
-    for kind in ("*fp32", "*fp16"):
-        tiles = dict(products.GRAM[products.torch.float32 if kind == "*fp32" else products.torch.float16])
-        options = {name: tiles.pop(name) for name in ("num_warps", "num_stages")}
-        some = {"Z": kind, "P": "*fp32", "parts": "*fp32", "w": "*fp32", "alpha": "*fp32", "decay": "*fp32"}
-        yield compiled(products._trig, size | {"P": "*fp32", "Z": kind, "scale": "fp32"}, {"BN": 1024}, num_warps=4)
-        for even in (True, False):
-            yield compiled(products._gram, size | {"Z": kind, "parts": "*fp32"}, tiles | {"EVEN": even}, **options)
-        shape = {name: products.FOURIER[name] for name in ("BM", "BN", "BK")}
-        tensors = {name: f"tensordesc<fp32[{shape[side]},{shape['BK']}]>" for name, side in (("X", "BM"), ("Wt", "BN"))}
-        yield compiled(
-            products._fourier, size | tensors | {"Z": kind, "d": "i32", "scale": "fp32"}, shape,
-            **{name: products.FOURIER[name] for name in ("num_warps", "num_stages")},
-        )  # fmt: skip
-        yield compiled(products._scores, some | size, {"BM": 16, "BP": 512}, num_warps=8)
-        yield compiled(products._absorb, some | size, {"BM": 32, "BP": 128}, num_warps=4)
-        many = some | size | {"C": "i32"}
-        yield compiled(products._many_scores, many, {"BM": 16, "BP": 64, "BC": 16}, num_warps=4)
-        yield compiled(products._many_absorb, many, {"BM": 32, "BP": 64, "BC": 16}, num_warps=4)
-    yield compiled(products._fold, size | {"parts": "*fp32", "S": "*fp32"}, {"BT": 128}, num_warps=8)
+    size = dict.fromkeys(("m", "stride", "first", "size", "D"), "i32")
+    yield compiled(cosines._trig, size | {"P": "*fp32", "Z": "*fp32", "scale": "fp32"}, {"BN": 1024}, num_warps=4)
+    shape = {name: cosines.FOURIER[name] for name in ("BM", "BN", "BK")}
+    tensors = {name: f"tensordesc<fp32[{shape[side]},{shape['BK']}]>" for name, side in (("X", "BM"), ("Wt", "BN"))}
+    yield compiled(
+        cosines._fourier, size | tensors | {"Z": "*fp32", "d": "i32", "scale": "fp32"}, shape,
+        **{name: cosines.FOURIER[name] for name in ("num_warps", "num_stages")},
+    )  # fmt: skip
     words = dict.fromkeys(("d", "D", "groups", "block", "stream", "key0", "key1", "stride"), "i32")
     words |= {"out": "*fp32", "scale": "fp32"}
     yield compiled(philox._normals, words, {"BG": 32, "BR": 32}, num_warps=4, enable_fp_fusion=False)
@@ -133,10 +104,6 @@ if __name__ == "__main__":
     os.environ.pop("TRITON_INTERPRET", None)
     from kernelstream import engine  # noqa: F401  (before the programs, which belong to it)
 
-    pairs = __import__("triton_interpreted_pairs").PAIRS
-    for number in map(int, sys.argv[1:]) if sys.argv[1:] else range(len(pairs)):
-        for wide in (False, True):
-            assert recursion_program(*pairs[number], wide)
     assert all(walk_programs())
     assert all(other_programs())
     print("compiled")

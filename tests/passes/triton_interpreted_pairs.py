@@ -1,4 +1,4 @@
-"""Losses and updates that between them take every branch of the recursion's program."""
+"""Losses and updates that between them take every branch of the formulas, beside AdaGrad's."""
 
 from kernelstream.updates import NORMA, OGD, CoinBetting, NormAdaGrad, PassiveAggressive, Pegasos, Perceptron
 

@@ -14,9 +14,10 @@ import pytest
 import torch
 from triton.runtime import interpreter
 from triton_interpreted import attempt
+from triton_interpreted_pairs import PAIRS
 
 from kernelstream import engine, losses
-from kernelstream.engine.torch import recursion, walk
+from kernelstream.engine.torch import formulas, walk
 from kernelstream.updates import OGD, AdaGrad, Averaged, CoinBetting, NormAdaGrad, unwrap
 
 EXACT = engine.get("python")
@@ -30,6 +31,7 @@ ALONE = [
     ("logistic", Averaged(OGD(0.5, lam=0.01)), IN_PARTS),
     ("absolute", Averaged(NormAdaGrad()), None),
     ("crammer_singer", Averaged(CoinBetting()), IN_PARTS),
+    *((loss, update, None) for loss, update in PAIRS),
 ]
 TOGETHER = [("squared", AdaGrad(), np.float64), ("softmax", AdaGrad(), np.float64), ("softmax", AdaGrad(), np.float32)]
 
@@ -68,7 +70,7 @@ class Case:
         return walked
 
     def learn(self, walked):
-        program = recursion.program(self.loss, self.inner)
+        program = formulas.program(self.loss, self.inner)
         Z, held = torch.tensor(self.Z), tuple(self.there.get(name) for name in ("w", "G", "w_mean"))
         walked(
             Z, (Z * Z).sum(1), torch.tensor(self.y), torch.tensor(self.weight), self.F, held, program,

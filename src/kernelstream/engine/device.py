@@ -10,23 +10,22 @@ from sklearn.base import BaseEstimator
 
 from .._checks import one_of
 
-PRECISIONS = ("tf32", "float32", "fp16")
+PRECISIONS = ("tf32", "float32")
 
 
 class TorchEngine(BaseEstimator):
-    """Blocks of rows as matrix products in PyTorch, on a GPU where there is one; needs the extra ``gpu``.
+    """Features of blocks of rows as matrix products in PyTorch, on a GPU where there is one; needs the extra ``gpu``.
 
-    ``engine="torch"`` is ``TorchEngine()``. Row-by-row semantics stay exact: a block's features Z and their Gram matrix
-    ``S = Z Z'`` are matrix products, the recursion over the rows sees numbers of S only, and ``w += Z'alpha``.
+    ``engine="torch"`` is ``TorchEngine()``. Row-by-row semantics stay exact: the features of a block are made at once,
+    then its rows are learned one after the other, on a GPU by one program that holds the weights in registers.
 
     Parameters
     ----------
     device : str or None
         "cuda", "cuda:1", "cpu", …; None is "cuda" where torch sees a GPU, else "cpu".
-    precision : {"tf32", "float32", "fp16"}
-        Of matrix products of float32 rows on a GPU: products of numbers rounded to 11 bits, summed in float32 (tf32);
-        plain float32; or features kept in 16 bits, of which 11 count, and multiplied so (fp16): half the memory.
-        float64 rows stay float64. ``docs/gpu.md`` has the error each causes.
+    precision : {"tf32", "float32"}
+        Of matrix products of float32 rows on a GPU: products of numbers rounded to 11 bits, summed in float32 (tf32),
+        or plain float32. float64 rows stay float64. ``docs/gpu.md`` has the error each causes.
     block : int, default=512
         Rows per block. It changes the speed and, beyond rounding, nothing else.
 

@@ -22,8 +22,8 @@ from ...rows import dense, host, is_tensor
 from ...updates import Update, unwrap
 
 NAME = "torch"
-SMALL = 128  # rows of a call up to which the processor does the recursion: no program is compiled for a few rows, which
-# is what a stream begins with when labels appear one after the other
+SMALL = 128  # rows of a call for which no program is compiled: a stream begins with few rows when labels appear one
+# after the other
 # A call of a GPU costs 1.5 to 2 ms whatever is in it. A processor makes and learns a feature of a row in about the time
 # of d + 32 products, d the columns; so many products are its 2 ms.
 EACH, SMALL_WORK = 32, 1 << 23
@@ -119,22 +119,16 @@ class Ops:
         return inner.diagonal or average or "w_mean" in state
 
     def device_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
-        """The same with weights that live on the device: by Gram matrices where the update is (decay, tau)."""
-        inner, each = unwrap(update)[0], self.each_row(update, state)
+        """The same with weights that live on the device: one program on a GPU, if it has the formulas."""
         if self.cuda and self.triton:
-            from .maps import is_known
-            from .recursion import program
+            from .formulas import program
 
-            known = program(loss, inner)
-            if known is not None and each:
+            known = program(loss, unwrap(update)[0])
+            if known is not None:
                 from .walk_pass import WalkPass
 
                 return WalkPass(self, mapping, loss, update, state, known)
-            if known is not None and is_known(mapping):
-                from .pipeline import CudaPass
-
-                return CudaPass(self, mapping, loss, update, state, known)
-        if each:
+        if self.each_row(update, state):
             from .each_row import EachRowPass
 
             return EachRowPass(self, mapping, loss, update, state)

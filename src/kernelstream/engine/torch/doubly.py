@@ -77,7 +77,7 @@ class BlockFeatures:
             self._room(len(X))
         Wt, Z, P = self.frequencies(i), self.Z[: len(X)], self.P[: len(X)]
         if self.ops.cuda and self.ops.triton and self.kind == torch.float32:
-            from .products import fourier
+            from .cosines import fourier
 
             fourier(X, Wt, Z, P)
             return Z

@@ -1,14 +1,14 @@
 r"""Online learning on explicit features row after row, weights on a device.
 
-For updates that do not follow from Gram matrices, because every weight has a step of its own or because the mean of
-all iterates answers::
+The updates::
 
     AdaGrad:       G_j <- mu G_j + (g z_j)^2,   w_j <- w_j - eta g z_j / sqrt(G_j)
     (decay, tau):  w <- decay w + tau z
     averaging:     mean <- mean + (w - mean) / t
 
 The features of a block are made at once. Then the rows come one by one: some calls of torch for each, which is right
-for every device, loss and update; :mod:`.walk` is the same as one program of a GPU.
+for every device, loss and update; :mod:`.walk` is the same as one program of a GPU. (decay, tau) updates that it does
+not know follow from Gram matrices (:mod:`.passes`), which takes less time than calls for every row.
 """
 
 from __future__ import annotations

@@ -1,21 +1,76 @@
 """Losses and updates inside a Triton program: the formulas of :mod:`kernelstream.losses`, ``updates``.
 
-An output's numbers are a vector (CP,) over the outputs. With one output they are a number, or a vector of equal
-numbers, one for each lane of a warp: then nothing has to travel between lanes.
+An output's numbers are a vector (CP,) over the outputs; with one output they are a number.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import triton
 import triton.language as tl
 
 from ... import updates
+from ...losses import Loss
+from ...registry.twins import twin
+from ...updates import Update
 
 TINY = tl.constexpr(1e-12)
 AUTO = tl.constexpr(updates.NormAdaGrad.AUTO)
 AUTO_EACH = tl.constexpr(updates.AdaGrad.AUTO)
 REACH = tl.constexpr(updates.REACH)
 SETTLED = tl.constexpr(float(updates.SETTLED))
+
+LOSSES = (
+    "hinge", "squared_hinge", "logistic", "perceptron", "squared", "absolute", "epsilon_insensitive", "huber",
+    "quantile", "crammer_singer", "multiclass_perceptron", "softmax",
+)  # fmt: skip
+REST = "one_vs_rest:"  # before the name of a binary loss
+UPDATES = (
+    "ogd", "pegasos", "norma", "perceptron", "passive_aggressive", "norm_adagrad", "coin_betting", "adagrad",
+)  # fmt: skip
+
+
+class Program(NamedTuple):
+    """Which formulas a program uses; numbers that are parameters are in ``numbers``."""
+
+    loss: str
+    rest: bool  # one against the rest
+    closed: bool
+    update: str
+    flag: int  # the update's variant
+    kind: str
+    numbers: tuple[float, ...]  # one of the loss, three of the update
+
+    @property
+    def decays(self) -> bool:
+        """Whether a decay may differ from 1."""
+        if self.update == "ogd":
+            return self.numbers[2] > 0
+        return self.update in ("pegasos", "norma", "coin_betting")
+
+
+def program(loss: Loss, update: Update) -> Program | None:
+    """The formulas of a loss and an update, or None if one of them is not known here."""
+    losses = twin(loss, lambda name: name.removeprefix(REST) in LOSSES)
+    updates = twin(update, UPDATES.__contains__)
+    if losses is None or updates is None:
+        return None
+    (name, p), (step, q) = losses, updates
+    rest, name = name.startswith(REST), name.removeprefix(REST)
+    closed = name in ("hinge", "crammer_singer") and bool(p[0])
+    number = float(p[0]) if p else 0.0
+    flag, rest_of = {
+        "ogd": lambda: (int(q[1]), (q[0], q[2], 0.0)),
+        "pegasos": lambda: (0, (q[0], 0.0, 0.0)),
+        "norma": lambda: (0, tuple(q)),
+        "perceptron": lambda: (int(q[1]), (q[0], 0.0, 0.0)),
+        "passive_aggressive": lambda: (int(q[1]), (q[0], 0.0, 0.0)),
+        "norm_adagrad": lambda: (int(q[0] < 0), (q[0], 0.0, 0.0)),
+        "coin_betting": lambda: (0, (0.0, 0.0, 0.0)),
+        "adagrad": lambda: (int(q[0] < 0), (q[0], q[1], 0.0)),
+    }[step]()
+    return Program(name, rest, closed, step, flag, loss.kind, (number, *map(float, rest_of)))
 
 
 @triton.jit
@@ -43,24 +98,6 @@ def store(at, value, col, real, ONE: tl.constexpr):
         tl.store(at + col, value)
     else:
         tl.store(at + col, value, mask=real)
-
-
-@triton.jit
-def shared(at, col, ONE: tl.constexpr):
-    """A number that all outputs share."""
-    if ONE:
-        return tl.load(at + col)
-    else:
-        return tl.load(at)
-
-
-@triton.jit
-def keep(at, value, col, ONE: tl.constexpr):
-    """Store a number that all outputs share."""
-    if ONE:
-        tl.store(at + col, value)
-    else:
-        tl.store(at, value)
 
 
 @triton.jit
@@ -96,17 +133,17 @@ def read_memory(memory, t, col, real, C: tl.constexpr, UPDATE: tl.constexpr):
     v2 = v0
     v3 = v0
     if UPDATE == "norma":
-        a0 = shared(memory, col, ONE)
-        a1 = shared(memory + C, col, ONE)
+        a0 = tl.load(memory)
+        a1 = tl.load(memory + C)
     if UPDATE == "norm_adagrad" or UPDATE == "adagrad":
-        a0 = shared(memory, col, ONE)
-        a1 = shared(memory + C, col, ONE)
-        a2 = shared(memory + 2 * C, col, ONE)
-        a3 = shared(memory + 3 * C, col, ONE)
+        a0 = tl.load(memory)
+        a1 = tl.load(memory + C)
+        a2 = tl.load(memory + 2 * C)
+        a3 = tl.load(memory + 3 * C)
     if UPDATE == "norm_adagrad":
         v0 = load(memory + 4 * C, col, real, ONE)
     if UPDATE == "adagrad":
-        v0 = v0 + shared(memory + 4 * C, col, ONE)  # the number of weights
+        v0 = v0 + tl.load(memory + 4 * C)  # the number of weights
     if UPDATE == "coin_betting":
         v0 = load(memory, col, real, ONE)
         v1 = load(memory + C, col, real, ONE)
@@ -120,13 +157,13 @@ def write_memory(memory, col, real, a0, a1, a2, a3, v0, v1, v2, v3, C: tl.conste
     """Where :func:`read_memory` found it."""
     ONE: tl.constexpr = C == 1
     if UPDATE == "norma":
-        keep(memory, a0, col, ONE)
-        keep(memory + C, a1, col, ONE)
+        tl.store(memory, a0)
+        tl.store(memory + C, a1)
     if UPDATE == "norm_adagrad" or UPDATE == "adagrad":
-        keep(memory, a0, col, ONE)
-        keep(memory + C, a1, col, ONE)
-        keep(memory + 2 * C, a2, col, ONE)
-        keep(memory + 3 * C, a3, col, ONE)
+        tl.store(memory, a0)
+        tl.store(memory + C, a1)
+        tl.store(memory + 2 * C, a2)
+        tl.store(memory + 3 * C, a3)
     if UPDATE == "norm_adagrad":
         store(memory + 4 * C, v0, col, real, ONE)
     if UPDATE == "coin_betting":

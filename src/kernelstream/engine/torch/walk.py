@@ -1,4 +1,4 @@
-r"""Learning row after row as one Triton program, for updates that Gram matrices cannot tell (:mod:`.each_row`).
+r"""Learning row after row as one Triton program; :mod:`.each_row` has the formulas.
 
 Every program of the grid owns some features: their weights for all outputs, squares of gradients and mean of the
 iterates, which stay in its registers where there is room. A row is walked like this::
@@ -29,6 +29,7 @@ import triton.language as tl
 
 from .formulas import (
     TINY,
+    Program,
     centred,
     limited,
     loss_of,
@@ -39,7 +40,6 @@ from .formulas import (
     store,
     write_memory,
 )
-from .recursion import Program
 
 ALONE = 4096  # weights up to which one program is faster than several that wait for each other
 TILE = 2048  # weights of a program among several, up to so many programs:
@@ -132,15 +132,19 @@ class Walk:
         Parameters
         ----------
         Z : (m, P)
-            Features, of any type.
+            Features.
         K : (m,)
             ``z'z`` of each row; not read with ``unit``.
         y, weight : (m,) of the type of F
             A row of weight 0 is scored and skipped.
         held : (w, G, mean), each (C, P) or None
             Changed in place. With ``average`` the mean answers.
-        numbers, memory, book
-            See :func:`.recursion.recursion`.
+        numbers : (4,) float64
+            The parameters of loss and update, on the device.
+        memory : (n, C) float64
+            Of the update; changed in place.
+        book : (3,) float64
+            Rows so far; count and mean of the target; changed in place.
         """
         (w, G, mean), (m, width), shape = held, Z.shape, self.shape
         parts = w.new_empty((shape.programs, m, self.outputs)) if average else w
