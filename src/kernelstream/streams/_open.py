@@ -10,12 +10,13 @@ from typing import Any
 from .._checks import one_of
 from ._base import Stream
 from ._bytes import SUFFIXES, Text, is_pipe, name_of
+from ._table import Table
 from .arrays import Arrays
 from .csv import CSV
 from .iterators import Blocks
 from .jsonl import JSONLines
 from .libsvm import LibSVM
-from .tables import Arrow, Frame, TypedTable
+from .tables import Arrow, Frame
 
 FORMATS: dict[str, type[Stream]] = {
     "libsvm": LibSVM, "csv": CSV, "jsonl": JSONLines, "arrow": Arrow, "arrays": Arrays,
@@ -124,8 +125,8 @@ def format_by_content(first: bytes, name: str) -> str:
 
 def known_options(kind: type[Stream]) -> set[str]:
     """Names of the options of a reader."""
-    kinds = (kind, TypedTable) if issubclass(kind, TypedTable) else (kind,)
-    return {name for cls in kinds for name in inspect.signature(cls.__init__).parameters}
+    tables = (Table,) if issubclass(kind, Table) else ()
+    return {name for cls in (kind, *tables) for name in inspect.signature(cls.__init__).parameters}
 
 
 def fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..registry.names import did_you_mean
-from ._base import Block, Stream, joined
+from ._base import BLOCK_ROWS, Block, Stream, check_dtype, joined
 from .cells import Cells, is_missing, listed
 
 FILLED = " (missing=, or --missing in the shell, fills such fields)"
@@ -20,7 +20,8 @@ class Table(Stream):
     """Rows of a table: numbers, or with ``mixed`` the cells as they are; one of the columns may be the target.
 
     A reader writes ``_raw(n)``, the cells that come next, and says how it understands a cell: ``_number`` and
-    ``_label``. Whatever is wrong with a row (a missing target, a word among numbers) is found here.
+    ``_label``. Whatever is wrong with a row (a missing target, a word among numbers) is found here. The options are
+    described with :class:`CSV`.
 
     Attributes
     ----------
@@ -36,13 +37,32 @@ class Table(Stream):
 
     target: str | None = None
     columns: Any = None  # TableColumns, where they are known beforehand
-    labels: bool | None = None
-    missing: float | None = None
-    dtype: np.dtype = np.dtype(np.float64)
     lines: list[int]
 
-    def _choose(self, names: Sequence[str], target: Any, features: Any, drop: Any, ignore: Sequence[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        block: int = BLOCK_ROWS,
+        *,
+        target: Any = None,
+        mixed: bool = False,
+        features: Sequence[Any] | None = None,
+        drop: Sequence[Any] = (),
+        ignore: Sequence[str] = (),
+        labels: bool | None = None,
+        missing: float | None = None,
+        dtype: Any = np.float64,
+        on_error: str = "raise",
+    ):
+        if missing is not None and not np.isfinite(missing):
+            raise ValueError(f"missing must be a finite number, got {missing!r}")
+        super().__init__(name, block, on_error)
+        self.mixed, self.labels, self.missing, self.dtype = mixed, labels, missing, check_dtype(dtype)
+        self._wanted = target, features, drop, ignore
+
+    def _choose(self, names: Sequence[str]) -> None:
         """Note which columns are used; those to ignore need not be there."""
+        target, features, drop, ignore = self._wanted
         self.columns = TableColumns(names, target, features, [*drop, *(set(ignore) & set(names))], self.name)
         self.target = None if self.columns.target is None else self.columns.names[self.columns.target]
         self.n_features, self.feature_names = len(self.columns.features), self.columns.feature_names

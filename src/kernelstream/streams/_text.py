@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ._base import Position, Stream
-from ._bytes import Text
+from ._bytes import Text, name_of
 from ._table import Table
 
 
 class TextStream(Stream):
     """Rows of a text."""
 
-    def __init__(self, source: Any, block: int, on_error: str):
+    def __init__(self, source: Any, block: int, **options: Any):
+        super().__init__(name_of(source), block, **options)
         self.text = source if isinstance(source, Text) else Text(source)
-        super().__init__(self.text.bytes.name, block, on_error)
 
     def _where(self) -> Position:
         return self.text.where()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK_ROWS, Block, check_dtype
+from ._base import BLOCK_ROWS, Block
 from ._parsers import _NUMBER, _core
 from ._table import FILLED, Raw
 from ._text import TextTable
@@ -78,27 +78,16 @@ class CSV(TextTable):
         target: str | int | None = None,
         block: int = BLOCK_ROWS,
         *,
-        mixed: bool = False,
         header: bool | None = None,
         delimiter: str | None = None,
-        features: Sequence[Any] | None = None,
-        drop: Sequence[Any] = (),
-        ignore: Sequence[str] = (),
-        labels: bool | None = None,
-        missing: float | None = None,
         marks: dict[str, str] | None = None,
         thousands: str | None = None,
-        dtype: Any = np.float64,
-        on_error: str = "raise",
+        **options: Any,
     ):
-        self.dtype = check_dtype(dtype)
-        if missing is not None and not np.isfinite(missing):
-            raise ValueError(f"missing must be a finite number, got {missing!r}")
         if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
             raise ValueError(f"delimiter must be one ASCII character, got {delimiter!r}")
-        super().__init__(source, block, on_error)
-        self.mixed, self.missing, self.labels = mixed, missing, labels
-        self._choose(self._names(header, delimiter), target, features, drop, ignore)
+        super().__init__(source, block, target=target, **options)
+        self._choose(self._names(header, delimiter))
         self.set_marks(marks or {}, thousands)
         self.quoted = _core is None  # the compiled parser leaves quotes to Python's
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from ._base import BLOCK_ROWS
@@ -31,8 +30,6 @@ class JSONLines(TextTable):
         What to do about a line that is not a JSON object, or has no target.
     """
 
-    mixed = True
-
     def __init__(
         self,
         source: Any,
@@ -40,17 +37,13 @@ class JSONLines(TextTable):
         block: int = BLOCK_ROWS,
         *,
         mixed: bool = True,
-        features: Sequence[str] | None = None,
-        drop: Sequence[str] = (),
-        ignore: Sequence[str] = (),
-        labels: bool | None = None,
-        on_error: str = "raise",
+        **options: Any,
     ):
-        super().__init__(source, block, on_error)
+        super().__init__(source, block, target=target, mixed=mixed, **options)
         if not mixed:
             raise ValueError(f"{self.name} holds JSON lines: mixed=True reads them")
-        self.target, self.labels = target, labels
-        self.features = None if features is None else set(features)
+        self.target, features, drop, ignore = self._wanted
+        self.chosen = None if features is None else {*features, target}
         self.left_out = {*drop, *ignore} - {target}
 
     def _raw(self, n: int) -> Raw | None:
@@ -72,7 +65,7 @@ class JSONLines(TextTable):
 
     def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
         """The keys that are used; a target that is not a single value is a gap."""
-        chosen = row.keys() if self.features is None else row.keys() & {*self.features, self.target}
+        chosen = row.keys() if self.chosen is None else self.chosen
         found = {name: value for name, value in row.items() if name in chosen and name not in self.left_out}
         if self.target is not None and isinstance(found.get(self.target), (dict, list)):
             found[self.target] = None

@@ -60,7 +60,7 @@ class LibSVM(TextStream):
         if n_features is not None and (isinstance(n_features, bool) or not 1 <= int(n_features) < 2**31 - 1):
             raise ValueError(f"n_features must be an integer >= 1, got {n_features!r}")
         self.dtype = check_dtype(dtype)
-        super().__init__(source, block, on_error)
+        super().__init__(source, block, on_error=on_error)
         self.zero_based, self.max_width = bool(zero_based), int(n_features or 0)
         self.n_features = int(n_features or 0)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._extra import needs
-from ._base import BLOCK_ROWS, Position, check_dtype
+from ._base import BLOCK_ROWS, Position
 from ._table import Raw, Table
 from .cells import NUMBERS, Cells, cells_of
 
@@ -18,34 +18,14 @@ from .cells import NUMBERS, Cells, cells_of
 class TypedTable(Table):
     """What tables share: typed columns, of which one may be the target; the others hold numbers, unless ``mixed``.
 
-    Parameters
-    ----------
-    target : str, int or None
-        Column of y; None for rows without a target. Numbers stay numbers, anything else becomes strings.
-    mixed, features, drop, ignore, missing, dtype, on_error
-        See :class:`CSV`.
+    Targets that are numbers stay numbers, anything else becomes strings.
     """
 
     unit = "row"
 
-    def __init__(
-        self,
-        name: str,
-        names: Sequence[str],
-        target: Any = None,
-        block: int = BLOCK_ROWS,
-        *,
-        mixed: bool = False,
-        features: Sequence[Any] | None = None,
-        drop: Sequence[Any] = (),
-        ignore: Sequence[str] = (),
-        missing: float | None = None,
-        dtype: Any = np.float64,
-        on_error: str = "raise",
-    ):
-        super().__init__(name, block, on_error)
-        self.mixed, self.missing, self.dtype = mixed, missing, check_dtype(dtype)
-        self._choose(names, target, features, drop, ignore)
+    def __init__(self, name: str, names: Sequence[str], target: Any, block: int, **options: Any):
+        super().__init__(name, block, target=target, **options)
+        self._choose(names)
         self.pieces: Iterator[Any] | None = None
         self.piece: Cells | None = None  # rows that are being cut
         self.at = 0  # row of the table where the unused part of the piece starts
