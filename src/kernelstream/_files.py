@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 ABANDONED_SECONDS = 24 * 3600  # seconds after which no process is still writing
 
@@ -161,3 +162,13 @@ def _alive(pid: int) -> bool:
     except OSError:
         pass
     return True
+
+
+def npy_header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
+    """Shape, whether stored by columns, and type of an array in numpy's format; the file is then at its numbers."""
+    from numpy.lib import format as formats  # wanted only here
+
+    version = formats.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"an array in version {version} of numpy's format")
+    return (formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0)(file)

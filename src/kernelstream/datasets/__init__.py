@@ -24,6 +24,7 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.utils import Bunch
 
+from .._files import npy_header
 from ..registry.names import did_you_mean
 from .sources import SOURCES as SOURCES
 
@@ -200,9 +201,7 @@ def _shipped(name: str) -> dict[str, Any]:
 def _shape_of(path: Path) -> tuple[int, ...]:
     """Shape of the array X from the first bytes of its entry: decompressing all of it would take seconds."""
     with zipfile.ZipFile(path) as archive, archive.open("X.npy") as entry:
-        version = np.lib.format.read_magic(entry)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        return read(entry)[0]
+        return npy_header(entry)[0]
 
 
 def _task(y: np.ndarray) -> str:

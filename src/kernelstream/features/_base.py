@@ -225,11 +225,17 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
 
 
 class KernelMap(KernelParameters, FeatureMap):
-    """A map of a kernel given as a parameter, by name or as an object, together with ``gamma``."""
+    """A map of a kernel given as a parameter, by name or as an object, with ``gamma``; it is drawn from a seed."""
 
     @property
     def needs_data(self) -> bool:
         return self.kernel_needs_data
+
+    def prepare(self, X: Any, seed: int) -> Entries:
+        return {"seed": int(seed), **self.kernel_entries(X)}
+
+    def schema(self, entries: Entries, d: int) -> Schema:
+        return seeded(self.kernel_schema())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

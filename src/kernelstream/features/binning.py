@@ -87,9 +87,6 @@ class RandomBinning(KernelMap):
     n_columns: int | None = None
     random_state: Any = None
 
-    def prepare(self, X: Any, seed: int) -> Entries:
-        return {"seed": int(seed), **self.kernel_entries(X)}
-
     def build(self, entries: Entries, d: int, dtype: Any) -> Mapping:
         raise ValueError(
             "RandomBinning makes sparse features, which learners on dense features cannot use; "

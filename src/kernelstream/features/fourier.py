@@ -10,9 +10,8 @@ import numpy as np
 from kernelstream._checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import sampling
-from kernelstream.features._base import Entries, KernelMap, Mapping, register, seeded
+from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.features.sampling import Draws
-from kernelstream.state.schema import Schema
 
 
 class FourierMapping(Mapping):
@@ -96,12 +95,6 @@ class RandomFourier(KernelMap):
     @property
     def extends(self) -> bool:  # type: ignore[override]
         return sampling.extends(self.kernel_object, self.sampling)
-
-    def prepare(self, X: Any, seed: int) -> Entries:
-        return {"seed": int(seed), **self.kernel_entries(X)}
-
-    def schema(self, entries: Entries, d: int) -> Schema:
-        return seeded(self.kernel_schema())
 
     def width(self, entries: Entries, d: int) -> int:
         sampling.check(self.sampling)

@@ -9,10 +9,9 @@ import numpy as np
 
 from kernelstream._checks import whole
 from kernelstream.core import arrays
-from kernelstream.features._base import Entries, KernelMap, Mapping, register, seeded
+from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
 from kernelstream.random import Stream, generator
-from kernelstream.state.schema import Schema
 
 
 class RandomMapping(Mapping):
@@ -83,10 +82,7 @@ class RandomFeatures(KernelMap):
 
     def prepare(self, X: Any, seed: int) -> Entries:
         self._check_parameters()
-        return {"seed": int(seed), **self.kernel_entries(X)}
-
-    def schema(self, entries: Entries, d: int) -> Schema:
-        return seeded(self.kernel_schema())
+        return super().prepare(X, seed)
 
     def width(self, entries: Entries, d: int) -> int:
         return self._check_parameters() * self.resolved(entries).per_draw(d)

@@ -33,7 +33,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import __version__
-from .._files import write_atomic
+from .._files import npy_header, write_atomic
 from ..registry import plugins as _plugins
 from .values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
 
@@ -253,13 +253,7 @@ def _entries(content: bytes) -> dict[str, bytes]:
 
 def _read_array(content: bytes, spec: dict[str, Any], i: int) -> np.ndarray:
     file = io.BytesIO(content)
-    version = np.lib.format.read_magic(file)
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(
-        version
-    )
-    if read_header is None:
-        raise ModelFileError(f"array {i} is in an unknown format")
-    shape, fortran, dtype = read_header(file)
+    shape, fortran, dtype = npy_header(file)
     if dtype.kind not in KINDS:
         raise ModelFileError(f"array {i} holds {dtype}")
     if dtype.str != spec.get("dtype") or list(shape) != spec.get("shape"):

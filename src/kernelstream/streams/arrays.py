@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._files import npy_header
 from ..rows import canonical
 from . import _matlab as matlab
 from ._base import BLOCK_ROWS, Block, Position, Stream, joined
@@ -225,9 +226,7 @@ class _Entry:
         self.path, self.info = path, info
         self.archive = zipfile.ZipFile(path)
         self.file = self.archive.open(info)
-        version = np.lib.format.read_magic(self.file)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        self.shape, self.fortran, self.dtype = read(self.file)
+        self.shape, self.fortran, self.dtype = npy_header(self.file)
         self.header = self.file.tell()
         if self.dtype.hasobject:
             raise ValueError(f"{path}: {info.filename} holds Python objects")

@@ -152,12 +152,13 @@ class CSV(TextTable):
         rows = self._first_rows()
         return self._cells(rows).without(self.target)
 
-    def _first_rows(self) -> list[list[str]]:
-        content = self.text.peek_bytes(SAMPLE_BYTES)
+    def _first_rows(self, content: bytes | None = None) -> list[list[str]]:
+        """Rows of the whole lines of a text, which stay unread: by default as much of it as serves as a sample."""
+        content = self.text.peek_bytes(SAMPLE_BYTES) if content is None else content
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
         rows = []
-        with contextlib.suppress(csv.Error):
+        with contextlib.suppress(csv.Error):  # a text that is not a table gives errors later, line by line
             for fields in csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True):
                 rows += [fields] if len(fields) == len(self.columns.names) else []
         return rows
@@ -312,15 +313,9 @@ class CSV(TextTable):
 
     def _first_target_is_number(self) -> bool:
         """Whether the target of the next row is a number; one that is missing counts as such."""
-        content = self.text.peek().decode("utf-8", "replace")
-        reader = csv.reader(map(_clean, content.splitlines(keepends=True)), delimiter=self.delimiter)
-        with contextlib.suppress(csv.Error):  # a text that is not a table gives errors later, line by line
-            for fields in reader:
-                if len(fields) == len(self.columns.names):
-                    field = fields[self.columns.target or 0].strip(_SPACES)
-                    if field not in MISSING:
-                        return is_number(self.plain(self.target or "", field))
-        return True
+        fields = (row[self.columns.target or 0].strip(_SPACES) for row in self._first_rows(self.text.peek()))
+        field = next((field for field in fields if field not in MISSING), None)
+        return field is None or is_number(self.plain(self.target or "", field))
 
 
 def _clean(text: str) -> str:
