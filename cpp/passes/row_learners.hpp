@@ -248,11 +248,12 @@ struct MetricWindow : Learner<T> {
     MetricWindow(const metric::Model<K>& m, std::size_t room, double* x, double* y, double* weight)
         : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight) {}
 
-    // All is solved again when the number of rows is a power of two.
+    // All is solved again at `next_solution` of the estimator.
     bool open(std::int64_t n) const override {
-        std::int64_t next = 1;
-        while (next <= this->t) next *= 2;
-        return this->t + n < next;
+        std::int64_t power = 1;
+        while (2 * power <= this->t) power *= 2;
+        const std::int64_t step = metric::searches <= power && power < std::int64_t(W) ? power / metric::parts : power;
+        return this->t + n < (this->t / step + 1) * step;
     }
 
     bool pass(const Row<T>& row, double* f, Journal* journal) override {

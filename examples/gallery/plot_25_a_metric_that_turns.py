@@ -3,9 +3,9 @@ A metric that turns with the stream
 ===================================
 
 The target depends on one direction of the plane only, and that direction turns slowly.
-:class:`~kernelstream.MetricWindowRegressor` keeps the last rows and solves on them whenever the number of rows has
-doubled. Its metric is made of the gradients of the function it has learned: rows are far apart along the direction that
-matters, and near each other across it. Nobody tells it the direction.
+:class:`~kernelstream.MetricWindowRegressor` keeps the last rows and solves on them at fixed numbers of rows.
+Whenever these have doubled it also learns its metric, from the gradients of the function: rows are far apart along the
+direction that matters, and near each other across it. Nobody tells it the direction.
 """
 
 import matplotlib.pyplot as plt

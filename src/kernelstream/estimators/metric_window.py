@@ -47,6 +47,7 @@ LEAVES = 8  # parts of it with a system of their own, at most
 SEARCHED = 1024  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 512  # beyond so many it is only improved
+PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
 PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
@@ -63,13 +64,20 @@ def leaf_rows(d: int, window: int) -> int:
     return max(int(np.clip(MOST_CELLS // LEAVES // d, LEAST_ROWS, USUAL_ROWS // LEAVES)), -(-window // LEAVES))
 
 
+def next_solution(t: int, room: int) -> int:
+    """Rows after which all is solved again, for a window that has seen t rows: as its compiled twin says."""
+    power = 1 << max(t.bit_length() - 1, 0)
+    step = power // PARTS if SEARCHES <= power < room else power
+    return (t // step + 1) * step
+
+
 def depth(d: int, window: int) -> int:
     """Cuts between a window and a leaf for d columns."""
     return int(np.ceil(np.log2(max(window / leaf_rows(d, window), 1))))
 
 
 class MetricWindow(Learner):
-    """The last rows, and kernel functions that were solved on them when their number was a power of two."""
+    """The last rows, and kernel functions that were solved on them at fixed numbers of rows."""
 
     _by_row = frozenset({"kept_rows", "kept_value", "kept_weight"})
     _replaced = frozenset(
@@ -132,13 +140,13 @@ class MetricWindow(Learner):
         value = np.ascontiguousarray(kept_values(state, y))
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
-            t = state["t"]
-            stop = min(start + AT_ONCE, rows_until(weight, start, n, (1 << t.bit_length()) - t))
+            t, due = state["t"], next_solution(state["t"], length(state, "kept_value"))
+            stop = min(start + AT_ONCE, rows_until(weight, start, n, due - t))
             part = slice(start, stop)
             own = None if weight is None else np.ascontiguousarray(weight[part])
             scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))
             self._keep(state, X[part], value[part], own)
-            if state["t"] & (state["t"] - 1) == 0 and state["t"] > t:
+            if state["t"] == due:
                 with threads.one_blas_thread():  # more would round otherwise, and not every call may have them
                     self._solve(state)
             start = stop
@@ -155,7 +163,7 @@ class MetricWindow(Learner):
             state[name][places] = new[some[-room:]]
 
     def _solve(self, state: State) -> None:
-        """The metric and the coefficients from the rows that are kept."""
+        """The coefficients from the rows that are kept and, when their number is a power of two, the metric."""
         t, room = state["t"], len(state["kept_value"])
         n = min(t, room)
         most = leaf_rows(state["n_features"], room)
@@ -166,7 +174,7 @@ class MetricWindow(Learner):
         Y, offset, unit = scaled_targets(targets(state, value), weight, self.regression)
         state |= units_of(X, weight)
         rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
-        if t >= SEARCHES:
+        if t >= SEARCHES and t & (t - 1) == 0:
             few = min(n, max(SEARCHED, most // 2))
             some = np.arange(few) * n // few
             found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
@@ -271,8 +279,8 @@ class MetricWindowClassifier(StreamClassifier):
     .. math:: f(x) = o + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - o
 
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
-    gradients of f itself [1]_. It is solved again whenever the number of rows is a power of two, the metric from
-    scratch at first and then improved. A large window is cut into up to eight leaves across the directions in which its
+    gradients of f itself [1]_. Whenever the number of rows is a power of two the metric is improved, at first from
+    scratch, and f is solved again; as long as the window grows, f also three times in between. A large window is cut into up to eight leaves across the directions in which its
     rows differ most in the metric, and each leaf has a system of its own. In between f stands still, and counts as much
     as it has been worth in the last hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1
     and 1 on f.
