@@ -280,10 +280,10 @@ class MetricWindowClassifier(StreamClassifier):
 
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
     gradients of f itself [1]_. Whenever the number of rows is a power of two the metric is improved, at first from
-    scratch, and f is solved again; as long as the window grows, f also three times in between. A large window is cut into up to eight leaves across the directions in which its
-    rows differ most in the metric, and each leaf has a system of its own. In between f stands still, and counts as much
-    as it has been worth in the last hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1
-    and 1 on f.
+    scratch, and f is solved again; as long as the window grows, f also three times in between. A large window is cut
+    into up to eight leaves across the directions in which its rows differ most in the metric, and each leaf has a
+    system of its own. In between f stands still, and counts as much as it has been worth in the last hundred rows:
+    scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
 
     Parameters
     ----------
