@@ -174,6 +174,16 @@ def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:
     return zoo.get(args.algorithm).tasks == (zoo.NOVELTY,)
 
 
+def made(recipe: Any, task: str, given: dict[str, Any], seed: int = SEED) -> Any:
+    """The estimator of a recipe; what is given is an option of the recipe, or any parameter of the estimator."""
+    from .. import zoo
+
+    options = options_of(recipe)
+    params = {"random_state": seed} if "random_state" in options else {}
+    est = zoo.make(recipe.name, task, **params | {name: value for name, value in given.items() if name in options})
+    return est.set_params(**{name: value for name, value in given.items() if name not in options})
+
+
 def build(args: argparse.Namespace, task: str) -> Any:
     """The estimator of the command line."""
     from .. import zoo
@@ -183,12 +193,8 @@ def build(args: argparse.Namespace, task: str) -> Any:
         for key, given in vars(args).items()
         if key.startswith("param_") and given is not None
     }
-    if "random_state" in options_of(zoo.get(args.algorithm)):
-        params.setdefault("random_state", SEED)
     try:
-        est = zoo.make(args.algorithm, task, **params)
-        for name, text in args.assignments:
-            est.set_params(**{name: parameter(text)})
+        est = made(zoo.get(args.algorithm), task, params | {name: parameter(text) for name, text in args.assignments})
         if hasattr(est, "_check_parameters"):
             est._check_parameters()
     except (ValueError, argparse.ArgumentTypeError) as error:

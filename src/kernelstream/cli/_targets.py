@@ -32,6 +32,14 @@ def find_task(y: np.ndarray) -> str:
     return "binary" if different <= 2 else "multiclass"
 
 
+def task_of(stream: Any, given: str = "auto") -> str:
+    """The task that is given or, for "auto", that the first targets of a stream suggest; ValueError without rows."""
+    first = stream.peek()
+    if first is None:
+        raise ValueError(f"{stream.name} has no rows")
+    return find_task(first[1]) if given == "auto" else given
+
+
 def _is_whole(y: np.ndarray) -> np.ndarray:
     """Which numbers could be labels: integers that floating-point numbers hold exactly."""
     return (y == np.round(y)) & (np.abs(y) <= 2.0**53)

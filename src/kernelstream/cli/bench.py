@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ._algorithms import SEED, options_of, switched_off
+from ._algorithms import SEED, made, options_of, switched_off
 from ._base import Interrupted, Run, UsageError, answers_a_file, command, positive, wants_bar
 from ._mixed import with_columns
 from ._orders import Held
 from ._reading import add_reading, open_data, reading
-from ._targets import find_task, kind_of, targets_for
+from ._targets import kind_of, targets_for, task_of
 from ._values import listed, pair, parameter
 from .evaluate import blocks_for
 
@@ -112,10 +112,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.folds and (args.folds < 2 or not args.tune):
         raise UsageError("--folds chooses among the values of --tune, and needs at least 2")
     stream = _open(args)
-    first = stream.peek()
-    if first is None:
-        raise ValueError(f"{' '.join(args.data)} has no rows")
-    task = find_task(first[1]) if args.task == "auto" else args.task
+    task = task_of(stream, args.task)
     every = args.algorithms == ["all"]
     asked = zoo.names(task) if every else args.algorithms or [name for name in ALGORITHMS if name in zoo.names(task)]
     recipes = {name: zoo.get(name) for name in asked}
@@ -184,25 +181,14 @@ def _has(recipe: Any, task: str, name: str) -> bool:
     return known and name not in switched_off(recipe)
 
 
-def _made(recipe: Any, task: str, given: dict[str, Any], seed: int) -> Any:
-    """The estimator of a recipe, with what was given of its own parameters."""
-    from .. import zoo
-
-    options = options_of(recipe)
-    params = {"random_state": seed} if "random_state" in options else {}
-    params |= {name: value for name, value in given.items() if name in options}
-    est = zoo.make(recipe.name, task, **params)
-    rest = {name: value for name, value in given.items() if name not in options and _has(recipe, task, name)}
-    return est.set_params(**rest) if rest else est
-
-
 def _one(
     data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, list[Any]], deadline: float, every: bool
 ) -> _Line | None:
     """One algorithm, up to the deadline; None for one that has no row-by-row learning."""
     from ..evaluate import model_size
 
-    if every and not hasattr(_made(recipe, data.task, given, SEED), "partial_fit"):
+    given = {name: value for name, value in given.items() if _has(recipe, data.task, name)}
+    if every and not hasattr(made(recipe, data.task, given), "partial_fit"):
         return None  # it learns all rows at once, so it cannot be evaluated row by row
     line = _Line(recipe.name)
     mine = {name: values for name, values in grid.items() if _has(recipe, data.task, name)}
@@ -212,7 +198,7 @@ def _one(
         if line.results and time.monotonic() > deadline:
             break
         stream = data.stream(order)
-        est = _made(recipe, data.task, given | line.chosen, order if data.args.repeat else SEED)
+        est = made(recipe, data.task, given | line.chosen, order if data.args.repeat else SEED)
         est, result = _learned(data, est, stream, recipe.name, deadline)
         if line.results and result.n_rows < line.results[0].n_rows:
             break  # cut short
@@ -242,14 +228,14 @@ def _chosen(data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, lis
     for number, candidate in enumerate(candidates):
         try:
             if folds is None:
-                est = _made(recipe, data.task, given | candidate, TUNING_ORDER)
+                est = made(recipe, data.task, given | candidate, TUNING_ORDER)
                 _, result = _learned(data, est, data.held.rows(order), recipe.name)
                 errors[number] = next(iter(result.metrics.values()))
                 continue
             wrong = 0.0
             for fold in range(folds):
                 out = np.arange(len(order)) % folds == fold
-                est = _made(recipe, data.task, given | candidate, TUNING_ORDER)
+                est = made(recipe, data.task, given | candidate, TUNING_ORDER)
                 est, _ = _learned(data, est, data.held.rows(order[~out]), recipe.name)
                 wrong += _error(data, est, data.held.rows(order[out])) * np.count_nonzero(out)
             errors[number] = wrong / len(order)
@@ -269,12 +255,11 @@ def _error_on_test(data: _Data, est: Any) -> float:
 def _error(data: _Data, est: Any, stream: Any) -> float:
     """Share of wrong answers, or the mean squared error, of rows that are not learned."""
     from ..evaluate import Tally
-    from .predict import fitted
 
     answers_a_file(est)
-    read, tally = targets_for(data.task), Tally(kind_of(data.task), detailed=False)
-    for X, y in stream:
-        tally.add(read(y), est.predict(fitted(est, X)))
+    tally = Tally(kind_of(data.task), detailed=False)
+    for X, y in blocks_for(est, stream, data.task):
+        tally.add(y, est.predict(X))
     tally.flush()
     if not tally.n:
         raise ValueError(f"{stream.name} has no rows")

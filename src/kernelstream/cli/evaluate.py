@@ -14,7 +14,7 @@ from ._algorithms import add_algorithm, build, finds_novelties
 from ._base import Run, UsageError, answers_a_file, command, csv_text, print_json, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
-from ._targets import as_labels, find_task, kind_of, targets_for
+from ._targets import as_labels, find_task, kind_of, targets_for, task_of
 
 MAX_LABELS_SHOWN = 12  # labels that make a table of answers that can still be read
 
@@ -120,10 +120,7 @@ def _prequential(args: argparse.Namespace) -> None:
     if finds_novelties(args, {}):
         raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
     stream = open_data(args, reading(args))
-    first = stream.peek()
-    if first is None:
-        raise ValueError(f"{stream.name} has no rows")
-    task = find_task(first[1]) if args.task == "auto" else args.task
+    task = task_of(stream, args.task)
     est = with_columns(build(args, task), stream, reading(args))
     tally = _tally(kind_of(task), est, points=200)
     monitor = None
@@ -161,7 +158,7 @@ def _prequential(args: argparse.Namespace) -> None:
     _show(args, about, tally)
 
 
-def blocks_for(est: Any, stream: Any, task: str, given: str) -> Any:
+def blocks_for(est: Any, stream: Any, task: str, given: str = "auto") -> Any:
     """Blocks for an evaluation; where rows get wider, the model does too."""
     from .predict import fitted
 
