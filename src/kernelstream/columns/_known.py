@@ -1,4 +1,4 @@
-"""What an encoder says of the columns it has seen."""
+"""What an encoder says of the columns it has seen: their kinds, the names of the result, what is worth knowing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ._names import result_names
-from ._notes import notes
+from ..registry.names import did_you_mean
 from ._pass import COUNT
-from ._store import Store
+from ._store import GAP, MEAN, SLOT, VALUE, InputColumn, Store
+from .dates import CYCLES
+
+MIN_ROWS_NOTED = 30  # rows before anything is said
+MAX_ROWS_PER_WORD = 1.1  # rows for each category, at most, where a column names the rows
 
 
 class Known:
@@ -85,3 +88,51 @@ class Known:
         if store is None:
             raise NotFittedError(f"This {type(self).__name__} has not learned any row yet: call learn_transform or fit")
         return store
+
+
+def result_names(store: Store) -> list[str]:
+    """A name for every column of the result: that of the source, and which part of it."""
+    return [_name(store, store.sources[at], part, index) for at, part, index in store.layout]
+
+
+def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
+    if part == MEAN:  # the label is named where there are more than two
+        return f"{source.name}:mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else f"{source.name}:mean"
+    if part == SLOT:  # the category that has the slot, or the number of the slot while there is none
+        owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
+        taken = index < source.table.own  # type: ignore[union-attr]
+        return f"{source.name}={owners[index]}" if taken else f"{source.name}#{index}"
+    return source.name + {VALUE: "", GAP: ":missing"}.get(part, f":{CYCLES[index]}")
+
+
+def some(names: list[str], known: list[str] | None = None) -> str:
+    """A few of the names, for a message; with ``known`` ones, a hint about the first."""
+    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    hint = did_you_mean(names[0], known) if known else ""
+    return f"{shown} ({hint.rstrip(': ')})" if hint else shown
+
+
+def notes(store: Store) -> dict[str, str]:
+    """A sentence about each column that is useless in its present form, by name."""
+    if store.t < MIN_ROWS_NOTED:
+        return {}
+    found = {source.name: _note(store, source) for source in store.sources}
+    return {name: text for name, text in found.items() if text}
+
+
+def _note(store: Store, source: InputColumn) -> str:
+    if source.number >= 0:
+        count, _, m2, low, high, *_ = store.moments[:, source.number].tolist()
+        if count == store.t and low == high:
+            return "it never changes"
+        # the sum of squares of n different whole numbers is least where they follow on each other, as row numbers do
+        consecutive = count * (count**2 - 1) / 12
+        if high - low == count - 1 and abs(m2 - consecutive) <= 1e-9 * consecutive:
+            return "it looks like a row number: a new row has one that was never seen"
+    elif source.table is not None and source.table.codes:
+        counts = store.counts[list(source.table.codes.values())]
+        if len(counts) == 1:
+            return "it never changes"
+        if len(counts) >= MIN_ROWS_NOTED and counts.mean() <= MAX_ROWS_PER_WORD:
+            return "it looks like an identifier: nearly every row has a word of its own"
+    return ""

@@ -23,11 +23,13 @@ This is the readable twin of cpp/passes/columns.hpp; arrays are changed in place
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
+from .. import engine as engines
 from ..core.ranges import ENOUGH, FORGIVEN, is_far
 from .dates import YEAR
 
@@ -132,3 +134,13 @@ def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scal
     if counted:
         doubt = doubt + 1 if glitch else 0.0 if far else max(doubt - FORGIVEN, 0.0)
         moments[:] = count + 1, centre, spread, earliest, latest, doubt, late + (v < latest)
+
+
+@functools.cache
+def twins(engine: str) -> tuple[Any, Any]:
+    """The pass over the rows, and the reader of one dictionary, or None: then a dictionary is a block of one row."""
+    if engine == "python" or not engines.has_native():
+        return columns_pass, None
+    from .. import _core
+
+    return _core.columns_pass, _core.columns_row

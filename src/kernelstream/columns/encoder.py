@@ -23,13 +23,12 @@ from ..state.turns import OwnTurns, in_turn
 from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
 from ..streams.marks import DATE, has_comma
 from ._journal import Journal, NeedsCopy
-from ._known import Known
-from ._names import some
+from ._known import Known, some
 from ._parse import Parsed, parse, parse_row
+from ._pass import twins
 from ._state import State, from_state, to_state
 from ._store import MEAN, Store
 from ._targets import Targets, checked_weights, label_word
-from ._twins import twins
 from .kinds import KINDS, kind_of
 
 
