@@ -383,6 +383,16 @@ KS_INLINE void scale(std::size_t n, T a, T* x) {
     for (std::size_t i = 0; i < n; ++i) x[i] *= a;
 }
 
+// `count` numbers that are soon read or written are asked for, when they are not where a processor looks by itself.
+template <std::size_t count, class T>
+KS_INLINE void fetch(const T* at) {
+    KS_UNROLL
+    for (std::size_t l = 0; l < count; l += 64 / sizeof(T)) __builtin_prefetch(at + l);
+}
+
+// Rows of results that are written a tile of columns at a time lie far apart: the tile of the row that comes so much later is fetched.
+constexpr std::size_t rows_ahead = 4;
+
 // ---- CSR times dense -----------------------------------------------------------------------------------------------
 
 // Rows [start, stop) of one tile of columns of out, whose rows lie D apart and those of W `stride` apart. The sums stay
@@ -395,6 +405,7 @@ KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, cons
     using Numbers = typename Line<T, width>::type;
     for (std::size_t i = start; i < stop; ++i) {
         Numbers acc[lines] = {};
+        if (i + rows_ahead < stop) fetch<tile>(out + (i + rows_ahead) * D);
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
             const T v = data[k];
             const T* KS_RESTRICT w = W + std::size_t(indices[k]) * stride;

@@ -23,6 +23,7 @@ KS_CLONES T fourier_step(std::size_t D, const T* KS_RESTRICT p, T scale, T step,
     T more = 0;
     for (std::size_t first = 0; first < D; first += piece) {
         const std::size_t n = D - first < piece ? D - first : piece;
+        fetch<piece>(p + first + 4 * piece);
         if (n < piece || any_large(n, p + first)) {
             axpy(n, step, z + first, w + first);
             axpy(n, step, z + D + first, w + D + first);

@@ -231,12 +231,22 @@ KS_INLINE void gaussian_tiles(std::size_t n, const Csr<T, I>& X, const T* xn, co
     }
 }
 
+// Kernel values of row i of m with the vectors of a tile into K, rows `stride` apart.
+template <class T>
+KS_INLINE void put_tile(std::size_t m, std::size_t i, std::size_t first, std::size_t count, const T* values, T* K, std::size_t stride) {
+    constexpr std::size_t width = csr_tile_width<T>;
+    T* at = K + i * stride + first;
+    if (i + rows_ahead < m) fetch<width>(at + rows_ahead * stride);
+    if (count == width) std::memcpy(at, values, width * sizeof(T));  // of a known size, it is no call
+    else std::copy_n(values, count, at);
+}
+
 // K (m, n) with rows `stride` apart.
 template <class T, class I>
 KS_CLONES void gaussian_csr(std::size_t n, const Csr<T, I>& X, const T* xn, const T* tiles, const T* sn, const Gaussian<T>& kernel,
                             T* dense, T* K, std::size_t stride) {
     gaussian_tiles(n, X, xn, tiles, sn, kernel, dense, false, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
-        std::copy_n(values, count, K + i * stride + first);
+        put_tile(X.n, i, first, count, values, K, stride);
     });
 }
 
@@ -264,7 +274,7 @@ KS_CLONES void gaussian_csr_among(const Csr<T, I>& X, const T* xn, T* tiles, T* 
     std::fill_n(std::copy_n(xn, m, sn), (width - m % width) % width, T(0));
     for (std::size_t i = 0; i < m; ++i) csr_to_tile(X, i, tiles, i);
     gaussian_tiles(m, X, xn, tiles, sn, kernel, dense, true, [&](std::size_t i, std::size_t first, std::size_t count, const T* values) {
-        std::copy_n(values, count, G + i * m + first);
+        put_tile(m, i, first, count, values, G, m);
     });
     for (std::size_t i = 0; i < m; ++i) G[i * m + i] = T(1);
 }

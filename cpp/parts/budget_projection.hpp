@@ -19,15 +19,20 @@ inline void back_substitute(std::size_t n, std::size_t N, const double* L, doubl
     }
 }
 
-// out = A x for a symmetric A (n, n), rows N apart.
+// out = A x for a symmetric A (n, n), rows N apart, of which half is read: a large one takes as long as the reading.
 template <class T>
 KS_CLONES inline void gram_product(std::size_t n, std::size_t N, const T* A, const double* KS_RESTRICT x, double* KS_RESTRICT out) {
+    std::fill_n(out, n, 0.0);
     for (std::size_t i = 0; i < n; ++i) {
         const T* KS_RESTRICT a = A + i * N;
-        double sum = 0.0;
+        const double own = x[i];
+        double sum = double(a[i]) * own;
 #pragma omp simd reduction(+ : sum)
-        for (std::size_t j = 0; j < n; ++j) sum += double(a[j]) * x[j];
-        out[i] = sum;
+        for (std::size_t j = i + 1; j < n; ++j) {
+            sum += double(a[j]) * x[j];
+            out[j] += double(a[j]) * own;
+        }
+        out[i] += sum;
     }
 }
 

@@ -13,7 +13,7 @@ namespace ks {
 // pass(first, m, P, t) learns the rows and returns t.
 template <class T, class Project, class Pass>
 std::int64_t projected_pass(std::size_t n, std::size_t block, std::size_t width, const Project& project, std::int64_t t, const Pass& pass) {
-    std::vector<T> held;
+    thread_local std::vector<T> held;  // memory that is new to the process costs as much as what is done with it
     T* P = on_line(held, std::min(n, block) * width);
     for (std::size_t first = 0; first < n; first += block) {
         const std::size_t m = std::min(block, n - first);
