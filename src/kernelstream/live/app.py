@@ -23,7 +23,6 @@ from .files import file_of, read_model
 from .front import Front
 from .learner import DurableLearner
 from .metrics import Metrics
-from .recent import Recent
 from .requests import (
     BYTES_PER_STEP,
     MAX_BODY_BYTES,
@@ -88,8 +87,7 @@ class Application(Front):
         self.desk = Desk(store, opened)
         self._health: dict[str, Any] = {"status": "ok", "problems": {}}  # the last known state
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
-        self.recent = {"predict": Recent(), "learn": Recent()}
-        self.watch = StatusPage(store, self.recent)
+        self.watch = StatusPage(store)
         self.closing = self.watch.closing  # set when the server shuts down
         self.quick = {"predict": self.predict, "learn": self.learn}
         self.router = Router([*self.routes()], lifespan=self.life)
@@ -142,7 +140,7 @@ class Application(Front):
     def _timed(self, call: str, started: float) -> None:
         taken = time.perf_counter() - started
         self.measured.seconds[call].observe(taken)
-        self.recent[call].add(taken)
+        self.watch.recent[call].add(taken)
 
     async def not_here(self, request: Request) -> Response:
         """The answer to ``/models/NAME/predict%0A``, which the router takes for ``predict``."""

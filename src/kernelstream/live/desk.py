@@ -36,32 +36,27 @@ class Asked:
     future: asyncio.Future[bytes]
     view: View | None = None  # the model that answers all of it
     at: int = 0  # rows answered
-    whole: dict[str, Any] = field(default_factory=dict)  # the answer, where all rows were answered in one turn
-    parts: dict[str, list[bytes]] = field(default_factory=dict)  # else lists in JSON, without their brackets
+    parts: dict[str, list[bytes]] = field(default_factory=dict)  # of the answer: lists in JSON, without their brackets
     gaps: Gaps = field(default_factory=Gaps)
     kept: list[Any] = field(default_factory=list)  # rows that wait for their targets
 
     def take(self, part: dict[str, Any], gaps: Gaps, rows: int) -> None:
         """The answer for the next rows."""
-        if rows == len(self.request.rows):
-            self.whole, self.gaps = part, gaps
-        else:
-            for name, value in part.items():
-                self.parts.setdefault(name, []).append(encode(value)[1:-1])
-            self.gaps.extend(gaps, self.at)
+        for name, value in part.items():
+            self.parts.setdefault(name, []).append(encode(value)[1:-1])
+        self.gaps.extend(gaps, self.at)
         self.at += rows
 
     def answer(self) -> bytes:
         """The whole answer as JSON."""
         view: Any = self.view
         more: dict[str, Any] = {"version": view.version} | ({"challenger": True} if view.challenger else {})
-        if "probabilities" in self.whole or "probabilities" in self.parts:
+        if "probabilities" in self.parts:
             more = {"classes": view.classes} | more
         if warnings := self.gaps.warnings():
             more["warnings"] = warnings
-        if not self.parts:
-            return encode((self.whole or {"predictions": []}) | more)
-        found = [b'"' + name.encode() + b'":[' + b",".join(parts) + b"]" for name, parts in self.parts.items()]
+        lists: dict[str, list[bytes]] = self.parts or {"predictions": []}
+        found = [b'"' + name.encode() + b'":[' + b",".join(parts) + b"]" for name, parts in lists.items()]
         return b"{" + b",".join([*found, encode(more)[1:]])
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from importlib import resources
 
 from .._extra import needs
-from .recent import Recent
 from .responses import Problem, check_right, encode
 from .store import Store
 
@@ -19,6 +19,28 @@ with needs("serve"):
     from starlette.responses import Response, StreamingResponse
 
 MAX_WATCHERS = 64  # pages that may watch at a time
+SECONDS_KEPT = 300  # of requests that are remembered
+
+
+class Recent:
+    """Requests of the last minutes: how many answers there were in each of the last seconds, and how long they took."""
+
+    def __init__(self) -> None:
+        self.seconds: deque[list[float]] = deque(maxlen=SECONDS_KEPT)  # second, answers, sum and largest of their times
+
+    def add(self, taken: float) -> None:
+        """Count an answer."""
+        now = int(time.time())
+        if not self.seconds or self.seconds[-1][0] != now:
+            self.seconds.append([now, 0, 0.0, 0.0])
+        last = self.seconds[-1]
+        last[1] += 1
+        last[2] += taken
+        last[3] = max(last[3], taken)
+
+    def picture(self) -> list[list[float]]:
+        """``[second, answers a second, mean seconds, largest]`` in order; seconds without an answer are left out."""
+        return [[at, n, total / n, most] for at, n, total, most in list(self.seconds)]
 
 
 class StatusPage:
@@ -27,12 +49,11 @@ class StatusPage:
     Parameters
     ----------
     store : Store
-    recent : dict
-        The latest requests, by call.
     """
 
-    def __init__(self, store: Store, recent: dict[str, Recent]):
-        self.store, self.recent = store, recent
+    def __init__(self, store: Store):
+        self.store = store
+        self.recent = {"predict": Recent(), "learn": Recent()}
         self.watchers = 0
         self.closing = asyncio.Event()  # set when the server shuts down: open event streams end
         self._page = resources.files(__package__).joinpath("page.html").read_bytes()
