@@ -34,13 +34,12 @@ from .requests import (
     Rollback,
     content,
     kind_of,
-    read,
 )  # fmt: skip
 from .responses import JSONContent, Problem, encode, guarded, json_response
 from .rights import Tokens
 from .rows import check_names, gaps_of
 from .store import Store
-from .tables import TABLES
+from .tables import JSON, READERS
 from .watch import StatusPage
 
 with needs("serve"):
@@ -150,22 +149,21 @@ class Application(Front):
         """Predictions; with ids, the rows wait for their targets."""
         started = time.perf_counter()
         self._check_name(name)
-        asked: Predict = await self._rows(scope, headers, receive, Predict)
+        asked: Predict = await self._read(scope, headers, receive, Predict)
         answer = await self._in_time(self.desk.ask(name, asked).future, scope)
         self._timed("predict", started)
         return JSONContent(answer)
 
-    async def _rows(self, scope: Any, headers: dict[bytes, bytes], receive: Any, asked: type[Any]) -> Any:
-        """The rows of a body, whatever its type."""
+    async def _read(self, scope: Any, headers: dict[bytes, bytes], receive: Any, asked: Any) -> Any:
+        """What a body holds: JSON, or rows in a table of another type."""
         kind = kind_of(headers)
-        reader = TABLES.get(kind)
-        if reader is None:
-            return await read(scope, headers, receive, asked, self.body, self.rows, kind)
+        if kind not in (READERS if asked in (Predict, Learn) else (JSON,)):
+            raise Problem(415, "send JSON, with Content-Type: application/json")
         body = await content(scope, headers, receive, self.body)
-        query = parse_qs(scope["query_string"].decode("latin-1"))
+        given = body, asked, parse_qs(scope["query_string"].decode("latin-1")), self.rows
         if len(body) <= BYTES_PER_STEP:
-            return reader(body, asked, query, self.rows)
-        return await self.desk.run(reader, body, asked, query, self.rows)
+            return READERS[kind](*given)
+        return await self.desk.run(READERS[kind], *given)
 
     async def _in_time(self, future: asyncio.Future[bytes], scope: Any) -> bytes:
         """The answer; the work is dropped when it takes too long, or the client has left."""
@@ -185,7 +183,7 @@ class Application(Front):
         """Learn rows, or targets of rows that were predicted with ids; they are in the log when the answer goes out."""
         started = time.perf_counter()
         self._check_name(name)
-        request: Learn = await self._rows(scope, headers, receive, Learn)
+        request: Learn = await self._read(scope, headers, receive, Learn)
         if request.rows is None and request.ids is None:
             raise Problem(422, "learn needs rows, or ids of rows that were predicted")
         future, warnings = await self.desk.run(self._learn_soon, name, request)
@@ -334,9 +332,8 @@ class Application(Front):
         calls = [(path, method, inspect.getdoc(answer) or "") for path, answer, method, _ in self.listed()]
         return json_response(document(__version__, calls))
 
-    async def _body(self, request: Request, asked: type[Any]) -> Any:
-        headers = dict(request.scope["headers"])
-        return await read(request.scope, headers, request.receive, asked, self.body, self.rows, kind_of(headers))
+    async def _body(self, request: Request, asked: Any) -> Any:
+        return await self._read(request.scope, dict(request.scope["headers"]), request.receive, asked)
 
     async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
         """The result of a call with the learner that the path names, in another thread."""

@@ -12,7 +12,6 @@ from .responses import Problem
 
 with needs("serve"):
     import msgspec
-    from anyio import to_thread
     from starlette.requests import ClientDisconnect
 
 MAX_BODY_BYTES = 16 << 20  # most bytes of a request
@@ -63,18 +62,13 @@ def decoder(kind: Any) -> Any:
     return msgspec.json.Decoder(kind)
 
 
-async def read(
-    scope: Any, headers: dict[bytes, bytes], receive: Any, asked: Any, most: int, rows: int, kind: bytes
-) -> Any:
-    """The JSON body of a request, of at most ``most`` bytes and ``rows`` rows, decoded; ``kind`` is its type."""
-    if kind != b"application/json":  # which a page of another site cannot send without being asked
-        raise Problem(415, "send JSON, with Content-Type: application/json")
-    body = await content(scope, headers, receive, most) or b"{}"
+def from_json(body: bytes, asked: Any, _: Any, most: int) -> Any:
+    """A request in JSON, of at most ``most`` rows."""
     if len(body) > BYTES_PER_STEP and asked in (Predict, Learn):
-        return await to_thread.run_sync(decoded, body, lambda text: in_steps(text, asked, rows))
-    found = decoded(body, decoder(asked).decode)
-    if len(getattr(found, "rows", None) or ()) > rows:
-        raise too_many(rows)
+        return decoded(body, lambda text: in_steps(text, asked, most))
+    found = decoded(body or b"{}", decoder(asked).decode)
+    if len(getattr(found, "rows", None) or ()) > most:
+        raise too_many(most)
     return found
 
 

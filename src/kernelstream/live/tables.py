@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 from .._extra import needs
-from .requests import BYTES_PER_STEP, Id, Learn, Row, Target, decoded, too_many
+from .requests import BYTES_PER_STEP, Id, Learn, Row, Target, decoded, from_json, too_many
 from .responses import Problem
 
 with needs("serve"):
@@ -128,4 +128,5 @@ def _taken(row: Any, i: int, name: str) -> Any:
     return row.pop(name)
 
 
-TABLES = {b"application/x-ndjson": from_lines, b"application/vnd.apache.arrow.stream": from_arrow}
+JSON = b"application/json"  # which a page of another site cannot send without being asked
+READERS = {JSON: from_json, b"application/x-ndjson": from_lines, b"application/vnd.apache.arrow.stream": from_arrow}
