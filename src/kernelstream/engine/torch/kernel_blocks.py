@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class DeviceCenters:
         with self.ops.full():
             return of_squares(self.kernel, squared_distances(X - self.middle, self.right))
 
-    @property
+    @cached_property
     def many(self) -> bool:
         """Whether there is no room for their factors in float64."""
         free = torch.cuda.mem_get_info(self.ops.device)[0] if self.ops.cuda else math.inf
@@ -186,37 +187,37 @@ class DeviceKernelBlocks:
         """Whether a program makes products with V (., C) without the matrix."""
         return self.times is not None and V.shape[1] <= FEW_OUTPUTS
 
-    def _dot(self, V: torch.Tensor) -> torch.Tensor:
-        rows, centers = self.pair
-        return torch.stack([self.times(rows, centers, v.contiguous()) for v in V.T], dim=1)
-
-    def _tdot(self, U: torch.Tensor) -> torch.Tensor:
-        rows, centers = self.pair
-        return torch.stack([self.times(centers, rows, u.contiguous()) for u in U.T], dim=1)
+    def _made(self, V: torch.Tensor, transposed: bool = False) -> torch.Tensor:
+        """``K V`` or ``K'V`` by the program."""
+        left, right = reversed(self.pair) if transposed else self.pair
+        return torch.stack([self.times(left, right, v.contiguous()) for v in V.T], dim=1)
 
     def dot(self, V: np.ndarray) -> np.ndarray:
         """``K V``, (m, C) -> (n, C) float64."""
-        A, out = self._here(V), np.empty((self.shape[0], V.shape[1]))
+        A = self._here(V)
         if self._unstored(A):
-            return self._dot(A).cpu().numpy()
+            return self._made(A).cpu().numpy()
+        out = np.empty((self.shape[0], V.shape[1]))
         for rows, K in self._blocks():
             out[rows] = (K @ A).cpu().numpy()
         return out
 
     def tdot(self, U: np.ndarray) -> np.ndarray:
         """``K'U``, (n, C) -> (m, C) float64."""
-        A, total = self._here(U), self._nothing(U.shape[1])
+        A = self._here(U)
         if self._unstored(A):
-            return self._tdot(A).cpu().numpy()
+            return self._made(A, True).cpu().numpy()
+        total = self._nothing(U.shape[1])
         for rows, K in self._blocks():
             total += K.T @ A[rows]
         return total.cpu().numpy()
 
     def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
-        weight, right, total = self._here(A), self._here(V), self._nothing(V.shape[1])
+        weight, right = self._here(A), self._here(V)
         if self._unstored(right):
-            return self._tdot(weight * self._dot(right)).cpu().numpy()
+            return self._made(weight * self._made(right), True).cpu().numpy()
+        total = self._nothing(V.shape[1])
         for rows, K in self._blocks():
             total += K.T @ (weight[rows] * (K @ right))
         return total.cpu().numpy()
@@ -245,7 +246,7 @@ class DeviceFactor:
 
     def weigh(self, M: torch.Tensor, lam: float) -> None:
         """``A'A = T'^-1 M T^-1 + lam I``."""
-        self.A = factor(_divided(self.T, _divided(self.T, M, True).T, True), lam)
+        self.A = factor(divided(self.T, divided(self.T, M, True).T, True), lam)
 
     def weigh_centers(self, each: float, lam: float) -> None:
         """``A'A = c T T' + lam I``: what the centres alone say of ``Z'A Z``, ``each`` a weight c."""
@@ -258,7 +259,7 @@ class DeviceFactor:
     def _exactly(self, V: np.ndarray, transposed: bool) -> np.ndarray:
         right = self.ops.tensor(V)
         if not self.single:
-            return _divided(self.T, right, transposed).cpu().numpy()
+            return divided(self.T, right, transposed).cpu().numpy()
         found, rest = torch.zeros_like(right), right
         for _ in range(2):
             found += self._roughly(self.T, rest, transposed)
@@ -268,7 +269,7 @@ class DeviceFactor:
     def _roughly(self, U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
         """V (m, C) float64 divided in the type of U; float32 has a narrower range."""
         size = V.abs().amax(dim=0).clamp_(min=float(np.finfo(float).tiny))
-        return _divided(U, (V / size).to(U.dtype), transposed).double() * size
+        return divided(U, (V / size).to(U.dtype), transposed).double() * size
 
     def _product(self, V: torch.Tensor, transposed: bool) -> torch.Tensor:
         """``T V`` or ``T'V`` in float64."""
@@ -295,7 +296,7 @@ class DeviceFactor:
         return self._roughly(self.A, half, False).cpu().numpy()
 
 
-def _divided(U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
+def divided(U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
     """``U^-1 V`` or ``U'^-1 V`` for an upper triangular U."""
     return torch.linalg.solve_triangular(U.T if transposed else U, V, upper=not transposed)
 

@@ -14,6 +14,7 @@ from ...features.nystroem import GaussianNystroemMapping
 from ...features.preconditioned import PreconditionedMapping
 from ...rows import dense, host, is_tensor
 from . import from_array
+from .kernel_blocks import squared_distances
 
 PAD = 32  # width of rows and frequencies is a multiple of this: whole steps of the products
 ANGLES = 2  # numbers of 11 bits that an angle is the sum of
@@ -115,7 +116,9 @@ class GaussianNystroem(DeviceMap):
         self.P, self.gamma = ops.tensor(mapping.P), mapping.gamma
 
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
-        return gaussian(self.ops, X - self.middle, self.S, self.gamma) @ self.P
+        with self.ops.full():  # |x|^2 - 2 x's + |s|^2 cancels: its product is never rounded to tf32
+            D2 = squared_distances(X - self.middle, self.S)
+        return D2.mul_(-self.gamma).exp_() @ self.P
 
 
 class Preconditioned(DeviceMap):
@@ -169,14 +172,6 @@ def round_(A: torch.Tensor) -> torch.Tensor:
     """A float32 array rounded to tf32 in place; tensor cores cut the other bits off."""
     A.view(torch.int32).add_(1 << 12).bitwise_and_(-(1 << 13))
     return A
-
-
-def gaussian(ops: Any, X: torch.Tensor, S: torch.Tensor, gamma: float) -> torch.Tensor:
-    """``exp(-gamma |x - s|^2)``, (m, n); |x|^2 - 2 x's + |s|^2 cancels, so its product is never rounded to tf32."""
-    with ops.full():
-        K = torch.addmm((S * S).sum(dim=1), X, S.T, alpha=-2.0)
-    K += (X * X).sum(dim=1, keepdim=True)
-    return K.clamp_(min=0.0).mul_(-gamma).exp_()
 
 
 KNOWN: dict[type, Any] = {

@@ -12,7 +12,7 @@ import torch
 
 from ...kernels import Kernel
 from ...rows import dense
-from .kernel_blocks import factor, of_squares, squared_distances
+from .kernel_blocks import divided, factor, of_squares, squared_distances
 
 
 class DeviceTrials:
@@ -49,12 +49,12 @@ class DeviceTrial:
         K, KH = (of_squares(kernel, D2.double()) for D2 in self.squares)
         centers = of_squares(kernel, self.centers.clone())
         T = factor(centers, max(m * float(np.finfo(float).eps), float(np.finfo(rows.dtype).eps)))
-        B = _divide(T, K.T @ (rows.a[:, None] * rows.Y), True)
+        B = divided(T, K.T @ (rows.a[:, None] * rows.Y), True)
         K *= rows.a.sqrt()[:, None]
-        G = _divide(T, _divide(T, K.T @ K, True).T, True)
+        G = divided(T, divided(T, K.T @ K, True).T, True)
         G = 0.5 * (G + G.T)
         W = [torch.cholesky_solve(B, factor(G, lam), upper=True) for lam in rows.lams]
-        alpha = _divide(T, torch.cat(W, dim=1), False)
+        alpha = divided(T, torch.cat(W, dim=1), False)
         F = (KH @ alpha).reshape(len(KH), len(rows.lams), -1)
         errors = (F - rows.YH[:, None]).square().sum(dim=2)
         errors = (errors * rows.wH[:, None]).sum(dim=0) / rows.wH.sum()
@@ -70,7 +70,3 @@ class DeviceTrial:
             P = phi * alpha[:, c]
             squares += (2 * (at * P.sum(dim=1, keepdim=True) - P @ S)).square().sum(dim=0)
         return (squares / len(at)).sqrt().cpu().numpy()
-
-
-def _divide(U: torch.Tensor, V: torch.Tensor, transposed: bool) -> torch.Tensor:
-    return torch.linalg.solve_triangular(U.T if transposed else U, V, upper=not transposed)
