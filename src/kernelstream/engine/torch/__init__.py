@@ -243,18 +243,11 @@ class Ops:
 
         return BlockFeatures(self, blocks)
 
-    def doubly_weights(self, state: dict[str, Any], blocks: int, average: bool) -> Any:
-        """Weights of a doubly stochastic model on the device."""
-        from .doubly import Weights
+    def doubly_training(self, descent: Any) -> Any:
+        """A descent whose weights and features are on the device."""
+        from .doubly import Training
 
-        return Weights(self, state, blocks, average)
-
-    def doubly_conditioned(self, *args: Any) -> Any:
-        """A direction divided by the covariance of the features."""
-        from .doubly import conditioned
-
-        with self.full():
-            return conditioned(*args)
+        return Training(**descent.__dict__ | {"blocks": descent.blocks.device})
 
 
 def from_array(array: Any) -> torch.Tensor:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...rows import dense
 from . import from_array
@@ -94,44 +95,28 @@ class BlockFeatures:
             with self.ops.full():  # few columns: memory decides, not the rate of products
                 out[part] += (Z @ A).to(out.dtype)
 
-    def scores(self, X: Any, A: np.ndarray, first: int) -> np.ndarray:
-        """``sum_i Z_i(X) A_i`` over blocks from ``first`` on, (n, C) float64."""
-        with self.ops.products():
-            given = self.rows(X)
-            weights = self.ops.tensor(A)
-            out = torch.zeros((len(given), A.shape[2]), dtype=torch.float64, device=self.ops.device)
-            for k in range(len(A)):
-                self.add_scores(given, weights[k], first + k, out)
-            return out.cpu().numpy()
+    def scores(self, X: torch.Tensor, A: torch.Tensor, first: int = 0, together: bool = True) -> torch.Tensor:
+        """``sum_i Z_i(X) A_i`` over blocks from ``first`` on, (n, C) float64, of rows from :meth:`rows`."""
+        out = torch.zeros((len(X), A.shape[2]), dtype=torch.float64, device=self.ops.device)
+        for k in range(len(A)):
+            self.add_scores(X, A[k], first + k, out)
+        return out
 
 
-class Weights:
-    """``alpha`` and ``mean`` of a doubly stochastic model on the device, with room for the blocks to come."""
+class Training(Descent):
+    """A :class:`Descent` on blocks of the device: weights and sums are tensors, derivatives of the loss arrays."""
 
-    def __init__(self, ops: Any, state: dict[str, Any], blocks: int, average: bool):
-        self.n = len(state["alpha"])
-        shape = (max(blocks, self.n), *state["alpha"].shape[1:])
-        self.alpha = ops.tensor(np.zeros(shape, state["alpha"].dtype))
-        self.alpha[: self.n] = ops.tensor(state["alpha"])
-        self.mean = torch.zeros_like(self.alpha) if average else None
-        if self.mean is not None:
-            self.mean[: self.n] = ops.tensor(state["mean"])
+    xp: ClassVar[Any] = torch
 
-    def add(self, i: int, delta: torch.Tensor) -> None:
-        """To block i, which may be new."""
-        self.alpha[i] += delta
-        self.n = max(self.n, i + 1)
+    def _direction(self, Z: torch.Tensor, G: np.ndarray, F: np.ndarray) -> torch.Tensor:
+        ops: Any = self.blocks.ops
+        if not self.precondition:
+            return Z.T @ ops.tensor(G / len(G)).to(Z.dtype)
+        with ops.full():
+            return conditioned(Z, G, F, self.damping, self.lam)
 
-    def average(self, w: float, shrink: float) -> None:
-        """``mean <- (1 - w) mean + w shrink alpha``."""
-        if self.mean is not None:
-            self.mean[: self.n].mul_(1.0 - w).add_(self.alpha[: self.n], alpha=w * shrink)
-
-    def write(self, state: dict[str, Any]) -> None:
-        """Into the state."""
-        state["alpha"] = self.alpha[: self.n].cpu().numpy()
-        if self.mean is not None:
-            state["mean"] = self.mean[: self.n].cpu().numpy()
+    def _home(self, sums: torch.Tensor) -> np.ndarray:
+        return sums.cpu().numpy()
 
 
 def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, lam: float) -> torch.Tensor:

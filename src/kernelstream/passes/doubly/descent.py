@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -40,6 +40,8 @@ class Descent:
     ``alpha`` (blocks, width, C), the weights divided by the number ``shrink``; ``mean`` of the same shape, the average
     of the weights over the iterations (only if ``average``); ``offset``, a number; ``t``, iterations so far.
     """
+
+    xp: ClassVar[Any] = np  # what arrays are made by
 
     blocks: FeatureBlocks
     loss: Loss
@@ -107,24 +109,18 @@ class Descent:
         t = state["t"] + 1
         i, gamma = self.block_of(t), self.rate(t)
         Z = self.blocks.features(X, i)
-        if self.precondition:
-            direction = self._conditioned(Z, G, F - state["offset"])
-        else:
-            direction = Z.T @ (G / len(G)).astype(Z.dtype)
+        direction = self._direction(Z, G, F - state["offset"])
         shrink = state["shrink"] * self.decay(t)
         alpha = state["alpha"]
         if shrink < LEAST_SHRINK:
-            alpha = alpha * alpha.dtype.type(shrink)
+            alpha = alpha * float(shrink)
             shrink = 1.0
         with np.errstate(over="ignore", invalid="ignore"):
-            delta = (direction * (-gamma / shrink)).astype(alpha.dtype)
-        if not np.isfinite(delta).all():
+            delta = self.xp.asarray(direction * (-gamma / shrink), dtype=alpha.dtype)
+        if not bool(self.xp.isfinite(delta).all()):
             raise Diverged(f"the scores grow without bound: steps of eta={self.eta:.3g} are too large")
-        if i == len(alpha):
-            alpha = np.concatenate([alpha, delta[None]])
-        else:
-            alpha = alpha.copy() if alpha is state["alpha"] else alpha
-            alpha[i] += delta
+        here = delta[None] if i == len(alpha) else alpha[i : i + 1] + delta
+        alpha = self.xp.concatenate([alpha[:i], here, alpha[i + 1 :]])
         state |= {"t": t, "alpha": alpha, "shrink": shrink}
         if self.average:
             self._average(state)
@@ -132,11 +128,15 @@ class Descent:
 
     def _average(self, state: State) -> None:
         alpha, mean, w = state["alpha"], state["mean"], self.share(state["t"])
-        new = np.zeros_like(alpha)
+        new = self.xp.zeros_like(alpha)
         new[: len(mean)] = mean
-        new *= alpha.dtype.type(1.0 - w)
-        new += alpha * alpha.dtype.type(w * state["shrink"])
+        new *= 1.0 - w
+        new += alpha * float(w * state["shrink"])
         state["mean"] = new
+
+    def _direction(self, Z: Any, G: np.ndarray, F: np.ndarray) -> Any:
+        """The gradient of the mean loss, (width, C), for features Z and scores F without the offset."""
+        return self._conditioned(Z, G, F) if self.precondition else Z.T @ (G / len(G)).astype(Z.dtype)
 
     def _conditioned(self, Z: np.ndarray, G: np.ndarray, F: np.ndarray) -> np.ndarray:
         r"""The gradient divided by ``(S + rho) / s``, S the batch's feature covariance, s its largest eigenvalue.
@@ -179,13 +179,18 @@ class Descent:
         )  # before shrink and offset
         for rows in batches(n, batch, steps, seed):
             part = X[rows]
-            F = self.iterate(state, part, True) if U is None else state["offset"] + state["shrink"] * U[rows]
+            sums = self.blocks.scores(part, state["alpha"], together=True) if U is None else U[rows]
+            F = state["offset"] + state["shrink"] * self._home(sums)
             before = state["shrink"]
             i, delta = self.learn_batch(state, part, y[rows], None if weight is None else weight[rows], F)
             if U is not None:
                 if state["shrink"] > before:  # it was multiplied into the weights
                     U *= before * self.decay(state["t"])
                 U += self.blocks.scores(X, delta[None], i, True)
+
+    def _home(self, sums: Any) -> np.ndarray:
+        """Sums as an array of this machine."""
+        return sums
 
 
 def gradients(loss: Loss, y: np.ndarray, F: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Doubly stochastic gradients on a device: the recursion of :mod:`.descent` with weights and features there."""
+"""Doubly stochastic gradients on a device: :mod:`.descent` with weights and features there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from ...rows import Rows
 from ...state.nested import State
 from .blocks import FeatureBlocks
-from .descent import LEAST_SHRINK, Descent, Diverged, batches, gradients
+from .descent import Descent
 
 
 class DeviceFeatureBlocks(FeatureBlocks):
@@ -27,7 +27,8 @@ class DeviceFeatureBlocks(FeatureBlocks):
     def scores(self, X: Rows, A: np.ndarray, first: int = 0, together: bool = False) -> np.ndarray:
         if not self.kernel.is_fourier or len(A) == 0:
             return super().scores(X, A, first, together)
-        return self.device.scores(X, A, first)
+        with self.ops.products():
+            return self.device.scores(self.device.rows(X), self.ops.tensor(A), first).cpu().numpy()
 
 
 @dataclass
@@ -40,44 +41,9 @@ class DeviceDescent(Descent):
         if not self.blocks.kernel.is_fourier:
             super().train(state, X, y, weight, steps, batch, seed)
             return
-        ops, device = self.blocks.ops, self.blocks.device  # type: ignore[attr-defined]
-        n = X.shape[0]
-        batch = min(batch, n)
-        last = state["t"] + steps
-        weights = ops.doubly_weights(state, last if self.max_blocks is None else self.max_blocks, bool(self.average))
+        ops: Any = self.blocks.ops
+        there = ops.doubly_training(self)
+        held = state | {name: ops.tensor(state[name]) for name in ("alpha", "mean") if name in state}
         with ops.products():
-            rows = device.rows(X)
-            U = ops.tensor(np.zeros((n, state["n_outputs"]) if "n_outputs" in state else (n, weights.alpha.shape[2])))
-            for i in range(weights.n):
-                device.add_scores(rows, weights.alpha[i], i, U)
-            for part in batches(n, batch, steps, seed):
-                index = ops.tensor(part)
-                F = state["offset"] + state["shrink"] * U[index].cpu().numpy()
-                G = gradients(self.loss, y[part], F)
-                G = G if weight is None else G * weight[part][:, None]
-                delta, i = self._step(state, weights, rows[index], G, F, U)
-                device.add_scores(rows, delta, i, U)
-        weights.write(state)
-
-    def _step(self, state: State, weights: Any, X: Any, G: np.ndarray, F: np.ndarray, U: Any) -> tuple[Any, int]:
-        """One iteration for the rows X of a batch; returns what was added to the weights of which block."""
-        ops, device = self.blocks.ops, self.blocks.device  # type: ignore[attr-defined]
-        t = state["t"] + 1
-        i, gamma = self.block_of(t), self.rate(t)
-        Z = device.features(X, i)
-        if self.precondition:
-            direction = ops.doubly_conditioned(Z, G, F - state["offset"], self.damping, self.lam)
-        else:
-            direction = Z.T @ ops.tensor(G / len(G)).to(Z.dtype)
-        shrink = state["shrink"] * self.decay(t)
-        if shrink < LEAST_SHRINK:
-            weights.alpha.mul_(shrink)
-            U.mul_(shrink)
-            shrink = 1.0
-        delta = direction * (-gamma / shrink)
-        if not bool(delta.isfinite().all()):
-            raise Diverged(f"the scores grow without bound: steps of eta={self.eta:.3g} are too large")
-        weights.add(i, delta)
-        state |= {"t": t, "shrink": shrink}
-        weights.average(self.share(t), shrink)
-        return delta, i
+            there.train(held, there.blocks.rows(X), y, weight, steps, batch, seed)
+        state |= {name: value.cpu().numpy() if name in ("alpha", "mean") else value for name, value in held.items()}
