@@ -6,7 +6,7 @@ import contextlib
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,21 +149,19 @@ class CSV(TextTable):
 
     def sample(self) -> Cells:
         """The first rows, which stay unread: as many whole lines as fit in 64 kB."""
-        rows = self._first_rows()
-        return self._cells(rows).without(self.target)
+        return self._cells(list(self._first_rows())).without(self.target)
 
-    def _first_rows(self, content: bytes | None = None) -> list[list[str]]:
+    def _first_rows(self, content: bytes | None = None) -> Iterator[list[str]]:
         """Rows of the whole lines of a text, which stay unread: by default as much of it as serves as a sample."""
         content = self.text.peek_bytes(SAMPLE_BYTES) if content is None else content
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
-        rows = []
         with contextlib.suppress(csv.Error):  # a text that is not a table gives errors later, line by line
             for fields in csv.reader(lines, delimiter=self.delimiter, skipinitialspace=True):
-                rows += [fields] if len(fields) == len(self.columns.names) else []
-        return rows
+                if len(fields) == len(self.columns.names):
+                    yield fields
 
-    def _by_name(self, rows: list[list[str]]) -> dict[str, Any]:
+    def _by_name(self, rows: Iterable[list[str]]) -> dict[str, Any]:
         names = self.columns.names
         return dict(zip(names, list(zip(*rows, strict=True)) or [()] * len(names), strict=True))
 
