@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from .base import StreamEstimator
 
 
-def admit(est: StreamEstimator, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool) -> tuple[Rows, Any, Any]:
+def admit(
+    est: StreamEstimator, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool, empty: bool = False
+) -> tuple[Rows, Any, Any]:
     """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
 
-    A ``fresh`` model needs rows of positive weight. Later calls may bring no rows, or rows of weight 0 only.
+    A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights of its own. Later calls may
+    bring no rows, or rows of weight 0 only.
     """
     starts = fresh or est.__dict__.get("_state") is None
     if starts:
@@ -50,7 +53,7 @@ def admit(est: StreamEstimator, X: Any, y: Any, classes: Any, sample_weight: Any
     if isinstance(est, RegressorMixin):
         check_moderate(y, dtype, "y")
     if starts and (X.shape[0] or classes is not None):
-        _start(est, X, declared)
+        _start(est, X, declared, empty)
     elif starts:  # no rows, and nothing is known yet about those to come
         for name in ("n_features_in_", "feature_names_in_"):
             est.__dict__.pop(name, None)
@@ -59,7 +62,7 @@ def admit(est: StreamEstimator, X: Any, y: Any, classes: Any, sample_weight: Any
     return X, y, weight
 
 
-def _start(est: StreamEstimator, X: Rows, declared: Any) -> None:
+def _start(est: StreamEstimator, X: Rows, declared: Any, empty: bool) -> None:
     """A fresh state for rows of the width and type of X."""
     state: State = {
         "n_features": int(X.shape[1]),
@@ -76,7 +79,7 @@ def _start(est: StreamEstimator, X: Rows, declared: Any) -> None:
     est._learner.begin(state)
     est._declare(state, declared)
     est._state = state
-    if not (est._at_once or state["warm_rows"]):
+    if not (empty or est._at_once or state["warm_rows"]):
         est._learner.reset(state)
 
 
