@@ -203,7 +203,7 @@ def test_rows_as_large_as_are_let_in(size):
 
 
 def test_small_and_large_calls_in_turn():
-    """Small ones by the processor: the weights move, the recorded blocks go on."""
+    """Small ones by the processor: the weights move, and the program goes on with them."""
     X, y, _ = rows(3000)
     want, got = (model("squared", NormAdaGrad(), engine) for engine in ("python", TorchEngine("cuda", block=16)))
     assert got.engine.ops().is_small(100, 48, 5)

@@ -69,7 +69,7 @@ class FeaturePass:
         self.behind = True
 
     def join(self) -> None:
-        """The device goes on: in the same memory, so that what was recorded there stays right."""
+        """The device goes on."""
         if self.behind:
             self._load()
             self.behind = False
