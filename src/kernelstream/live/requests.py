@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from itertools import chain
+import re
 from typing import Any
 
 from .._extra import needs
@@ -18,6 +18,7 @@ MAX_BODY_BYTES = 16 << 20  # most bytes of a request
 MAX_ROWS = 50_000  # most rows of a request
 BODY_SECONDS = 30.0  # longest time for a body to arrive
 BYTES_PER_STEP = 1 << 15  # bytes that are decoded in one step: the interpreter does nothing else meanwhile
+MAX_ROW_BYTES = 1 << 20  # bytes of one row of a large body
 
 Id = str | int
 Row = dict[str, Any] | list[Any]
@@ -65,7 +66,7 @@ def decoder(kind: Any) -> Any:
 def from_json(body: bytes, asked: Any, _: Any, most: int) -> Any:
     """A request in JSON, of at most ``most`` rows."""
     if len(body) > BYTES_PER_STEP and asked in (Predict, Learn):
-        return decoded(body, lambda text: in_steps(text, asked, most))
+        return decoded(body, lambda text: in_slices(text, asked, most))
     found = decoded(body or b"{}", decoder(asked).decode)
     if len(getattr(found, "rows", None) or ()) > most:
         raise too_many(most)
@@ -123,28 +124,67 @@ def too_many(rows: int) -> Problem:
 
 
 # -------------------------------------------------------------------- large bodies
-# A decoder holds the interpreter until it is done, and with it every other request. A large body is therefore cut into
-# the items of its lists, which is quick, and these are decoded some at a time.
-@functools.cache
-def _cut(kind: Any) -> Any:
-    """Reads JSON of a type whose fields are lists, and leaves their items as they are."""
-    whole, some = list[msgspec.Raw], list[msgspec.Raw] | None
-    fields: list[Any] = [
-        (field.name, whole) if field.required else (field.name, some, None) for field in msgspec.structs.fields(kind)
-    ]
-    return msgspec.json.Decoder(msgspec.defstruct(kind.__name__, fields, forbid_unknown_fields=True))
+# A decoder holds the interpreter until it is done, and with it every other request. A large body is therefore cut where
+# one row ends and the next begins, and decoded some rows at a time. The expressions find ends only: what is between
+# them is for the decoder to judge. `*+` never gives back what it has taken, so that nothing is looked at twice.
+_TEXT = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_CELLS = rb'[^"\[\]{}]*+(?:' + _TEXT + rb'[^"\[\]{}]*+)*+'
+_ITEM = rb"(?:\[" + _CELLS + rb"\]|\{" + _CELLS + rb"\}|" + _TEXT + rb'|[^"\[\]{},\s]++)\s*+'
+_SOME = re.compile(_ITEM + rb"(?:,\s*+" + _ITEM + rb"(?=[,\]]))*", re.DOTALL)
+_KEY = re.compile(rb"\s*+(" + _TEXT + rb")\s*+:\s*+(\[|null)\s*+")
+_NEXT = re.compile(rb"\s*+([,\]}])\s*+")
 
 
-def in_steps(body: bytes, kind: Any, most: int) -> Any:
-    """A large body, decoded in steps of about ``BYTES_PER_STEP``; it has at most ``most`` rows."""
-    cut = msgspec.structs.asdict(_cut(kind).decode(body))
-    if len(cut["rows"] or ()) > most:
-        raise too_many(most)
+def in_slices(body: bytes, kind: type[Any], most: int) -> Any:
+    """A large body, decoded in steps of limited size; rows may hold plain cells only, and there are at most ``most``.
+
+    Parameters
+    ----------
+    body : bytes
+        A JSON object of lists.
+    kind : type
+        :class:`Predict` or :class:`Learn`.
+    most : int
+    """
+    decoders = {field.name: decoder(field.type) for field in msgspec.structs.fields(kind)}
     found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(kind):
-        items, decode = cut[field.name], decoder(field.type).decode
-        if items is not None:
-            step = max(1, len(items) * BYTES_PER_STEP // len(body))
-            parts = (decode(b"[" + b",".join(items[i : i + step]) + b"]") for i in range(0, len(items), step))
-            found[field.name] = list(chain.from_iterable(parts))
+    at = len(body) - len(body.lstrip())
+    if body[at : at + 1] != b"{":
+        raise msgspec.ValidationError("Expected `object`")
+    ended = bool(re.compile(rb"\{\s*\}").match(body, at))
+    at = body.index(b"}", at) + 1 if ended else at + 1
+    while not ended:
+        key = _KEY.match(body, at)
+        if key is None:
+            raise msgspec.DecodeError(f"an object of lists is expected (byte {at})")
+        name = msgspec.json.decode(key[1])
+        if name not in decoders:
+            raise msgspec.ValidationError(f"Object contains unknown field `{name[:80]}`")
+        found[name], at = _items(body, key.end(), decoders[name], most) if key[2] == b"[" else (None, key.end())
+        end = _NEXT.match(body, at)
+        if end is None or end[1] == b"]":
+            raise msgspec.DecodeError(f"a comma or the end of the object is expected (byte {at})")
+        at, ended = end.end(), end[1] == b"}"
+    if body[at:].strip():
+        raise msgspec.DecodeError(f"trailing characters (byte {at})")
+    if kind is Predict and found.get("rows") is None:
+        raise msgspec.ValidationError("Object missing required field `rows`")
     return kind(**found)
+
+
+def _items(body: bytes, at: int, decoder: Any, most: int) -> tuple[list[Any], int]:
+    """The items of a list that begins at ``at``, and where it has ended."""
+    found: list[Any] = []
+    if body[at : at + 1] == b"]":
+        return found, at + 1
+    while True:
+        some = _SOME.match(body, at, at + BYTES_PER_STEP) or _SOME.match(body, at, at + MAX_ROW_BYTES)
+        end = None if some is None else _NEXT.match(body, some.end())
+        if some is None or end is None or end[1] == b"}":
+            raise msgspec.DecodeError(f"a list of plain values, or of rows of them, is expected (byte {at})")
+        found += decoder.decode(b"[" + some[0] + b"]")
+        if len(found) > most:
+            raise too_many(most)
+        at = end.end()
+        if end[1] == b"]":
+            return found, at
