@@ -12,6 +12,7 @@ from kernelstream.core import triangular
 def test_a_factor_in_parts_is_that_of_the_whole(at_once, part, dtype, monkeypatch):
     monkeypatch.setattr(triangular, "AT_ONCE", at_once)
     monkeypatch.setattr(triangular, "PART", part)
+    monkeypatch.setattr(triangular, "SMALL", 4)
     X = np.random.default_rng(0).normal(size=(40, 3))
     K = np.exp(-np.linalg.norm(X[:, None] - X, axis=2)).astype(dtype)
     diagonal = 1.0 + np.random.default_rng(1).random(40)
@@ -21,8 +22,9 @@ def test_a_factor_in_parts_is_that_of_the_whole(at_once, part, dtype, monkeypatc
     eps = np.finfo(dtype).eps
     np.testing.assert_allclose(np.triu(A), cholesky(B), atol=50 * eps)
     np.testing.assert_array_equal(np.tril(A, -1), np.tril(K, -1))
-    V = np.random.default_rng(2).normal(size=(40, 2))
-    np.testing.assert_allclose(triangular.divided_by(A, V), np.linalg.solve(B, V), atol=500 * eps)
+    for columns in (1, 2, 9):
+        V = np.random.default_rng(2).normal(size=(40, columns))
+        np.testing.assert_allclose(triangular.divided_by(A, V), np.linalg.solve(B, V), atol=500 * eps)
     last = triangular.inverse_diagonal(A, 9)
     np.testing.assert_allclose(last, np.diag(np.linalg.inv(B))[-9:], atol=500 * eps)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs, solve_triangular
+from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 from . import threads
 
 AT_ONCE = 16_384  # rows that LAPACK factorises at once: OpenBLAS on ARM crashes on 20,000 with two threads;
 PART = 4096  # of more, so many
+FEW_COLUMNS = 4  # that are divided one by one, which takes OpenBLAS a fifth of the time for one of them
+SMALL = 64  # rows of an inverse that LAPACK computes at once: products are several times as fast as its inverses
 
 
 def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
@@ -44,16 +46,31 @@ def _products(K: np.ndarray, before: list[slice], left: slice, right: slice) -> 
 
 def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:
     """The matrix of a factor in the upper part of K (n, n) divides V (n, C), in the type of K."""
-    (potrs,) = get_lapack_funcs(("potrs",), (K,))
-    return potrs(K.T, V.astype(K.dtype, copy=False), lower=1)[0]
+    V = V.astype(K.dtype, copy=False)
+    if V.shape[1] > FEW_COLUMNS:
+        (potrs,) = get_lapack_funcs(("potrs",), (K,))
+        return potrs(K.T, V, lower=1)[0]
+    (trsv,) = get_blas_funcs(("trsv",), (K,))
+    divided = [trsv(K.T, trsv(K.T, column, lower=1), lower=1, trans=1, overwrite_x=1) for column in V.T]
+    return np.stack(divided, axis=1)
 
 
 def inverse_diagonal(K: np.ndarray, last: int) -> np.ndarray:
     """The last numbers on the diagonal of the inverse of the matrix of a factor in the upper part of K (n, n)."""
-    upper = np.triu(K[-last:, -last:])
-    (trtri,) = get_lapack_funcs(("trtri",), (K,))
-    upper = trtri(upper.T, lower=1, overwrite_c=1)[0]
-    return np.einsum("ij,ij->j", upper, upper)
+    inverse = _inverse(np.triu(K[-last:, -last:]))
+    return np.einsum("ij,ij->i", inverse, inverse)
+
+
+def _inverse(U: np.ndarray) -> np.ndarray:
+    """The inverse of a triangular U (n, n) with zeros below its diagonal, by halves."""
+    if len(U) <= SMALL:
+        (trtri,) = get_lapack_funcs(("trtri",), (U,))
+        return trtri(U.T, lower=1)[0].T
+    half, inverse = len(U) // 2, np.zeros_like(U)
+    first = inverse[:half, :half] = _inverse(U[:half, :half])
+    second = inverse[half:, half:] = _inverse(U[half:, half:])
+    np.matmul(first, -U[:half, half:] @ second, out=inverse[:half, half:])
+    return inverse
 
 
 def upper_factor(K: np.ndarray, more: float) -> np.ndarray:
