@@ -28,6 +28,16 @@ void bound_exponential(Matrix<const T> X, Matrix<const T> tiles, Matrix<T> out, 
 }
 
 template <class T>
+void bound_exponential_mixture(Matrix<const T> X, Matrix<const T> U, Matrix<const T> near, Matrix<const T> apart, Matrix<T> out,
+                               double share) {
+    const std::size_t n = X.shape(0), d = X.shape(1), m = out.shape(1);
+    require(fits(out, n) && fits(U, n, d), "exponential_mixture: shapes do not agree");
+    for (const auto& tiles : {near, apart}) check_tiles("exponential_mixture", X, tiles, m, 2, 1.0);
+    nb::gil_scoped_release release;
+    exponential_mixture<T>(n, m, d, X.data(), U.data(), near.data(), apart.data(), T(share), out.data());
+}
+
+template <class T>
 void bound_exponential_sums(Matrix<const T> X, Matrix<const T> tiles, Matrix<const double> A, Matrix<double> out, int norm,
                             double c) {
     const std::size_t n = X.shape(0), d = X.shape(1), C = A.shape(0), m = A.shape(1);
@@ -75,6 +85,8 @@ const Group group([](nb::module_& m, auto type) {
           "out (n, d), at some columns (k,) <- heights (k, knots) at X (n, d), along straight lines between places (k, knots).");
     m.def("exponential", &bound_exponential<T>, plain, plain, plain, value, value,
           "out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.");
+    m.def("exponential_mixture", &bound_exponential_mixture<T>, plain, plain, plain, plain, plain, value,
+          "out (n, m) <- share exp(-|x - z|_2) + (1 - share) exp(-|u - v|_1) for X, U (n, d) and m rows of both kinds in tiles.");
     m.def("exponential_sums", &bound_exponential_sums<T>, plain, plain, plain, plain, value, value,
           "out (n, C) <- exp(-c |x - z|) A' for X (n, d), m rows z in tiles and A (C, m).");
     m.def("exponential_slopes", &bound_exponential_slopes<T>, plain, plain, plain, plain, value, value,

@@ -10,11 +10,27 @@
 
 namespace ks {
 
-// Q rows X (Q, d), `d` apart, with P others, which stand side by side in `tile` (d, P); out (Q, P), rows `ldo` apart: sums
-// of |x_j - z_j| (Norm 1) or of their squares (Norm 2).
-template <class T, int Norm, std::size_t Q, std::size_t P>
-KS_INLINE void distance_tile(std::size_t d, const T* KS_RESTRICT X, const T* KS_RESTRICT tile, std::size_t width, T* out,
-                             std::size_t ldo) {
+template <class T>
+constexpr std::size_t tile_width = 64 / sizeof(T);
+
+// Numbers of Q rows and a tile of others; the first of `width` others go out, rows `ldo` apart.
+template <class T, std::size_t Q>
+struct TileValues {
+    static constexpr std::size_t P = tile_width<T>;
+    T at[Q * P];
+    KS_INLINE void put(std::size_t width, T* out, std::size_t ldo) const {
+        for (std::size_t q = 0; q < Q; ++q)
+            if (width == P) std::memcpy(out + q * ldo, at + q * P, sizeof(T) * P);  // a copy of unknown length takes longer than the sums
+            else std::copy_n(at + q * P, width, out + q * ldo);
+    }
+};
+
+// Q rows X (Q, d) with P others, which stand side by side in `tile` (d, P): sums of |x_j - z_j| (Norm 1) or their roots of sums of
+// squares (Norm 2). Every sum runs in the order of the columns.
+template <class T, int Norm, std::size_t Q>
+KS_INLINE TileValues<T, Q> distances(std::size_t d, const T* KS_RESTRICT X, const T* KS_RESTRICT tile) {
+    constexpr std::size_t P = tile_width<T>;
+    TileValues<T, Q> sums;
     T acc[Q][P] = {};
     for (std::size_t j = 0; j < d; ++j) {
         const T* KS_RESTRICT z = tile + j * P;
@@ -28,28 +44,49 @@ KS_INLINE void distance_tile(std::size_t d, const T* KS_RESTRICT X, const T* KS_
             }
         }
     }
-    for (std::size_t q = 0; q < Q; ++q) std::copy_n(acc[q], width, out + q * ldo);
-}
-
-template <class T>
-constexpr std::size_t tile_width = 64 / sizeof(T);
-
-// out (Q, m) for Q rows and m others in tiles (tiles, d, P), the last of which may have places to spare. Every sum runs in the
-// order of the columns.
-template <class T, int Norm, std::size_t Q>
-KS_INLINE void distance_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T* out) {
-    constexpr std::size_t P = tile_width<T>;
-    for (std::size_t t = 0; t * P < m; ++t)
-        distance_tile<T, Norm, Q, P>(d, X, tiles + t * d * P, std::min(P, m - t * P), out + t * P, m);
-}
-
-template <class T, int Norm, std::size_t Q>
-KS_INLINE void exponential_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T c, T* out) {
-    distance_rows<T, Norm, Q>(m, d, X, tiles, out);
+    std::memcpy(sums.at, acc, sizeof acc);
     if (Norm == 2)
 #pragma omp simd
-        for (std::size_t k = 0; k < Q * m; ++k) out[k] = std::sqrt(out[k]);
-    exp_scaled_chunk(Q * m, out, c, false);
+        for (std::size_t k = 0; k < Q * P; ++k) sums.at[k] = std::sqrt(sums.at[k]);
+    return sums;
+}
+
+// exp(-c |x - z|) of the same.
+template <class T, int Norm, std::size_t Q>
+KS_INLINE TileValues<T, Q> exponentials(std::size_t d, const T* X, const T* tile, T c) {
+    TileValues<T, Q> values = distances<T, Norm, Q>(d, X, tile);
+    exp_scaled_chunk(Q * tile_width<T>, values.at, c, false);
+    return values;
+}
+
+// out (Q, m) for Q rows and m others in tiles (tiles, d, P), the last of which may have places to spare.
+template <class T, int Norm, std::size_t Q>
+KS_INLINE void exponential_rows(std::size_t m, std::size_t d, const T* X, const T* tiles, T c, T* out) {
+    constexpr std::size_t P = tile_width<T>;
+    for (std::size_t t = 0; t < m; t += P) exponentials<T, Norm, Q>(d, X, tiles + t * d, c).put(std::min(P, m - t), out + t, m);
+}
+
+// The same of rows by both kinds: share exp(-|x - z|_2) + (1 - share) exp(-|u - v|_1), for X and U (Q, d).
+template <class T, std::size_t Q>
+KS_INLINE void mixture_rows(std::size_t m, std::size_t d, const T* X, const T* U, const T* near, const T* apart, T share, T* out) {
+    constexpr std::size_t P = tile_width<T>;
+    for (std::size_t t = 0; t < m; t += P) {
+        TileValues<T, Q> both = exponentials<T, 2, Q>(d, X, near + t * d, T(1));
+        const TileValues<T, Q> second = exponentials<T, 1, Q>(d, U, apart + t * d, T(1));
+#pragma omp simd
+        for (std::size_t k = 0; k < Q * P; ++k) both.at[k] = share * both.at[k] + (1 - share) * second.at[k];
+        both.put(std::min(P, m - t), out + t, m);
+    }
+}
+
+// out (n, m) for rows X and U (n, d).
+template <class T>
+KS_CLONES void exponential_mixture(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* U, const T* near, const T* apart,
+                                   T share, T* out) {
+    constexpr std::size_t Q = 4;
+    std::size_t i = 0;
+    for (; i + Q <= n; i += Q) mixture_rows<T, Q>(m, d, X + i * d, U + i * d, near, apart, share, out + i * m);
+    for (; i < n; ++i) mixture_rows<T, 1>(m, d, X + i * d, U + i * d, near, apart, share, out + i * m);
 }
 
 // out (n, m) <- exp(-c |x - z|) for X (n, d) and others in tiles.
@@ -131,14 +168,14 @@ KS_CLONES void exponential_slopes(std::size_t n, std::size_t m, std::size_t d, c
     std::vector<T> K(m), held(Q * ((m + P - 1) / P * P), T(0));
     for (std::size_t i = 0; i < n; ++i) {
         const T* x = X + i * d;
-        distance_rows<T, Norm, 1>(m, d, x, tiles, K.data());
-        if (Norm == 2)
+        for (std::size_t t = 0; t < m; t += P) {
+            TileValues<T, 1> r = distances<T, Norm, 1>(d, x, tiles + t * d), value = r;
+            exp_scaled_chunk(P, value.at, T(1), false);
+            if (Norm == 2)
 #pragma omp simd
-            for (std::size_t k = 0; k < m; ++k) held[k] = K[k] = std::sqrt(K[k]);
-        exp_scaled_chunk(m, K.data(), T(1), false);
-        if (Norm == 2)
-#pragma omp simd
-            for (std::size_t k = 0; k < m; ++k) K[k] = held[k] > near ? K[k] / held[k] : T(0);
+                for (std::size_t k = 0; k < P; ++k) value.at[k] = r.at[k] > near ? value.at[k] / r.at[k] : T(0);
+            value.put(std::min(P, m - t), K.data() + t, m);
+        }
         std::size_t c = 0;
         for (; c + Q <= C; c += Q) add_up_slopes<T, Norm, Q>(m, d, x, tiles, K.data(), A + c * m, held.data(), out + (i * C + c) * d);
         for (; c < C; ++c) add_up_slopes<T, Norm, 1>(m, d, x, tiles, K.data(), A + c * m, held.data(), out + (i * C + c) * d);

@@ -273,12 +273,29 @@ def test_exponentials_of_distances(dtype, norm, shape):
         np.testing.assert_array_equal(np.concatenate(each), found)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (7, 37, 5), (4, 16, 3), (9, 64, 40)])
+def test_a_mixture_of_exponentials_by_both_norms(dtype, shape):
+    n, m, d = shape
+    rng = np.random.default_rng(0)
+    X, U, S, V = (rng.normal(size=(rows, d)).astype(dtype) for rows in (n, n, m, m))
+    X[0] = S[0]
+    away, apart = (np.float64(a)[:, None] - np.float64(b) for a, b in ((X, S), (U, V)))
+    K = 0.3 * np.exp(-np.linalg.norm(away, axis=2)) + 0.7 * np.exp(-np.abs(apart).sum(axis=2))
+    for ops in (engine.get("python"), engine.get("native")):
+        found = ops.exponential_mixture((X, U), (ops.tiles(S), ops.tiles(V)), m, 0.3)
+        np.testing.assert_allclose(found, K, rtol=50 * np.finfo(dtype).eps)
+        assert found.dtype == dtype
+
+
 def test_exponentials_refuse_what_does_not_fit():
     X, tiles, A = np.zeros((2, 3), np.float32), np.zeros((1, 48), np.float32), np.zeros((1, 10))
     for bad in (
         lambda: core.exponential(X, tiles, np.zeros((2, 17), np.float32), 1, 1.0),
         lambda: core.exponential(X, tiles, np.zeros((2, 10), np.float32), 3, 1.0),
         lambda: core.exponential(X, tiles, np.zeros((2, 10), np.float32), 1, -1.0),
+        lambda: core.exponential_mixture(X, X, tiles, tiles[:, :16], np.zeros((2, 10), np.float32), 0.5),
+        lambda: core.exponential_mixture(X, X[:1], tiles, tiles, np.zeros((2, 10), np.float32), 0.5),
         lambda: core.exponential_sums(X, tiles[:, :16], A, np.zeros((2, 1)), 1, 1.0),
         lambda: core.exponential_sums(X, tiles, A, np.zeros((1, 1)), 2, 1.0),
         lambda: core.exponential_sums(X, tiles, A, np.zeros((2, 1)), 0, 1.0),

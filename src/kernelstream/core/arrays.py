@@ -64,6 +64,15 @@ def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np
     return out
 
 
+def exponential_mixture(rows: Any, others: Any, m: int, share: float) -> np.ndarray:
+    """``w exp(-|x - s|_2) + (1 - w) exp(-|u - v|_1)``, (n, m): rows are (X, U), others both ``tiles`` of m rows."""
+    near, apart = (exponential(X, S, m, norm, 1.0) for X, S, norm in zip(rows, others, (2, 1), strict=True))
+    near *= near.dtype.type(share)
+    apart *= near.dtype.type(1 - share)
+    near += apart
+    return near
+
+
 def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:
     """Kernel values :func:`exponential` times coefficients A (C, m), summed in float64, (n, C)."""
     K = exponential(X, S, A.shape[1], norm, c).astype(np.float64)

@@ -88,6 +88,14 @@ def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np
     return out
 
 
+def exponential_mixture(rows: Any, others: Any, m: int, share: float) -> np.ndarray:
+    """``w exp(-|x - s|_2) + (1 - w) exp(-|u - v|_1)``, (n, m): rows are (X, U), others both ``tiles`` of m rows."""
+    X, U = (np.ascontiguousarray(kind) for kind in rows)
+    out = np.empty((len(X), m), X.dtype)
+    _core.exponential_mixture(X, U, *others, out, share)
+    return out
+
+
 def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:
     """Kernel values :func:`exponential` times coefficients A (C, m), summed in float64, (n, C)."""
     out = np.empty((len(X), len(A)))

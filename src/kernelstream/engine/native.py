@@ -12,6 +12,7 @@ from ..core.arrays_native import (
     all_below,
     exp_scaled,
     exponential,
+    exponential_mixture,
     exponential_slopes,
     exponential_sums,
     fourier,

@@ -13,6 +13,7 @@ from ..core.arrays import (
     all_below,
     exp_scaled,
     exponential,
+    exponential_mixture,
     exponential_slopes,
     exponential_sums,
     fourier,

@@ -82,19 +82,13 @@ def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
     """Kernel values (n, n) of rows in a metric, in their type; each is computed once."""
     n = len(rows[0])
     K, parts = np.empty((n, n), rows[0].dtype), threads.cuts(n, TILE)
-    tiles = [[ops.tiles(S[part]) for part in parts] for S in rows]
+    tiles = [tuple(ops.tiles(S[part]) for S in rows) for part in parts]
 
     def fill(i: int) -> None:
-        for j in range(i + 1):
-            near, apart = (
-                ops.exponential(S[parts[i]], tile[j], parts[j].stop - parts[j].start, norm, 1.0)
-                for S, tile, norm in zip(rows, tiles, (2, 1), strict=True)
-            )
-            near *= K.dtype.type(share)
-            apart *= K.dtype.type(1 - share)
-            near += apart
-            K[parts[i], parts[j]] = near
-            K[parts[j], parts[i]] = near.T
+        own = tuple(S[parts[i]] for S in rows)
+        for j, part in enumerate(parts[: i + 1]):
+            K[parts[i], part] = ops.exponential_mixture(own, tiles[j], part.stop - part.start, share)
+            K[part, parts[i]] = K[parts[i], part].T
 
     threads.each(fill, range(len(parts))[::-1])  # the longest first
     return K
@@ -102,10 +96,7 @@ def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
 
 def between(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
     """Kernel values (n, m) of rows and others in a metric, in their type."""
-    near, apart = (
-        ops.exponential(S, ops.tiles(T), len(T), norm, 1.0) for S, T, norm in zip(rows, others, (2, 1), strict=True)
-    )
-    return share * near + (1 - share) * apart
+    return ops.exponential_mixture(rows, tuple(ops.tiles(T) for T in others), len(others[0]), share)
 
 
 @dataclass(frozen=True)
