@@ -90,9 +90,10 @@ def exponential(X: np.ndarray, S: np.ndarray, m: int, norm: int, c: float) -> np
 
 def exponential_mixture(rows: Any, others: Any, m: int, share: float) -> np.ndarray:
     """``w exp(-|x - s|_2) + (1 - w) exp(-|u - v|_1)``, (n, m): rows are (X, U), others both ``tiles`` of m rows."""
-    X, U = (np.ascontiguousarray(kind) for kind in rows)
-    out = np.empty((len(X), m), X.dtype)
-    _core.exponential_mixture(X, U, *others, out, share)
+    X, U = rows
+    near, apart = others
+    out: Any = np.empty((len(X), m), X.dtype)
+    _core.exponential_mixture(np.ascontiguousarray(X), np.ascontiguousarray(U), near, apart, out, share)
     return out
 
 
