@@ -62,6 +62,8 @@ SIZES = {
     "large": Effort((5000, 10_000), 20_000, 20_000),
 }
 
+ROWS_FOR_A_COLUMN = 10  # with fewer a metric fits the rows that it was learned from
+
 
 class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them.
@@ -99,7 +101,7 @@ class LearnedMetric(Learner):
         state |= dict(zip(RANKS, rank_knots(rows, total), strict=True))
         clock = self.est.__dict__.pop("_clock", Clock())
         effort = self._effort()
-        order = self._searched(held[one], state["seed"])
+        order = self._searched(held[one], rows.shape[1], state["seed"])
         pair = _pair(state, rows, self.ops)
         metric = learn_metric(pair, mean, total, order, self.ops, clock, effort.searched, effort.fine)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
@@ -146,15 +148,16 @@ class LearnedMetric(Learner):
         for name in ("leaves", "leaves of a GPU", "factors"):
             self.est._cache.pop(name, None)
 
-    def _searched(self, held: np.ndarray, seed: int) -> np.ndarray:
-        """Numbers of the rows for the search of the metric, in the order in which they are taken.
+    def _searched(self, held: np.ndarray, d: int, seed: int) -> np.ndarray:
+        """Numbers of the rows, of d columns, for the search of the metric, in the order in which they are taken.
 
-        Rows that are held out, (n,) bool, come last, and those with labels never: they are to tell how sure the model
-        may be, and with many columns a metric that has seen them is too sure.
+        Rows that are held out, (n,) bool, come last; and never those with labels, or with many columns: they are to
+        tell how sure the model may be, and there a metric that has seen them is too sure.
         """
         order = generator(seed, Stream.METRIC_ROWS).permutation(len(held))
         first = order[~held[order]]
-        return np.concatenate([first, order[held[order]]]) if self.regression else first
+        seen = self.regression and d * ROWS_FOR_A_COLUMN <= len(held)
+        return np.concatenate([first, order[held[order]]]) if seen else first
 
     def _effort(self) -> Effort:
         """How many rows the size takes: a GPU may have room for larger systems."""
