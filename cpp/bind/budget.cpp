@@ -197,8 +197,8 @@ std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::di
     return by_type(item(block, "G"), [&](auto type) { return learn_expansion<decltype(type)>(state, block, spec, stop); });
 }
 
-// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); solution (m) says which of solved (rows, width) is
-// a row's, and for a set that will not change any more there is inverse (capacity, capacity). Learns from row `start` on, `first` being t
+// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); for a set that will not change
+// any more inverse (capacity, capacity), and solution (m) says which of solved (rows, capacity) is a row's. Learns from row `start` on, `first` being t
 // before the block.
 // Changes the state; returns the next row and the merged vectors (slot, a, b, h; ...).
 template <class T>
@@ -214,9 +214,9 @@ std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::
     S.m = m, S.K = shaped<T>(block, "K", m, N), S.G = shaped<const T>(block, "G", m, m);
     S.owner = shaped<std::int64_t>(block, "owner", N);
     S.fixed = shaped_or_null<const double>(block, "inverse", N, N);
-    S.solved = data_or_null(solved), S.width = solved ? solved->shape(1) : 0;
+    S.solved = data_or_null(solved);
     S.solution = shaped_or_null<const std::int64_t>(block, "solution", m);
-    require(!S.solved == !S.solution && (!S.solved || (S.fixed ? S.width == N && S.n == N : S.width <= S.n)), "solutions do not fit");
+    require(!S.solved == !S.solution && (!S.solved || (S.fixed && S.n == N && solved->shape(1) == N)), "solutions do not fit");
     for (std::size_t i = 0; S.solution && i < m; ++i) require(S.solution[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
     if (Z) {
         require(fits(*Z, m), "features do not fit");

@@ -8,9 +8,9 @@
 
 namespace ks {
 
-// v <- L^-1 v, of which the first numbers are there already, and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
-inline void forward_substitute(std::size_t first, std::size_t n, std::size_t N, const double* L, double* v) {
-    for (std::size_t i = first; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
+// v <- L^-1 v and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
+inline void forward_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = 0; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
 }
 inline void back_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
     for (std::size_t i = n; i-- > 0;) {
@@ -62,13 +62,10 @@ struct Projectron : Budget<T> {
         const double* d = product;
         const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
         if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
-        const double* own = S.solution && S.solution[row.i] >= 0 ? S.solved + std::size_t(S.solution[row.i]) * S.width : nullptr;
-        const bool solved = S.full() && S.fixed;
-        const std::size_t begun = own && !solved ? S.width : 0;
-        for (std::size_t j = begun; j < n; ++j) v[j] = double(row.k[j]);
-        if (begun) std::copy_n(own, begun, v);
-        if (!solved) forward_substitute(begun, n, N, S.factor, v);
-        else if (own) d = own;
+        const bool solved = S.full() && S.fixed, foreseen = solved && S.solution && S.solution[row.i] >= 0;
+        for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
+        if (!solved) forward_substitute(n, N, S.factor, v);
+        else if (foreseen) d = S.solved + std::size_t(S.solution[row.i]) * N;
         else gram_product(n, N, S.fixed, v, product);
         const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
         if (acts && !S.full() && residual > novelty * row.k_xx) {

@@ -53,8 +53,7 @@ struct Support {
     double* basis;     // (capacity, capacity) coefficients of orthonormal functions, one in a row, or null
     double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
     const double* fixed;    // (capacity, capacity) inverse Gram matrix that will not change any more, or null
-    const double* solved;   // (rows, width) of the block's rows that were expected to act: K^-1 k, or without `fixed` L^-1 k for
-    std::size_t width;      // the vectors that were there when the block began
+    const double* solved;   // (rows, capacity) K^-1 k of the block's rows that were expected to act, or null
     const std::int64_t* solution;  // (m) which of them is a row's, -1 for none
     double* scores;    // (C, capacity) scores of the support vectors without `scale`, or null
     const T* Z;        // (m, P) random features of the block, or null

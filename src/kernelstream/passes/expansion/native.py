@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 
 from ... import _core
 from ...budgets import Merge
@@ -24,7 +24,7 @@ from ..spec import Spec
 from . import python as _expansion_python
 
 VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
-ROWS_SOLVED_TOGETHER = 8  # rows that are solved together at least: the factor is copied for that
+ROWS_SOLVED_TOGETHER = 8  # rows of a block from which it pays to foresee which of them will act
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
@@ -333,12 +333,8 @@ def budget_pass(
     inverse = expansion.fixed_inverse(state)
     if inverse is not None:
         block["inverse"] = inverse
-    if (
-        "budget_factor" in state
-        and state["n_support"] >= VECTORS_FOR_AN_INVERSE
-        and (inverse is not None or m >= ROWS_SOLVED_TOGETHER)
-    ):
-        block |= _solve_likely(inverse, K, G, y, weight, state, spec)
+        if m >= ROWS_SOLVED_TOGETHER:
+            block |= _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
@@ -353,7 +349,7 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray | None,
+    inverse: np.ndarray,
     K: np.ndarray,
     G: np.ndarray,
     y: np.ndarray,
@@ -361,7 +357,7 @@ def _solve_likely(
     state: State,
     spec: Spec,
 ) -> State:
-    """``solved``: K^-1 k of the rows that will act, without the inverse L^-1 k; ``solution``: where each has its own.
+    """``solved``: K^-1 k of the rows that will act; ``solution``: where each has its own.
 
     Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
     the rows well the two hardly differ. Rows it did not foresee (-1) are solved one by one.
@@ -375,16 +371,9 @@ def _solve_likely(
     margins = spec.strategy is not None and spec.strategy.restless
     joins = make_spec(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
-    if inverse is not None:
-        solved = K[rows] @ inverse
-    elif len(rows) < ROWS_SOLVED_TOGETHER:
-        return {}
-    else:
-        L = state["budget_factor"][:n, :n]
-        solved = np.ascontiguousarray(solve_triangular(L, K[rows, :n].T, lower=True, check_finite=False).T)
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))
-    return {"solved": solved, "solution": solution}
+    return {"solved": K[rows] @ inverse, "solution": solution}
 
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
