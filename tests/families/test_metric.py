@@ -419,3 +419,33 @@ def test_columns_of_use_are_found_among_many_of_noise(fine):
     found = search.learn_metric(both, target, None, rng.permutation(600), ops, search.Clock(), (200, 300), fine)
     root = found.root if found.root.ndim == 2 else np.diag(found.root)
     assert set(np.argsort(np.diag(root @ root))[-2:]) == {0, 1}
+
+
+@pytest.mark.parametrize("name", ["native", TORCH])
+@pytest.mark.parametrize("y", [NUMBERS, THREE], ids=["numbers", "three"])
+def test_distances_alone_are_judged_by_rows_that_are_held_out(name, y):
+    """The error is that of a function of the other rows; the metric found stays unless distances have a smaller one."""
+    Y, held = y[:, None] if y is NUMBERS else codes(y), np.arange(260) % 4 == 0
+    offset, weight = Y.mean(axis=0), WEIGHT[:260]
+    pair = tuple(np.ascontiguousarray(standard(X, X), np.float32) for _ in range(2))
+    learner = (ks.MetricRegressor if y is NUMBERS else ks.MetricClassifier)(engine=name)._learner
+    learner.regression = y is NUMBERS
+    trials = models.HeldOut(learner, pair, Y - offset, weight, held, offset)
+    plain = search.plain_start(5, True)
+    root, scales, c = np.diag(plain.metric.root), plain.metric.scales, plain.metric.ranks
+
+    def k(a, b):
+        apart = math.exp(-((1 + c) * scales * np.abs(a - b)).sum())
+        return plain.metric.share * math.exp(-np.linalg.norm(root @ (a - b))) + (1 - plain.metric.share) * apart
+
+    rows = pair[0].astype(float)
+    K = np.array([[k(a, b) for b in rows[~held]] for a in rows])
+    alpha = np.linalg.solve(K[~held] + plain.metric.lam * np.diag(1 / weight[~held]), (Y - offset)[~held])
+    F = K[held] @ alpha + offset
+    wrong = (F - Y[held])[:, 0] ** 2 if y is NUMBERS else F.argmax(axis=1) != Y[held].argmax(axis=1)
+    (first,) = trials.of(plain)
+    assert first.error == pytest.approx(np.average(wrong, weights=weight[held]), rel=1e-3)
+    found = search.of_distances(trials, plain.metric)
+    (best,) = trials.of(search.replace(plain, metric=found))
+    assert found.share == 1.0 and best.error < first.error
+    assert search.of_distances(trials, found) is found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from ..random import Stream, generator
 from ..rows import Rows, dense, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import Metric, between, learn_metric, table
+from ..solvers.metric import BROAD, Metric, Systems, Tried, between, learn_metric, of_distances, sees_few, table
 from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
@@ -36,6 +36,7 @@ from ._contract.regressor import StreamRegressor
 from ._described import described
 
 EXACT_ON_GPU = 80_000  # rows up to which one system of a GPU has all of them
+AGAIN_ON_GPU = 40_000  # rows up to which it also learns a metric of distances from all of them
 ON_GPU = 1 << 22  # kernel values of a call from which a GPU has them before the processor
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
@@ -106,6 +107,10 @@ class LearnedMetric(Learner):
         metric = learn_metric(pair, mean, total, order, self.ops, clock, effort.searched, effort.fine)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
+        again = effort.fine and sees_few(len(one), effort.searched) and len(one) <= AGAIN_ON_GPU
+        if again and X.shape[1] <= BROAD and not clock.late():
+            pair = _pair(state, standard_rows(state, X[one], self.ops), self.ops)
+            metric = of_distances(HeldOut(self, pair, mean, total, held[one], offset), metric)
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
@@ -289,6 +294,37 @@ class LearnedMetric(Learner):
         return Metric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
 
 
+class HeldOut:
+    """Rows X, with targets Y (n, C) about ``offset`` and weights, of which some are held out to judge functions by."""
+
+    def __init__(
+        self, learner: LearnedMetric, X: Pair, Y: np.ndarray, weight: Any, held: np.ndarray, offset: np.ndarray
+    ):
+        a = np.ones(len(Y)) if weight is None else weight
+        self.learner, self.Y, self.offset = learner, Y[held], offset
+        self.rows, self.asked = ((X[0][part], X[1][part]) for part in (~held, held))
+        self.a, self.asked_a, ops = a[~held], a[held], learner.ops
+        host = Systems(ops, self.rows, Y[~held].astype(np.float32), self.a)
+        self.systems, self.targets = getattr(ops, "metric_systems", lambda host: host)(host), Y[~held]
+
+    def of(self, *tried: Tried) -> list[Tried]:
+        """The same with coefficients of the rows that are not held out, and their errors at those that are."""
+        return [self._judged(one) for one in tried]
+
+    def _judged(self, one: Tried) -> Tried:
+        metric, learner = one.metric, self.learner
+        rows = metric.rows(self.rows)
+        matrix = learner._matrix(rows, metric.share, addition(metric.lam, len(self.a), self.a))
+        alpha = descend(matrix, self.targets, TOLERANCE).W
+        make = learner.ops.metric_function if getattr(learner.ops, "cuda", False) else learner._function
+        F = make(rows, metric.share, alpha)(metric.rows(self.asked))
+        if learner.regression:
+            errors = np.square(F - self.Y).sum(axis=1)
+        else:
+            errors = (_labels(F + self.offset) != _labels(self.Y + self.offset)).astype(float)
+        return replace(one, error=float(np.average(errors, weights=self.asked_a)), alpha=alpha)
+
+
 def steepness(G: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:
     """The b of least loss for logarithms G (n, C) of rows with codes Y (n, C), had one row more been a mistake.
 
@@ -433,7 +469,8 @@ class MetricClassifier(StreamClassifier):
         leaves, a leaf has more.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
-        learns, up to 80,000 rows in one system or leaf, and the search takes twice as many rows.
+        learns, up to 80,000 rows in one system or leaf, and the search takes twice as many rows. Up to 40,000 it also
+        tries distances alone (w = 1), in a metric learned from all rows but a fifth, which judges.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the rows for the metric.
 

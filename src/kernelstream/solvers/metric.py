@@ -51,6 +51,7 @@ SHARE, SHARES = 0.5, (0.2, 0.8)  # w, and the values that are tried beside it
 RANKS, RANKINGS = 1.0, (0.0, 3.0)  # c, and the values that are tried beside it
 LAM, LEAST_LAM, MOST_LAM = 0.03, 1e-4, 30.0  # the penalty
 STEP, FINER = 3.0, 3.0**0.5  # factors by which lengths and penalty go up and down
+DISTANCES_LAM, COARSER = 0.01, 10.0  # the penalty of distances alone on all rows, and the factor by which it goes down
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
@@ -269,7 +270,7 @@ def learn_metric(
     ``fine`` lengths and penalty are tuned again at the end, in smaller steps.
     """
     n, d = rows[0].shape
-    first = int(np.clip(n // SEARCHED, *searched))
+    first = _first(n, searched)
     a = np.ones(n) if weight is None else weight
 
     def trials(count: int) -> Trials:
@@ -285,6 +286,26 @@ def learn_metric(
         last = trials(MORE * first)
         best = rounds_from(last, last.of(best)[0], most=1)
     return (tuned(last, best, FINER) if fine else best).metric
+
+
+def _first(n: int, searched: tuple[int, int]) -> int:
+    """Rows of n that the search begins with."""
+    return int(np.clip(n // SEARCHED, *searched))
+
+
+def sees_few(n: int, searched: tuple[int, int]) -> bool:
+    """Whether n rows are more than the search has at its end."""
+    return n > MORE * _first(n, searched)
+
+
+def of_distances(trials: Any, metric: Metric) -> Metric:
+    """The metric that was found, or one of distances alone from rounds on all rows of the trials, which has less error.
+
+    Distances in a full metric are what many rows can teach and few cannot: where the penalty is small.
+    """
+    plain = plain_start(len(metric.scales), False).made(rho=1.0).with_numbers(share=1.0, lam=DISTANCES_LAM)
+    found, start = trials.of(replace(plain, metric=metric), plain)
+    return _best([found, _walked(trials, rounds_from(trials, start), _penalty, COARSER)]).metric
 
 
 def plain_metric(d: int, ranks: float = RANKS) -> Metric:

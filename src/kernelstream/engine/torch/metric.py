@@ -79,8 +79,9 @@ class DeviceSystems:
         errors, weight = (alpha[-last:] / inverse[:, None]).double().square_().sum(dim=1), self.a[-last:]
         return float((errors * weight).sum() / weight.sum()), alpha
 
-    def gradients(self, metric: Any, alpha: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, metric: Any, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
         (Z, U), R = self._rows(metric), self.ops.tensor(metric.root)
+        alpha = torch.as_tensor(alpha, dtype=self.Y.dtype, device=self.Y.device)  # of either side
         d, some, few, least = Z.shape[1], self.host.some, self.host.few, self.host.near
         at, a = Z[:some], self.a[:some]
         r = torch.cdist(at, Z, compute_mode=EXACT_DISTANCES)
