@@ -91,8 +91,8 @@ class Rows:
         X = self.X
         self._draw(seed, number, ROWS, X[:, :D])
         if self.on_gpu:
+            from kernelstream.engine.torch.cosines import fourier_tf32
             from kernelstream.engine.torch.maps import round_
-            from kernelstream.engine.torch.products import fourier_tf32
 
             self.map.place(X)
             fourier_tf32(round_(X), self.map.Wt, self.Z, self.programs)

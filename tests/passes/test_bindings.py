@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import kernelstream as ks
 from kernelstream import engine, zoo
-from kernelstream.columns import Columns, _twins
+from kernelstream.columns import Columns, _pass
 from kernelstream.estimators import RRFStep
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.trust import Calibrator, IntervalTracker
@@ -150,9 +150,9 @@ def test_arrays_that_do_not_fit(name, monkeypatch):
     for home in (_core, native):
         if getattr(home, name, None) is real:
             monkeypatch.setattr(home, name, record)
-    _twins.twins.cache_clear()
+    _pass.twins.cache_clear()
     CALLS[name]()
-    _twins.twins.cache_clear()
+    _pass.twins.cache_clear()
     call = max(calls, key=lambda args: sum(part.size for part in args if isinstance(part, np.ndarray)))
     real(*copied(call))
 

@@ -44,3 +44,13 @@ def test_rows_of_a_test_do_not_depend_on_the_tests_before():
             own |= {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
             drawn = held & {node.id for node in names} - own
             assert not drawn, f"{path.name}:{function.lineno} draws from the module's {drawn}"
+
+
+def test_programs_import_modules_that_there_are():
+    """Most benchmarks need more than a test has, so that none runs them: what they import of the library is there."""
+    rooms = ("benchmarks", "examples", "papers", "tools")
+    for path in (path for room in rooms for path in (ROOT / room).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kernelstream."):
+                home = ROOT / "src" / node.module.replace(".", "/")
+                assert home.is_dir() or home.with_suffix(".py").exists(), f"{path.name}:{node.lineno}: {node.module}"

@@ -24,6 +24,7 @@ FRAME = pd.DataFrame(
     }
 )
 LABELS = np.where((FRAME.town == "Rome") ^ (FRAME.x > 0), "a", "b")
+NUMBERS = rng.standard_normal(N)
 FRAME.loc[5:9, "x"] = np.nan
 
 
@@ -232,7 +233,7 @@ def test_very_wide_rows_are_warned_about():
         KernelRegressor(size="small", random_state=0).fit(X, X[:, 0])
 
 
-@pytest.mark.parametrize("targets", [LABELS, rng.standard_normal(N)], ids=["labels", "numbers"])
+@pytest.mark.parametrize("targets", [LABELS, NUMBERS], ids=["labels", "numbers"])
 def test_a_dictionary_in_a_list_goes_the_short_way(targets, monkeypatch):
     """A list of one dictionary and a list of one target are not slower than the two alone, and teach the same."""
     make = KernelClassifier if targets is LABELS else KernelRegressor
