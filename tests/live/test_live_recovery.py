@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -278,6 +279,11 @@ def test_a_snapshot_that_fails_late_leaves_no_challenger(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             learner.snapshot()
         assert sorted(path.name for path in tmp_path.glob("*-*.ks")) == kept
+    learner.problems.clear()
+    monkeypatch.setattr(type(tmp_path), "unlink", Mock(side_effect=PermissionError))
+    with pytest.raises(OSError, match="No space"):
+        learner.snapshot()
+    assert "No space" in learner.problems["snapshot"]  # whatever becomes of the challenger
     crash(learner)
     monkeypatch.undo()
     with DurableLearner(tmp_path) as again:

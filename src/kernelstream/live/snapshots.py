@@ -90,9 +90,9 @@ class Snapshots(Champions):
                 write_atomic(beside, rival)
             write_atomic(whole, content)
         except OSError as error:
-            if not whole.exists():  # an earlier one with the same number still needs its challenger
-                beside.unlink(missing_ok=True)
             self._complain("snapshot", str(error))
+            if not whole.exists():  # an earlier one with the same number still needs its challenger
+                discard([beside])
             raise
         self.problems.pop("snapshot", None)
         self.snapshot_time = time.time()
