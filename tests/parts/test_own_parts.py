@@ -276,6 +276,8 @@ def test_a_name_belongs_to_one_class():
 
     with pytest.raises(ValueError, match="needs a name"):
         losses.register(Nameless)
+    with pytest.raises(ValueError, match="needs a name"):
+        zoo.enter("", "nobody", zoo.TASKS, "", {}, lambda task: ks.FeatureClassifier())
     with pytest.raises(ValueError, match="another name"):
 
         @zoo.recipe("nobody")

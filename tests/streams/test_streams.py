@@ -223,6 +223,9 @@ def test_open_tells_formats_by_content(folder, tmp_path):
         streams.open(tmp_path / "data")
     with pytest.raises(ValueError, match="'target' is not an option of LibSVM"):
         streams.open(folder / "a.libsvm", target="y")
+    for path, option in ((tmp_path / "data", "missing"), (tmp_path / "data", "dtype"), (folder / "a.csv", "name")):
+        with pytest.raises(ValueError, match=f"'{option}' is not an option of (JSONLines|CSV)"):
+            streams.open(path, **{option: 0})
     with pytest.raises(ValueError, match="format must be one of"):
         streams.open(folder / "a.csv", format="excel")
     with pytest.raises(FileNotFoundError):

@@ -42,6 +42,8 @@ def test_csv_labels():
     assert y.tolist() == ["cat", "dog", "7"]
     assert stream.skipped == 1
     assert stream.position["labels"] is True
+    for text in (b"a,y\n\n1,cat", b"a,y\n1,\n2,cat"):  # the first label is in a last line without an end
+        assert CSV(io.BytesIO(text), "y", on_error="skip").read()[1].tolist() == ["cat"]
     _, y = CSV(io.BytesIO(b"a,y\n1,0\n2,1\n"), "y", labels=True).read()
     assert y.tolist() == ["0", "1"]
 

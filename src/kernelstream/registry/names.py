@@ -84,7 +84,7 @@ class Catalogue(Generic[P]):
     def enter(self, name: str, part: Any) -> None:
         """Enter a class or a recipe; only a new definition of the same one may take the place of another."""
         if not isinstance(name, str) or not name:
-            raise ValueError(f"{part.__qualname__} needs a name to be registered as a {self.kind}")
+            raise ValueError(f"{home(part)[1]} needs a name to be registered as a {self.kind}")
         held = self.parts.get(name)
         if held is not None and home(held) != home(part):
             raise ValueError(

@@ -124,9 +124,11 @@ def format_by_content(first: bytes, name: str) -> str:
 
 
 def known_options(kind: type[Stream]) -> set[str]:
-    """Names of the options of a reader."""
-    tables = (Table,) if issubclass(kind, Table) else ()
-    return {name for cls in (kind, *tables) for name in inspect.signature(cls.__init__).parameters}
+    """Names of the options of a reader: its own and, where it passes others on, those of all tables."""
+    _, *own = inspect.signature(kind).parameters.values()  # the first is the source
+    _, *shared = inspect.signature(Table).parameters.values()
+    passes_on = own[-1].kind is inspect.Parameter.VAR_KEYWORD
+    return {option.name for option in (own[:-1] + shared if passes_on else own)}
 
 
 def fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:

@@ -311,7 +311,7 @@ class CSV(TextTable):
 
     def _first_target_is_number(self) -> bool:
         """Whether the target of the next row is a number; one that is missing counts as such."""
-        fields = (row[self.columns.target or 0].strip(_SPACES) for row in self._first_rows(self.text.peek()))
+        fields = (row[self.columns.target or 0].strip(_SPACES) for row in self._first_rows(self.text.peek() + b"\n"))
         field = next((field for field in fields if field not in MISSING), None)
         return field is None or is_number(self.plain(self.target or "", field))
 

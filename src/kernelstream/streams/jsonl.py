@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ._base import BLOCK_ROWS
@@ -37,12 +38,16 @@ class JSONLines(TextTable):
         block: int = BLOCK_ROWS,
         *,
         mixed: bool = True,
-        **options: Any,
+        features: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        labels: bool | None = None,
+        on_error: str = "raise",
     ):
-        super().__init__(source, block, target=target, mixed=mixed, **options)
+        super().__init__(source, block, mixed=mixed, labels=labels, on_error=on_error)
         if not mixed:
             raise ValueError(f"{self.name} holds JSON lines: mixed=True reads them")
-        self.target, features, drop, ignore = self._wanted
+        self.target = target
         self.chosen = None if features is None else {*features, target}
         self.left_out = {*drop, *ignore} - {target}
 
