@@ -10,10 +10,16 @@
 
 namespace ks {
 
-// W numbers to a register; P times Q sums at once.
-template <int W_, int P_, int Q_>
+// W numbers to a register of so many bytes; P times Q sums at once, as many as there are registers for: 32 where they are widest, and on ARM.
+template <std::size_t bytes>
 struct Shape {
-    static constexpr int W = W_, P = P_, Q = Q_;
+#if defined(__aarch64__)
+    static constexpr int W = 2, P = 4, Q = 5;
+#elif defined(__GNUC__)
+    static constexpr int W = bytes / sizeof(double), P = 4, Q = bytes == 64 ? 4 : 2;
+#else
+    static constexpr int W = 1, P = 4, Q = 2;
+#endif
 };
 
 // x with all but its last `count` lanes set to 0.
@@ -161,28 +167,15 @@ KS_INLINE void dot_block(const Products& x, std::size_t i, std::size_t end, std:
         if (t < last) dot_block<S, Q - 1>(x, i, end, t, last);
 }
 
-// Blocks of vectors that stay in the second-level cache.
-template <class S>
-KS_INLINE void dots_in(const Products& x) {
-    constexpr std::size_t rows = 32, columns = 64;
-    for (std::size_t t = 0; t < x.q; t += columns)
-        for (std::size_t i = 0; i < x.p; i += rows)
-            dot_block<S, S::Q>(x, i, std::min(i + rows, x.p), t, std::min(t + columns, x.q));
-}
-
-// dots(products): compiled for what the machine can do, as KS_CLONES does it, but each level with the tiles that its registers hold.
-#if defined(KS_HAVE_TARGET_CLONES)
-__attribute__((target("arch=x86-64-v4"))) inline void dots_v4(const Products& x) { dots_in<Shape<8, 4, 4>>(x); }
-__attribute__((target("arch=x86-64-v3"))) inline void dots_v3(const Products& x) { dots_in<Shape<4, 4, 2>>(x); }
+// out[t, i] = a_i'b_t, in blocks of vectors that stay in the second-level cache.
 inline void dots(const Products& x) {
-    if (__builtin_cpu_supports("x86-64-v4")) return dots_v4(x);
-    if (__builtin_cpu_supports("x86-64-v3")) return dots_v3(x);
-    dots_in<Shape<2, 4, 2>>(x);
+    constexpr std::size_t rows = 32, columns = 64;
+    at_level([&x](auto bytes) KS_LAMBDA {
+        using S = Shape<bytes()>;
+        for (std::size_t t = 0; t < x.q; t += columns)
+            for (std::size_t i = 0; i < x.p; i += rows)
+                dot_block<S, S::Q>(x, i, std::min(i + rows, x.p), t, std::min(t + columns, x.q));
+    });
 }
-#elif defined(__GNUC__)
-inline void dots(const Products& x) { dots_in<Shape<2, 4, 5>>(x); }
-#else
-inline void dots(const Products& x) { dots_in<Shape<1, 4, 2>>(x); }
-#endif
 
 }  // namespace ks

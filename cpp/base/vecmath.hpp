@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #ifdef KS_HAVE_TARGET_CLONES  // found out by CMake
 #define KS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -19,10 +20,12 @@
 
 #if defined(__GNUC__)
 #define KS_INLINE inline __attribute__((always_inline))
+#define KS_LAMBDA __attribute__((always_inline))
 #define KS_RESTRICT __restrict__
 #define KS_UNROLL _Pragma("GCC unroll 64")  // unrolled completely, small arrays become registers
 #else
 #define KS_INLINE inline
+#define KS_LAMBDA
 #define KS_RESTRICT __restrict
 #define KS_UNROLL
 #endif
@@ -43,13 +46,24 @@ template <> struct Bits<double> { using UInt = std::uint64_t; };
 
 // ---- Vectors -------------------------------------------------------------------------------------------------------
 
-// n numbers side by side, in registers; left to itself, GCC 12 takes sums of 32 doubles one by one. The widest registers that a processor
-// of this kind has:
-#if defined(__aarch64__)
-constexpr std::size_t register_bytes = 16;
+// work(bytes), compiled for each x86 level as by KS_CLONES, with the bytes of a register there as a constant: vectors that are wider than
+// registers go through memory, five to ten times slower. `work` is a KS_LAMBDA, which follows the level that it is compiled for.
+template <std::size_t n> using Bytes = std::integral_constant<std::size_t, n>;
+#ifdef KS_HAVE_TARGET_CLONES
+template <class Work> __attribute__((target("arch=x86-64-v4"))) auto on_v4(const Work& work) { return work(Bytes<64>()); }
+template <class Work> __attribute__((target("arch=x86-64-v3"))) auto on_v3(const Work& work) { return work(Bytes<32>()); }
+template <class Work>
+inline auto at_level(const Work& work) {
+    if (__builtin_cpu_supports("x86-64-v4")) return on_v4(work);
+    if (__builtin_cpu_supports("x86-64-v3")) return on_v3(work);
+    return work(Bytes<16>());
+}
 #else
-constexpr std::size_t register_bytes = 64;
+template <class Work>
+inline auto at_level(const Work& work) { return work(Bytes<16>()); }
 #endif
+
+// n numbers side by side, in registers; left to itself, GCC 12 takes sums of 32 doubles one by one.
 #if defined(__GNUC__)
 template <class T, std::size_t n>
 struct Line {
@@ -397,11 +411,11 @@ constexpr std::size_t rows_ahead = 4;
 
 // Rows [start, stop) of one tile of columns of out, whose rows lie D apart and those of W `stride` apart. The sums stay
 // in registers while the entries of a row are added.
-template <std::size_t tile, class T, class I>
+template <std::size_t bytes, std::size_t tile, class T, class I>
 KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, const T* KS_RESTRICT data,
                         const I* KS_RESTRICT indices, const I* KS_RESTRICT indptr, const T* KS_RESTRICT W,
                         std::size_t stride, T* KS_RESTRICT out) {
-    constexpr std::size_t wide = register_bytes / sizeof(T), width = tile < wide ? tile : wide, lines = tile / width;
+    constexpr std::size_t wide = bytes / sizeof(T), width = tile < wide ? tile : wide, lines = tile / width;
     using Numbers = typename Line<T, width>::type;
     for (std::size_t i = start; i < stop; ++i) {
         Numbers acc[lines] = {};
@@ -425,9 +439,9 @@ template <class T> constexpr std::size_t csr_tile_width = 256 / sizeof(T);
 // out (m, D) = A W, A (m, d) in CSR, W (d, D) with rows `step` apart and out row-major, a tile of columns at a time. `buffer`, when given, has
 // room for d * csr_tile_width<T> numbers: the tile of W is copied there for a block of rows, which keeps it in the
 // first-level cache and its few pages in the address cache (rows of W a power of two apart would evict each other).
-template <class T, class I>
-KS_CLONES void csr_matmul(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices,
-                          const I* indptr, const T* W, std::size_t step, T* buffer, T* out) {
+template <std::size_t bytes, class T, class I>
+KS_INLINE void csr_matmul_in(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices,
+                             const I* indptr, const T* W, std::size_t step, T* buffer, T* out) {
     constexpr std::size_t tile = csr_tile_width<T>, block = 1024;
     for (std::size_t start = 0; start < m; start += block) {
         const std::size_t stop = start + block < m ? start + block : m;
@@ -435,15 +449,20 @@ KS_CLONES void csr_matmul(std::size_t m, std::size_t d, std::size_t D, const T* 
         for (; j + tile <= D; j += tile) {
             if (buffer)
                 for (std::size_t r = 0; r < d; ++r) std::memcpy(buffer + r * tile, W + r * step + j, tile * sizeof(T));
-            csr_tile<tile>(start, stop, D, data, indices, indptr, buffer ? buffer : W + j, buffer ? tile : step, out + j);
+            csr_tile<bytes, tile>(start, stop, D, data, indices, indptr, buffer ? buffer : W + j, buffer ? tile : step, out + j);
         }
         // what is left, in narrower tiles: 40 columns are one of 32 and one of 8
         for (; j + tile / 2 <= D; j += tile / 2)
-            csr_tile<tile / 2>(start, stop, D, data, indices, indptr, W + j, step, out + j);
+            csr_tile<bytes, tile / 2>(start, stop, D, data, indices, indptr, W + j, step, out + j);
         for (; j + tile / 8 <= D; j += tile / 8)
-            csr_tile<tile / 8>(start, stop, D, data, indices, indptr, W + j, step, out + j);
-        for (; j < D; ++j) csr_tile<1>(start, stop, D, data, indices, indptr, W + j, step, out + j);
+            csr_tile<bytes, tile / 8>(start, stop, D, data, indices, indptr, W + j, step, out + j);
+        for (; j < D; ++j) csr_tile<bytes, 1>(start, stop, D, data, indices, indptr, W + j, step, out + j);
     }
+}
+template <class T, class I>
+void csr_matmul(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices, const I* indptr, const T* W,
+                std::size_t step, T* buffer, T* out) {
+    at_level([=](auto bytes) KS_LAMBDA { csr_matmul_in<bytes()>(m, d, D, data, indices, indptr, W, step, buffer, out); });
 }
 
 }  // namespace ks

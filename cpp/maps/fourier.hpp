@@ -15,9 +15,9 @@ KS_CLONES void fourier_row(std::size_t d, std::size_t D, const T* KS_RESTRICT x,
 
 // w += step z, then z = scale [cos p, sin p] of the angles p (D), and w'z: one sweep over z and w (2 D), because reading them takes as
 // long as their arithmetic. Angles go by pieces, whose size is looked at first.
-template <class T>
-KS_CLONES T fourier_step(std::size_t D, const T* KS_RESTRICT p, T scale, T step, T* KS_RESTRICT z, T* KS_RESTRICT w) {
-    constexpr std::size_t L = lanes<T>, piece = 4 * L, width = register_bytes / sizeof(T), lines = L / width;
+template <std::size_t bytes, class T>
+KS_INLINE T fourier_step_in(std::size_t D, const T* KS_RESTRICT p, T scale, T step, T* KS_RESTRICT z, T* KS_RESTRICT w) {
+    constexpr std::size_t L = lanes<T>, piece = 4 * L, width = bytes / sizeof(T), lines = L / width;
     using Numbers = typename Line<T, width>::type;
     Numbers sums[lines] = {};
     T more = 0;
@@ -57,6 +57,10 @@ KS_CLONES T fourier_step(std::size_t D, const T* KS_RESTRICT p, T scale, T step,
     T acc[L];
     std::memcpy(acc, sums, sizeof acc);
     return fold(acc) + more;
+}
+template <class T>
+T fourier_step(std::size_t D, const T* p, T scale, T step, T* z, T* w) {
+    return at_level([=](auto bytes) KS_LAMBDA { return fourier_step_in<bytes()>(D, p, scale, step, z, w); });
 }
 
 }  // namespace ks
