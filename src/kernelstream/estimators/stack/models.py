@@ -34,10 +34,10 @@ def ops(est: Any) -> Any:
 class KernelClassifier(StreamClassifier):
     r"""Classifier of streams that needs no choice.
 
-    Eight unlike learners see every row: cells of grids over few columns (with a long and a short memory), hashed random
-    binning, Fourier features with learned widths, with forgetting and by recursive least squares, a linear model, and a
-    smoother over the last thousand rows. Each forecasts a row before it learns it, and a recursion combines the
-    log-odds z of these forecasts:
+    Nine unlike learners see every row: cells of grids over few columns (with a long and a short memory), hashed random
+    binning, Fourier features with learned widths, with forgetting and by recursive least squares, a linear model, a
+    smoother over the last thousand rows, and kernel ridge on the last 8,192 rows in a learned metric. Each forecasts a
+    row before it learns it, and a recursion combines the log-odds z of these forecasts:
 
     .. math:: p = \sigma(w'z), \quad A \leftarrow \gamma A + p(1-p) z z', \quad w \leftarrow w - (A + 5I)^{-1} z (p-y)
 
@@ -204,7 +204,7 @@ class KernelRegressor(StreamRegressor):
     Parameters
     ----------
     members : "auto" or list of regressors of this library, default="auto"
-        "auto" is eight regressors of the kinds named above; a list takes their place, each with its own parameters.
+        "auto" is nine regressors of the kinds named above; a list takes their place, each with its own parameters.
     recent : bool, default=True
         Whether the last targets may help to forecast the next one in a stream.
 
