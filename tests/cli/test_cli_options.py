@@ -1,6 +1,7 @@
 """Options of algorithms, from the registry."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -55,6 +56,17 @@ def test_values_of_options():
     assert repr(parameter("polynomial(degree=3, c=2.0)")) == repr(Polynomial(degree=3, c=2.0))
     assert repr(parameter("huber(2)")) == repr(Huber(2))
     assert repr(parameter("averaged(ogd(eta=0.5))")) == "Averaged(update=OGD(eta=0.5))"
+
+
+@pytest.mark.parametrize(
+    "name, option", [("random_binning_svm", {"C": "abc"}), ("omkl_u", {"kernels": -1}), ("bogd", {"eta": [1, 2]})]
+)
+def test_options_that_a_recipe_cannot_reckon_with(name, option):
+    [(given, value)] = option.items()
+    with pytest.raises(ValueError, match=re.escape(f"{name!r} cannot use {given}={value!r}: ")):
+        zoo.make(name, **option)
+    with pytest.raises(ValueError, match=re.escape(f"{given}={value!r}")):
+        _algorithms.made(zoo.get(name), "binary", option)
 
 
 def test_tasks():

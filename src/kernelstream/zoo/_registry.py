@@ -74,7 +74,12 @@ class Recipe:
 
     def build(self, task: str, **given: Any) -> Any:
         """The estimator, with options of the recipe and parameters of the estimator."""
-        made = self.compose(task, **{name: given.pop(name, default) for name, default in self.options.items()})
+        asked = {name: given.pop(name) for name in self.options if name in given}
+        try:
+            made = self.compose(task, **self.options | asked)
+        except TypeError as error:  # some recipes reckon with their options
+            shown = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+            raise ValueError(f"{self.name!r} cannot use {shown}: {error}") from error
         known = made.get_params(deep=False)
         for name in given:
             if name not in known:
