@@ -5,7 +5,8 @@ Rows in this machine's memory travel a chunk ahead, in a stream of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -105,9 +106,10 @@ class WalkPass(EachRowPass):
         if self._few(X.shape[0]):
             return super().score(X)
         out = np.empty((X.shape[0], len(self.w)))
-        for rows, Z in self._blocks(X):
-            with self.ops.full():  # few columns: memory decides, not the rate of products
-                out[rows] = (Z @ self.answering.T).cpu().numpy()
+        with closing(self._blocks(X)) as blocks:
+            for rows, Z in blocks:
+                with self.ops.full():  # few columns: memory decides, not the rate of products
+                    out[rows] = (Z @ self.answering.T).cpu().numpy()
         return out + self.state["center"][1] if "center" in self.state else out
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -121,20 +123,25 @@ class WalkPass(EachRowPass):
         targets = from_array(y).to(device, kind)
         weights = torch.ones(n, dtype=kind, device=device) if weight is None else from_array(weight).to(device, kind)
         self.stale = self.walked = True
-        for rows, Z in self._blocks(X):
-            K = targets if self.map.unit else torch.linalg.vector_norm(Z, dim=1, dtype=kind).square_()
-            self.walk(
-                Z, K, targets[rows], weights[rows], F[rows], (self.w, self.G, self.mean), self.program, self.numbers,
-                self.memory, self.book, center="center" in self.state, unit=self.map.unit, average=self.average,
-            )  # fmt: skip
+        with closing(self._blocks(X)) as blocks:
+            for rows, Z in blocks:
+                K = targets if self.map.unit else torch.linalg.vector_norm(Z, dim=1, dtype=kind).square_()
+                self.walk(
+                    Z, K, targets[rows], weights[rows], F[rows], (self.w, self.G, self.mean), self.program,
+                    self.numbers, self.memory, self.book, center="center" in self.state, unit=self.map.unit,
+                    average=self.average,
+                )  # fmt: skip
         scores = F.double().cpu().numpy()
         self.walk.check()
         self._check(scores)
         self.state["t"] += n if weight is None else int(np.count_nonzero(weight))
         return scores
 
-    def _blocks(self, X: Any) -> Iterator[tuple[slice, torch.Tensor]]:
-        """``(rows, Z)`` block by block, in a buffer that the next block uses again."""
+    def _blocks(self, X: Any) -> Generator[tuple[slice, torch.Tensor], None, None]:
+        """``(rows, Z)`` block by block, in a buffer that the next block uses again.
+
+        It holds settings of torch for the thread until it is closed.
+        """
         self._prepare()
         self.map.look(X)
         n, m = X.shape[0], self.ops.block
