@@ -66,7 +66,7 @@ def study(learner: Any, state: Any, X: Any, Y: np.ndarray, test: tuple[np.ndarra
             return new
 
     before, solver.Trials = solver.Trials, Keeping  # type: ignore[misc]
-    pair = models._pair(state, rows, ops)
+    pair = models.pair_of(state, rows, ops)
     metric = solver.learn_metric(pair, mean, total, order, ops, Clock(), effort.searched, effort.fine)
     solver.Trials = before  # type: ignore[misc]
     seconds = time.perf_counter() - begin
@@ -75,8 +75,8 @@ def study(learner: Any, state: Any, X: Any, Y: np.ndarray, test: tuple[np.ndarra
     last = np.concatenate([np.flatnonzero(~held[one]), np.flatnonzero(held[one])])
     one, mean = one[last], mean[last]
     m, total = int((~held[one]).sum()), None if total is None else total[last]
-    own = models._pair(state, models.standard_rows(state, X[one], ops), ops)
-    asked = models._pair(state, models.standard_rows(state, test[0], ops), ops)
+    own = models.pair_of(state, models.standard_rows(state, X[one], ops), ops)
+    asked = models.pair_of(state, models.standard_rows(state, test[0], ops), ops)
     a = np.ones(len(one)) if total is None else total
     systems = DeviceSystems(ops, solver.Systems(ops, (own[0][:m], own[1][:m]), mean[:m].astype(np.float32), a[:m]))
     y = torch.as_tensor(mean, device=systems.Y.device, dtype=torch.float64)

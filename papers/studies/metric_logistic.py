@@ -83,7 +83,9 @@ def compared(name: str, rows: int) -> list[float]:
     A, b, y = A[known], np.searchsorted(model.classes_, b[known]), np.searchsorted(model.classes_, y)
     state, n, cut = model.state_, len(y), len(y) * 4 // 5
     every = models.standard_rows(state, np.concatenate([X, A]), model._ops)
-    K = table(model._learner._metric(state).rows(models._pair(state, every)), state["share"], model._ops).astype(float)
+    K = table(
+        model._learner._metric(state).rows(models.pair_of(state, every, model._ops)), state["share"], model._ops
+    ).astype(float)
     Y = np.eye(len(model.classes_))[y]
     prior = np.log((Y.sum(axis=0) + 0.5) / (n + 0.5 * Y.shape[1]))
 

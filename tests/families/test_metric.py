@@ -243,7 +243,7 @@ def test_many_rows_have_leaves(monkeypatch):
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 40 * np.sqrt(2)
     rows = models.standard_rows(state, X[:200], model._ops)
-    Z, U = model._learner._metric(state).rows(models._pair(state, rows, model._ops))
+    Z, U = model._learner._metric(state).rows(models.pair_of(state, rows, model._ops))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"])
     for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._ops), strict=True):
         part = slice(state["leaves"][number], state["leaves"][number + 1])
@@ -272,7 +272,7 @@ def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
     mean, std = model.predict(sp.csr_matrix(X[110:140]), return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X[110:140]))
     state = model.state_
-    pair = models._pair(state, models.standard_rows(state, X, model._ops), model._ops)
+    pair = models.pair_of(state, models.standard_rows(state, X, model._ops), model._ops)
     Z, U = (np.asarray(S, float) for S in model._learner._metric(state).rows(pair))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"]) if leaves else np.zeros(len(Z), int)
     assert leaf.max() == leaves

@@ -17,10 +17,10 @@ from ..core import threads
 from ..losses import Loss
 from ..passes.metric.python import leaf_of, logarithms
 from ..random import Stream, generator
-from ..rows import Rows, dense, merged
+from ..rows import Rows, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import BROAD, Metric, Systems, Tried, between, learn_metric, of_distances, sees_few, table
+from ..solvers.metric import BROAD, Metric, Tried, between, learn_metric, of_distances, sees_few, systems_of, table
 from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
@@ -34,6 +34,7 @@ from ._contract.door import checked_rows
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._described import described
+from ._metric_rows import RANKS, dense_rows, pair_of, scaled_targets, standard_rows, units_of
 
 EXACT_ON_GPU = 80_000  # rows up to which one system of a GPU has all of them
 AGAIN_ON_GPU = 40_000  # rows up to which it also learns a metric of distances from all of them
@@ -45,7 +46,6 @@ TOLERANCE = 1e-6  # relative residual of the solution
 STEEPEST = 20.0  # b, at most
 LEFT = 0.2  # part of the rows whose forecasts by the others teach probabilities,
 MOST_LEFT = 4000  # and how many at most
-RANKS = ("ranked", "places", "heights")  # entries: columns with ranks, and where they have which
 
 
 class Effort(NamedTuple):
@@ -91,7 +91,7 @@ class LearnedMetric(Learner):
         one_of("size", self.size, SIZES)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        X, asked = _dense(X), self.est.__dict__.pop("_apart", None)
+        X, asked = dense_rows(X), self.est.__dict__.pop("_apart", None)
         apart = min(asked or 0, MOST_LEFT)
         held = _some(len(Y), apart, state["seed"])
         targets, offset, unit = scaled_targets(Y, weight, self.regression)
@@ -103,13 +103,13 @@ class LearnedMetric(Learner):
         clock = self.est.__dict__.pop("_clock", Clock())
         effort = self._effort()
         order = self._searched(held[one], rows.shape[1], state["seed"])
-        pair = _pair(state, rows, self.ops)
+        pair = pair_of(state, rows, self.ops)
         metric = learn_metric(pair, mean, total, order, self.ops, clock, effort.searched, effort.fine)
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
         again = effort.fine and sees_few(len(one), effort.searched) and len(one) <= AGAIN_ON_GPU
         if again and X.shape[1] <= BROAD and not clock.late():
-            pair = _pair(state, standard_rows(state, X[one], self.ops), self.ops)
+            pair = pair_of(state, standard_rows(state, X[one], self.ops), self.ops)
             metric = of_distances(HeldOut(self, pair, mean, total, held[one], offset), metric)
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
@@ -126,7 +126,7 @@ class LearnedMetric(Learner):
             "lam": lam,
         }
         X_one = standard_rows(state, X[one], self.ops)
-        Z, W = metric.rows(_pair(state, X_one, self.ops))
+        Z, W = metric.rows(pair_of(state, X_one, self.ops))
         tree, parts = _leaves.cut(Z, _depth(len(Z), effort), effort.leaf)
         parts = [np.concatenate([rows[~leave[rows]], rows[leave[rows]]]) for rows in parts]  # those left out are last
         tree["leaves"], order = _leaves.starts(parts), np.concatenate(parts)
@@ -181,7 +181,7 @@ class LearnedMetric(Learner):
         return RowMatrix(table(rows, share, self.ops), 1 + more)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        Z, W = self._metric(state).rows(_pair(state, standard_rows(state, X, self.ops), self.ops))
+        Z, W = self._metric(state).rows(pair_of(state, standard_rows(state, X, self.ops), self.ops))
         leaves = self._functions(state, len(Z))
         if len(leaves) == 1:
             return leaves[0]((Z, W)) + state["offset"]
@@ -201,7 +201,7 @@ class LearnedMetric(Learner):
         """
         metric, starts = self._metric(state), state["leaves"]
         asked, rows = (
-            metric.rows(_pair(state, S.astype(np.float64), self.ops))
+            metric.rows(pair_of(state, S.astype(np.float64), self.ops))
             for S in (standard_rows(state, X, self.ops), state["rows"])
         )
         leaf = leaf_of(asked[0], state["directions"], state["thresholds"])
@@ -224,15 +224,19 @@ class LearnedMetric(Learner):
 
     def _functions(self, state: State, n: int) -> list[Callable[[Pair], np.ndarray]]:
         """The kernel functions of every leaf, for n rows at a time: of many rows by a GPU, where there is one."""
-        many = getattr(self.ops, "cuda", False) and n * len(state["rows"]) >= ON_GPU
-        make = self.ops.metric_function if many else self._function
+        make = self._maker(n * len(state["rows"]))
 
         def made() -> list[Callable[[Pair], np.ndarray]]:
-            Z, W = self._metric(state).rows(_pair(state, state["rows"], self.ops))
+            Z, W = self._metric(state).rows(pair_of(state, state["rows"], self.ops))
             parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
             return [make((Z[part], W[part]), state["share"], state["alpha"][part]) for part in parts]
 
-        return self.est._cached("leaves of a GPU" if many else "leaves", made)
+        return self.est._cached("leaves" if make == self._function else "leaves of a GPU", made)
+
+    def _maker(self, values: int) -> Callable[..., Callable[[Pair], np.ndarray]]:
+        """What makes kernel functions for calls of so many kernel values: a GPU those of many, where there is one."""
+        many = getattr(self.ops, "cuda", False) and values >= ON_GPU
+        return self.ops.metric_function if many else self._function
 
     def _function(self, rows: Pair, share: float, alpha: np.ndarray) -> Callable[[Pair], np.ndarray]:
         """``sum_i alpha_i k(x, x_i)`` for rows in a metric, with coefficients alpha (m, C), on all threads."""
@@ -301,11 +305,10 @@ class HeldOut:
         self, learner: LearnedMetric, X: Pair, Y: np.ndarray, weight: Any, held: np.ndarray, offset: np.ndarray
     ):
         a = np.ones(len(Y)) if weight is None else weight
-        self.learner, self.Y, self.offset = learner, Y[held], offset
+        self.learner, self.targets, self.Y, self.offset = learner, Y[~held], Y[held], offset
         self.rows, self.asked = ((X[0][part], X[1][part]) for part in (~held, held))
-        self.a, self.asked_a, ops = a[~held], a[held], learner.ops
-        host = Systems(ops, self.rows, Y[~held].astype(np.float32), self.a)
-        self.systems, self.targets = getattr(ops, "metric_systems", lambda host: host)(host), Y[~held]
+        self.a, self.asked_a = a[~held], a[held]
+        self.systems = systems_of(learner.ops, self.rows, self.targets, self.a)
 
     def of(self, *tried: Tried) -> list[Tried]:
         """The same with coefficients of the rows that are not held out, and their errors at those that are."""
@@ -316,7 +319,7 @@ class HeldOut:
         rows = metric.rows(self.rows)
         matrix = learner._matrix(rows, metric.share, addition(metric.lam, len(self.a), self.a))
         alpha = descend(matrix, self.targets, TOLERANCE).W
-        make = learner.ops.metric_function if getattr(learner.ops, "cuda", False) else learner._function
+        make = learner._maker(len(self.Y) * len(self.targets))
         F = make(rows, metric.share, alpha)(metric.rows(self.asked))
         if learner.regression:
             errors = np.square(F - self.Y).sum(axis=1)
@@ -381,43 +384,6 @@ share = entry("share", "The part w of the distance in the kernel.")
 def _squares(est: StreamEstimator) -> np.ndarray:
     root = est.state_["root"]
     return np.diag(root**2) if root.ndim == 1 else root @ root
-
-
-def units_of(X: np.ndarray, weight: np.ndarray | None) -> State:
-    """Means and deviations of the columns of X (n, d); 1 for a column that never varies."""
-    middle = np.average(X, axis=0, weights=weight).astype(np.float64)
-    return {"middle": middle, "unit": deviations(X, middle, weight)}
-
-
-def scaled_targets(
-    Y: np.ndarray, weight: np.ndarray | None, regression: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Targets (n, C) about their means, numbers in deviations; these means and deviations, (C,)."""
-    offset = np.average(Y, axis=0, weights=weight)
-    unit = deviations(Y, offset, weight) if regression else np.ones(Y.shape[1])
-    return (Y - offset) / unit, offset, unit
-
-
-def deviations(X: np.ndarray, middle: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    away = np.abs(X.astype(np.float64) - middle)
-    most = away.max(axis=0)
-    most[most == 0] = 1.0
-    found = most * np.sqrt(np.average(np.square(away / most), axis=0, weights=weight))
-    return np.where(found > 0, found, 1.0)
-
-
-def _dense(X: Rows) -> np.ndarray:
-    return np.asarray(dense(X))
-
-
-def standard_rows(state: State, X: Rows, ops: Any, dtype: Any = np.float32) -> np.ndarray:
-    """Rows (n, d) of deviation 1, far values drawn in."""
-    return ops.squashed(((_dense(X) - state["middle"]) / state["unit"]).astype(dtype))
-
-
-def _pair(state: State, X: np.ndarray, ops: Any) -> Pair:
-    """Rows X (n, d) of deviation 1, and their ranks."""
-    return X, ops.ranks_of(X, *(state[name] for name in RANKS))
 
 
 def _some(n: int, first: int, seed: int) -> np.ndarray:

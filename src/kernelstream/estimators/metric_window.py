@@ -37,7 +37,8 @@ from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._contract.warm_up import rows_until
 from ._described import described
-from .metric import metric, scaled_targets, standard_rows, units_of
+from ._metric_rows import scaled_targets, standard_rows, units_of
+from .metric import metric
 from .second_order.base import targets
 from .window import AT_ONCE, codes_after, kept_values
 

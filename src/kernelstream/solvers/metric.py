@@ -183,6 +183,12 @@ class Systems:
         return out
 
 
+def systems_of(ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray) -> Any:
+    """The systems of rows, in float32; an engine may have its own."""
+    host = Systems(ops, X, Y.astype(np.float32), a)
+    return getattr(ops, "metric_systems", lambda host: host)(host)
+
+
 class Trials:
     """Systems, solved as long as there is time."""
 
@@ -275,8 +281,7 @@ def learn_metric(
 
     def trials(count: int) -> Trials:
         some = order[:count]
-        systems = Systems(ops, (rows[0][some], rows[1][some]), Y[some].astype(np.float32), a[some])
-        return Trials(getattr(ops, "metric_systems", lambda host: host)(systems), clock)  # an engine may have its own
+        return Trials(systems_of(ops, (rows[0][some], rows[1][some]), Y[some], a[some]), clock)
 
     if len(order) < FEWEST:
         return plain_metric(d)

@@ -131,22 +131,8 @@ def renew(est: StreamEstimator) -> None:
 
 
 def warn_about_units(est: StreamEstimator, X: Any) -> None:
-    """Warn about columns X (n, d) of different units where one width compares them and nothing scales them.
-
-    And about columns of numbers whose squares are 0 in float64, so that they seem to be constant.
-    """
-    if isinstance(X, np.ndarray) and len(X) and not est._at_once:
-        spread = np.ptp(X, axis=0)
-        tiny = np.flatnonzero((spread > 0) & (spread < TINY))
-        if len(tiny):
-            names = getattr(est, "feature_names_in_", None)
-            which = ", ".join(str(j) if names is None else repr(names[j]) for j in tiny[:5])
-            warnings.warn(
-                f"column {which}: numbers that vary by less than {TINY:g} count as constant, because their squares are "
-                "0. Multiply them by a power of ten",
-                UserWarning,
-                stacklevel=caller(),
-            )
+    """Warn about columns X (n, d) of different units where one width compares them and nothing scales them."""
+    _warn_about_tiny(est, X)
     # decided by the rows, unless these are sparse and wide; or by the user
     done = not sp.issparse(X) if est.standardize == AUTO else "standardize" in est._get_param_names()
     if done or scales_columns(est._state) or not est._learner.one_width():
@@ -162,6 +148,23 @@ def warn_about_units(est: StreamEstimator, X: Any) -> None:
         UserWarning,
         stacklevel=caller(),
     )
+
+
+def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
+    """Warn about columns X (n, d) of numbers whose squares are 0 in float64, so that they seem to be constant."""
+    if not isinstance(X, np.ndarray) or not len(X) or est._at_once:
+        return
+    spread = np.ptp(X, axis=0)
+    tiny = np.flatnonzero((spread > 0) & (spread < TINY))
+    if len(tiny):
+        names = getattr(est, "feature_names_in_", None)
+        which = ", ".join(str(j) if names is None else repr(names[j]) for j in tiny[:5])
+        warnings.warn(
+            f"column {which}: numbers that vary by less than {TINY:g} count as constant, because their squares are 0. "
+            "Multiply them by a power of ten",
+            UserWarning,
+            stacklevel=caller(),
+        )
 
 
 def end(est: StreamEstimator) -> None:
