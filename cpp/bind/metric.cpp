@@ -52,7 +52,7 @@ void bound_metric_pass(Matrix<const double> X, Maybe<Vector<const double>> y, Ma
 }
 
 template <class T, class K>
-rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const MetricFunctions<K>& functions) {
+rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const MetricFunctions<K>& functions, std::int64_t due) {
     auto made = rows::begin<T>(state, others);
     const auto kept = entry<Matrix<const double>>(state, "kept_rows");
     const std::size_t W = kept.shape(0), d = made->d;
@@ -62,15 +62,15 @@ rows::LearnerPtr<T> row_metric_window(nb::dict state, nb::list others, const Met
     made->held.keep(functions);
     made->pin("alpha");  // another one, and the functions are others
     made->learner = std::make_unique<rows::MetricWindow<T, K>>(model, W, numbers("kept_rows", W * d), numbers("kept_value", W),
-                                                            numbers("kept_weight", W));
+                                                            numbers("kept_weight", W), due);
     return made;
 }
 
 const Group group([](nb::module_& m, auto type) {
     using K = decltype(type);
     m.def("metric_pass", &bound_metric_pass<K>, plain, maybe, maybe, plain, plain, plain);
-    m.def("row_metric_window32", &row_metric_window<float, K>, value, value, plain);
-    m.def("row_metric_window64", &row_metric_window<double, K>, value, value, plain);
+    m.def("row_metric_window32", &row_metric_window<float, K>, value, value, plain, plain);
+    m.def("row_metric_window64", &row_metric_window<double, K>, value, value, plain, plain);
 });
 
 }  // namespace

@@ -15,7 +15,6 @@ constexpr double fade = 0.99;     // of what is known of the forecasts, with eve
 constexpr double lately = 1000;   // rows that mean and variance of the target are of, at most
 constexpr double below = 0.03;    // what is left of a probability below 0
 constexpr double farthest = 1e30;  // deviations from the mean that a value may have
-constexpr std::int64_t searches = 128, parts = 4;  // rows from which the metric is learned; solutions while rows double, then
 constexpr double squashed = 3.0;  // deviations from which it counts by its logarithm
 constexpr std::size_t AT_ONCE = 256, FOLLOWED = 5;
 

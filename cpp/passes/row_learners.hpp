@@ -245,16 +245,11 @@ struct MetricWindow : Learner<T> {
     metric::Scratch<K> work;
     std::size_t W;                 // room for rows
     double *rows, *value, *kept;   // (W, d), (W), (W): the last rows, their targets and weights
-    MetricWindow(const metric::Model<K>& m, std::size_t room, double* x, double* y, double* weight)
-        : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight) {}
+    std::int64_t due;              // rows at which all is solved again, by the long path
+    MetricWindow(const metric::Model<K>& m, std::size_t room, double* x, double* y, double* weight, std::int64_t next)
+        : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight), due(next) {}
 
-    // All is solved again at `next_solution` of the estimator.
-    bool open(std::int64_t n) const override {
-        std::int64_t power = 1;
-        while (2 * power <= this->t) power *= 2;
-        const std::int64_t step = metric::searches <= power && power < std::int64_t(W) ? power / metric::parts : power;
-        return this->t + n < (this->t / step + 1) * step;
-    }
+    bool open(std::int64_t n) const override { return this->t + n < due; }
 
     bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::size_t place = std::size_t(this->t) % W;

@@ -15,7 +15,6 @@ from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import (
-    RHO,
     Metric,
     Systems,
     Trials,
@@ -47,9 +46,8 @@ LEAST_ROWS = 256  # but so many
 LEAVES = 8  # parts of it with a system of their own, at most
 SEARCHED = 1024  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
-IMPROVED = 512  # beyond so many it is only improved
+IMPROVED = 1024  # from so many on it is only improved, whenever they are four times as many
 PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
-PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
 TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
@@ -66,10 +64,16 @@ def leaf_rows(d: int, window: int) -> int:
 
 
 def next_solution(t: int, room: int) -> int:
-    """Rows after which all is solved again, for a window that has seen t rows: as its compiled twin says."""
+    """Rows after which all is solved again, for a window that has seen t rows."""
     power = 1 << max(t.bit_length() - 1, 0)
     step = power // PARTS if SEARCHES <= power < room else power
     return (t // step + 1) * step
+
+
+def is_searched(t: int) -> bool:
+    """Whether the metric is found or improved after t rows: 128, 256, 512, 1024, 4096, 16,384 and so on."""
+    power, first = t.bit_length(), IMPROVED.bit_length()
+    return t >= SEARCHES and t & (t - 1) == 0 and (power < first or (power - first) % 2 == 0)
 
 
 def depth(d: int, window: int) -> int:
@@ -164,7 +168,7 @@ class MetricWindow(Learner):
             state[name][places] = new[some[-room:]]
 
     def _solve(self, state: State) -> None:
-        """The coefficients from the rows that are kept and, when their number is a power of two, the metric."""
+        """The coefficients from the rows that are kept and, when it is due, the metric."""
         t, room = state["t"], len(state["kept_value"])
         n = min(t, room)
         most = leaf_rows(state["n_features"], room)
@@ -175,7 +179,7 @@ class MetricWindow(Learner):
         Y, offset, unit = scaled_targets(targets(state, value), weight, self.regression)
         state |= units_of(X, weight)
         rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
-        if t >= SEARCHES and t & (t - 1) == 0:
+        if is_searched(t):
             few = min(n, max(SEARCHED, most // 2))
             some = np.arange(few) * n // few
             found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
@@ -203,7 +207,7 @@ class MetricWindow(Learner):
         judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
         trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
         plain = plain_start(rows.shape[1], False, BROAD)
-        if t <= IMPROVED:
+        if t < IMPROVED:
             return from_few(trials, plain)
         near, apart = state["lengths"].tolist()
         last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
@@ -211,9 +215,6 @@ class MetricWindow(Learner):
         # columns a round of gradients takes long.
         alike = rounds_from(trials, trials.of(plain)[0]) if rows.shape[1] <= BROAD else trials.of(last.made())[0]
         best = rounds_from(trials, min(alike, trials.of(last)[0], key=lambda tried: tried.error))
-        if best.rho == RHO:
-            whole = trials.of(best.made(rho=1.0))[0]
-            best = whole if whole.error < PAYS * best.error else best
         return tuned(trials, best)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -238,7 +239,8 @@ class MetricWindow(Learner):
         return Functions(*columns, *cuts, state["offset"], not self.regression)
 
     def row_learner(self, state: State) -> Any:
-        return self.ops.row_learner("metric_window", self.est, state, self._functions(state))
+        due = next_solution(state["t"], length(state, "kept_value"))
+        return self.ops.row_learner("metric_window", self.est, state, self._functions(state), due)
 
     # ---------------------------------------------------------------- changes
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
@@ -280,8 +282,9 @@ class MetricWindowClassifier(StreamClassifier):
     .. math:: f(x) = o + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - o
 
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
-    gradients of f itself [1]_. Whenever the number of rows is a power of two the metric is improved, at first from
-    scratch, and f is solved again; as long as the window grows, f also three times in between. A large window is cut
+    gradients of f itself [1]_: it is found when there are 128, 256 and 512 rows, and improved at 1,024, 4,096, 16,384
+    and so on. f is solved again whenever the rows have doubled, and three times in between as long as the window grows.
+    A large window is cut
     into up to eight leaves across the directions in which its rows differ most in the metric, and each leaf has a
     system of its own. In between f stands still, and counts as much as it has been worth in the last hundred rows:
     scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.

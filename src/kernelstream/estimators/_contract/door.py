@@ -95,6 +95,8 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         X = canonical(X) if sp.issparse(X) else native(X)
         if isinstance(X, np.ndarray) and X.dtype.kind == "M":  # which would pass as numbers
             _check_numbers(est, X)
+        if isinstance(X, np.ndarray) and X.dtype.names:
+            raise ValueError("X is an array of records: give a data frame, pandas.DataFrame(X), or an array of numbers")
         checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
         try:
             X = validate_data(est, X, reset=reset, **checks)
@@ -102,6 +104,8 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
             if not (reset and est.columns is not None):  # it would have taken words and gaps
                 _check_numbers(est, X)
             raise
+        except OverflowError:
+            raise ValueError("X holds an integer that is too large for a float") from None
     if sp.issparse(X):
         X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
     check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
@@ -133,6 +137,8 @@ def _check_numbers(est: StreamEstimator, X: Any) -> None:
         for row in wrong[:1]:
             if isinstance(values[row], dict):  # of which scikit-learn expects numpy's own error
                 return
+            if isinstance(values[row], float) and np.isinf(values[row]):
+                raise ValueError(f"Input X contains infinity: column {name!r}, row {row}")
             raise ValueError(f"column {name!r} holds {values[row]!r}, which is not a number: {remedy}")
         missing = np.isnan(found)
         if not gap and missing.any():
@@ -181,8 +187,8 @@ def checked_weights(sample_weight: Any, n: int) -> np.ndarray:
     """Weights of n rows as an array (n,); ValueError for anything but numbers that are finite and not negative."""
     try:
         weight = np.asarray(sample_weight, np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"sample_weight must hold numbers, got {sample_weight!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"sample_weight must hold numbers in the range of floats, got {sample_weight!r}") from None
     if weight.ndim == 0:
         weight = np.full(n, weight)
     if weight.ndim != 1:

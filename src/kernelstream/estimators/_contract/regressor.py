@@ -63,8 +63,8 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             raise ValueError(f"y holds {y.dtype}: give numbers, such as days, (y - y.min()) / np.timedelta64(1, 'D')")
         try:
             y = np.ascontiguousarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"y must hold numbers for a regressor, got dtype {y.dtype}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"a regressor needs a y of numbers in the range of floats, got dtype {y.dtype}") from None
         assert_all_finite(y, input_name="y")
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if fresh:
