@@ -4,8 +4,8 @@ A metric that turns with the stream
 
 The target depends on one direction of the plane only, and that direction turns slowly.
 :class:`~kernelstream.MetricWindowRegressor` keeps the last rows and solves on them at fixed numbers of rows.
-Whenever these have doubled it also learns its metric, from the gradients of the function: rows are far apart along the
-direction that matters, and near each other across it. Nobody tells it the direction.
+Whenever these are four times as many it also learns its metric, from the gradients of the function: rows are far apart
+along the direction that matters, and near each other across it. Nobody tells it the direction.
 """
 
 import matplotlib.pyplot as plt
@@ -14,16 +14,16 @@ import numpy as np
 from kernelstream import MetricWindowRegressor
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(8192, 2))
-angle = np.pi / 5 * np.log2(np.maximum(np.arange(8192), 256) / 256)  # 36 degrees whenever the rows double
+X = rng.normal(size=(16384, 2))
+angle = np.pi / 14 * np.log2(np.maximum(np.arange(16384), 256) / 256)  # 26 degrees whenever they are four times as many
 u = np.column_stack([np.cos(angle), np.sin(angle)])
-y = np.sin(2 * (X * u).sum(axis=1)) + 0.1 * rng.normal(size=8192)
+y = np.sin(2 * (X * u).sum(axis=1)) + 0.1 * rng.normal(size=16384)
 
 # %%
-# The rows come in one pass. The learner is asked for its metric M after 512, 1,024, ... rows.
+# The rows come in one pass. The learner is asked for its metric M after 256, 1,024, 4,096 and 16,384 rows.
 
 model, metrics, seen = MetricWindowRegressor(), {}, 0
-for rows in (512, 1024, 2048, 4096, 8192):
+for rows in (256, 1024, 4096, 16384):
     model.learn(X[seen:rows], y[seen:rows])
     metrics[rows], seen = model.metric_, rows
 
@@ -32,7 +32,7 @@ for rows in (512, 1024, 2048, 4096, 8192):
 # the rows that the learner kept. The colours are the target.
 
 around = np.linspace(0, 2 * np.pi, 100)
-fig, axes = plt.subplots(1, 5, figsize=(11, 2.6), layout="constrained", sharey=True)
+fig, axes = plt.subplots(1, 4, figsize=(9.5, 2.8), layout="constrained", sharey=True)
 for ax, (rows, M) in zip(axes, metrics.items(), strict=True):
     kept = slice(max(0, rows - 1024), rows)
     ax.scatter(*X[kept].T, c=y[kept], s=3, cmap="coolwarm", alpha=0.6)

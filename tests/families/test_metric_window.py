@@ -225,9 +225,9 @@ def test_a_label_may_come_late():
 
 def test_the_metric_turns_when_another_direction_counts():
     rng = np.random.default_rng(3)
-    rows = rng.normal(size=(2048, 2))
+    rows = rng.normal(size=(4096, 2))
     along, across = rows @ [1.0, 1.0], rows @ [1.0, -1.0]
-    target = np.sin(np.where(np.arange(2048) < 1024, along, across))
+    target = np.sin(np.where(np.arange(4096) < 1024, along, across))
     model = ks.MetricWindowRegressor(512, random_state=0)
     model.learn(rows[:1024], target[:1024])
     assert model.metric_[0, 1] > 0.8  # x_0 + x_1
@@ -238,8 +238,8 @@ def test_the_metric_turns_when_another_direction_counts():
 def test_a_metric_that_found_nothing_begins_again():
     """The first rows are noise; what comes later is found from all columns alike, not from what was found in them."""
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(2048, 32))
-    target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=2048)
+    rows = rng.normal(size=(4096, 32))
+    target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=4096)
     target[:1024] = rng.normal(size=1024)
     model = ks.MetricWindowRegressor(1024)
     model.learn(rows, target)

@@ -15,6 +15,7 @@ from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import (
+    RHO,
     Metric,
     Systems,
     Trials,
@@ -48,6 +49,7 @@ SEARCHED = 1024  # rows that the metric is learned from, at most, or half as man
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 1024  # from so many on it is only improved, whenever they are four times as many
 PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
+PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
 BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
 TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
@@ -215,6 +217,9 @@ class MetricWindow(Learner):
         # columns a round of gradients takes long.
         alike = rounds_from(trials, trials.of(plain)[0]) if rows.shape[1] <= BROAD else trials.of(last.made())[0]
         best = rounds_from(trials, min(alike, trials.of(last)[0], key=lambda tried: tried.error))
+        if best.rho == RHO:
+            whole = trials.of(best.made(rho=1.0))[0]
+            best = whole if whole.error < PAYS * best.error else best
         return tuned(trials, best)
 
     def score(self, state: State, X: Rows) -> np.ndarray:

@@ -88,8 +88,8 @@ def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
     def fill(i: int) -> None:
         own = tuple(S[parts[i]] for S in rows)
         for j, part in enumerate(parts[: i + 1]):
-            K[parts[i], part] = ops.exponential_mixture(own, tiles[j], part.stop - part.start, share)
-            K[part, parts[i]] = K[parts[i], part].T
+            values = ops.exponential_mixture(own, tiles[j], part.stop - part.start, share)
+            K[parts[i], part], K[part, parts[i]] = values, values.T
 
     threads.each(fill, range(len(parts))[::-1])  # the longest first
     return K
