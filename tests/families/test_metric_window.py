@@ -45,9 +45,9 @@ def naive_functions(state, rows, Y, weight):
     def place(x):
         return np.array([drawn_in(z) for z in (x - middle) / unit])
 
-    def k(x, z):
-        near = math.exp(-np.linalg.norm(root @ (x - z)))
-        return share * near + (1 - share) * math.exp(-sum(s * abs(a - b) for s, a, b in zip(scales, x, z, strict=True)))
+    def k(x, Z):
+        near = np.exp(-np.linalg.norm((x - Z) @ root, axis=1))
+        return share * near + (1 - share) * np.exp(-(scales * np.abs(x - Z)).sum(axis=1))
 
     def leaf(x):
         node = 0
@@ -55,17 +55,17 @@ def naive_functions(state, rows, Y, weight):
             node = 2 * node + (2 if state["directions"][node] @ (root @ x) > state["thresholds"][node] else 1)
         return node
 
-    A, o = [place(x) for x in rows], np.average(Y, axis=0, weights=weight)
+    A, o = np.array([place(x) for x in rows]), np.average(Y, axis=0, weights=weight)
     parts = {}
     for number in {leaf(x) for x in A}:
-        own = [i for i, x in enumerate(A) if leaf(x) == number]
-        K = np.array([[k(A[i], A[j]) for j in own] for i in own])
+        own = np.array([i for i, x in enumerate(A) if leaf(x) == number])
+        K = np.array([k(A[i], A[own]) for i in own])
         alpha = np.linalg.solve(K + state["lam"] * np.diag(1 / weight[own]), Y[own] - o)
-        parts[number] = own, alpha
+        parts[number] = A[own], alpha
 
     def f(x):
         own, alpha = parts[leaf(place(x))]
-        return o + np.array([k(place(x), A[i]) for i in own]) @ alpha
+        return o + k(place(x), own) @ alpha
 
     return f
 

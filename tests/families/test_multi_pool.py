@@ -59,7 +59,7 @@ def test_learners_are_those_that_learn_alone(strategy, budget, task):
         assert member.n_support_ == alone.n_support_
 
 
-@pytest.mark.parametrize("name, task", zip(NAMES, itertools.cycle(TASKS)))
+@pytest.mark.parametrize("name, task", list(zip(NAMES, itertools.cycle(TASKS))))
 def test_engines_agree(name, task):
     X, y = TASKS[task]
     bounded = any(word in name for word in ("rbp", "forgetron", "bogd", "bpas"))

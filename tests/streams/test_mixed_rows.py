@@ -158,6 +158,24 @@ def test_models_that_began_with_numbers_say_what_words_and_gaps_need(later, said
                 call(later)
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (FRAME[["x"]].fillna(0).replace(0.0, np.inf), r"contains infinity: column 'x', row \d"),
+        (FRAME[["x"]].to_records(index=False), "array of records: give a data frame"),
+        ([[10**400]], "an integer that is too large for a float"),
+    ],
+)
+def test_what_is_no_number_of_a_float_is_named(rows, said):
+    model = small().fit(FRAME[["x"]].fillna(0), LABELS)
+    for call in (model.predict, lambda X: model.learn(X, LABELS[: len(X)])):
+        with pytest.raises(ValueError, match=said):
+            call(rows)
+    for targets in ([10**400], [1.0]), ([1.0], [10**400]):  # as a target, and as a weight
+        with pytest.raises(ValueError, match="numbers in the range of floats"):
+            ks.KernelRegressor().fit([[1.0]], *targets)
+
+
 @pytest.mark.parametrize("other", [FRAME.to_numpy(), FRAME.rename(columns=str.upper)])
 def test_a_table_of_columns_that_are_all_unknown_is_not_learned(other):
     model = small().fit(FRAME, LABELS)
