@@ -430,7 +430,7 @@ def test_distances_alone_are_judged_by_rows_that_are_held_out(name, y):
     pair = tuple(np.ascontiguousarray(standard(X, X), np.float32) for _ in range(2))
     learner = (ks.MetricRegressor if y is NUMBERS else ks.MetricClassifier)(engine=name)._learner
     learner.regression = y is NUMBERS
-    trials = models.HeldOut(learner, pair, Y - offset, weight, held, offset)
+    trials = models.HeldOut(learner, pair, Y - offset, weight, held, offset, search.Clock())
     plain = search.plain_start(5, True)
     root, scales, c = np.diag(plain.metric.root), plain.metric.scales, plain.metric.ranks
 
@@ -449,3 +449,5 @@ def test_distances_alone_are_judged_by_rows_that_are_held_out(name, y):
     (best,) = trials.of(search.replace(plain, metric=found))
     assert found.share == 1.0 and best.error < first.error
     assert search.of_distances(trials, found) is found
+    trials.clock = search.Clock(1e-9)  # no time is left: what was found before stays
+    assert search.of_distances(trials, plain.metric) is plain.metric

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -108,9 +109,9 @@ class LearnedMetric(Learner):
         # A row that is held out is another one than its equals: they take part in its forecast, as in those to come.
         one, mean, total, place = merged(X, targets, weight, also=held)
         again = effort.fine and sees_few(len(one), effort.searched) and len(one) <= AGAIN_ON_GPU
-        if again and X.shape[1] <= BROAD and not clock.late():
+        if again and X.shape[1] <= BROAD:
             pair = pair_of(state, standard_rows(state, X[one], self.ops), self.ops)
-            metric = of_distances(HeldOut(self, pair, mean, total, held[one], offset), metric)
+            metric = of_distances(HeldOut(self, pair, mean, total, held[one], offset, clock), metric)
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
@@ -302,20 +303,33 @@ class HeldOut:
     """Rows X, with targets Y (n, C) about ``offset`` and weights, of which some are held out to judge functions by."""
 
     def __init__(
-        self, learner: LearnedMetric, X: Pair, Y: np.ndarray, weight: Any, held: np.ndarray, offset: np.ndarray
+        self,
+        learner: LearnedMetric,
+        X: Pair,
+        Y: np.ndarray,
+        weight: Any,
+        held: np.ndarray,
+        offset: np.ndarray,
+        clock: Clock,
     ):
         a = np.ones(len(Y)) if weight is None else weight
-        self.learner, self.targets, self.Y, self.offset = learner, Y[~held], Y[held], offset
+        self.learner, self.targets, self.Y, self.offset, self.clock = learner, Y[~held], Y[held], offset, clock
         self.rows, self.asked = ((X[0][part], X[1][part]) for part in (~held, held))
         self.a, self.asked_a = a[~held], a[held]
         self.systems = systems_of(learner.ops, self.rows, self.targets, self.a)
 
     def of(self, *tried: Tried) -> list[Tried]:
-        """The same with coefficients of the rows that are not held out, and their errors at those that are."""
+        """The same with coefficients of the rows that are not held out, and their errors at those that are.
+
+        Where no time is left, errors are infinite.
+        """
         return [self._judged(one) for one in tried]
 
     def _judged(self, one: Tried) -> Tried:
-        metric, learner = one.metric, self.learner
+        n = len(self.targets)
+        if self.clock.late(n):
+            return replace(one, error=np.inf, alpha=None)
+        begin, metric, learner = time.monotonic(), one.metric, self.learner
         rows = metric.rows(self.rows)
         matrix = learner._matrix(rows, metric.share, addition(metric.lam, len(self.a), self.a))
         alpha = descend(matrix, self.targets, TOLERANCE).W
@@ -325,7 +339,10 @@ class HeldOut:
             errors = np.square(F - self.Y).sum(axis=1)
         else:
             errors = (_labels(F + self.offset) != _labels(self.Y + self.offset)).astype(float)
-        return replace(one, error=float(np.average(errors, weights=self.asked_a)), alpha=alpha)
+        error = float(np.average(errors, weights=self.asked_a))
+        self.clock.measured(n, time.monotonic() - begin)
+        self.clock.step(f"error {error:.4g}")
+        return replace(one, error=error, alpha=alpha)
 
 
 def steepness(G: np.ndarray, Y: np.ndarray, weight: np.ndarray | None) -> float:

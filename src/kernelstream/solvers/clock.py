@@ -25,9 +25,9 @@ class Clock:
         """Seconds."""
         return self.started + self.limit - time.monotonic()
 
-    def late(self) -> bool:
-        """Whether the rest of the time is for the last step."""
-        return self.left() < (1 - SEARCH) * self.limit
+    def late(self, n: int = 0) -> bool:
+        """Whether only time for the last step would be left after a system of n rows."""
+        return self.left() - self.cubed * n**3 < (1 - SEARCH) * self.limit
 
     def step(self, remark: str) -> None:
         """A step was made."""

@@ -41,7 +41,7 @@ SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither
 MORE = 2  # and the improvement at its end so many times as many
 JUDGED = 1000  # rows that are forecast by all others, at most: not those that gradients are taken at, if there are more
 FEWEST = 24  # rows: with fewer there is nothing to compare
-ROUNDS = 3  # of gradients on the first rows
+ROUNDS, MOST_ROUNDS = 3, 8  # of gradients on the first rows, and on all rows, as long as the error falls
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
 POWERS, SHARPER = (1.0, 1.0), ((2.0, 2.0), (2.0, 1.0), (1.0, 2.0))  # p and q of the rounds, likewise
 TINY = np.finfo(float).tiny
@@ -310,7 +310,7 @@ def of_distances(trials: Any, metric: Metric) -> Metric:
     """
     plain = plain_start(len(metric.scales), False).made(rho=1.0).with_numbers(share=1.0, lam=DISTANCES_LAM)
     found, start = trials.of(replace(plain, metric=metric), plain)
-    return _best([found, _walked(trials, rounds_from(trials, start), _penalty, COARSER)]).metric
+    return _best([found, _walked(trials, rounds_from(trials, start, MOST_ROUNDS), _penalty, COARSER)]).metric
 
 
 def plain_metric(d: int, ranks: float = RANKS) -> Metric:
