@@ -20,9 +20,9 @@ PAGE = ROOT / "docs" / "leaderboard.md"
 EXPERIMENTS = ("streams-arena", "peers-fit", "peers-online", "peers-row", "peers-batch")
 TOP = """# Leaderboard
 
-This library beside other tools, on the same rows. No method is best everywhere, and figures that do not favour this library are
-shown too. Every table names the machine, the versions and the command that reproduces it; a command that was stopped
-continues where it was. `tools/leaderboard.py` writes this page.
+This library beside other tools, on the same rows. No method is best everywhere, and figures that do not favour this
+library are shown too. Every table names the machine, the versions and the command that reproduces it; a command that
+was stopped continues where it was. `tools/leaderboard.py` writes this page.
 """
 
 
