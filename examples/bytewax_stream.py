@@ -7,7 +7,7 @@ it has learned.
     pip install kernelstream bytewax
     python -m bytewax.run examples/bytewax_stream.py
 
-For Kafka, replace ``TestingSource`` by ``KafkaSource`` of ``bytewax.connectors.kafka``; a message's position is its offset.
+For Kafka, replace ``TestingSource`` by ``KafkaSource`` of ``bytewax.connectors.kafka``, with offsets as positions.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 python tools/box.py            # after adding a component, or after running an experiment of the tables
 python tools/box.py --check    # exit code 1 when a table is stale
 
-A page marks the place of a table: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``. The table of an
-experiment has its name in place of ``box``; that of a benchmark (``benchmarks/results/NAME.json`` or
+A page marks the place of a table: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``. The table
+of an experiment has its name in place of ``box``; that of a benchmark (``benchmarks/results/NAME.json`` or
 ``papers/studies/results/NAME.json`` with ``head`` and ``rows``) is called ``record-NAME``.
 """
 
