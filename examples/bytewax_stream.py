@@ -1,14 +1,13 @@
-"""A durable learner as an operator of Bytewax, a stream engine: one model for each key, each message learned once.
+"""A durable learner as an operator of the stream engine Bytewax: one model per key, each message learned exactly once.
 
-Bytewax reads, routes by key and recovers; the learner keeps its own log, its snapshots, and the position up to which it
-has learned. After a crash Bytewax gives some messages again (its recovery is at least once), and the learner leaves out
-those it has: learning is exactly once, whatever the engine repeats.
+Bytewax reads, routes by key and recovers. The learner keeps its own log, snapshots, and the position up to which it has
+learned. After a crash Bytewax repeats some messages (its recovery is at least once), and the learner skips those that
+it has learned.
 
     pip install kernelstream bytewax
     python -m bytewax.run examples/bytewax_stream.py
 
-For Kafka put ``KafkaSource`` of ``bytewax.connectors.kafka`` in the place of ``TestingSource``: the offset of a message
-is its position.
+For Kafka, replace ``TestingSource`` by ``KafkaSource`` of ``bytewax.connectors.kafka``, with offsets as positions.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from kernelstream.live import DurableLearner
 
 
 class Told(NamedTuple):
-    """A message: its key, where it is in its source, the row, and what came true."""
+    """A message: its key, its position in the source, the row, and the target."""
 
     key: str
     position: int
@@ -39,14 +38,14 @@ class Told(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """What was expected of a message before it was learned."""
+    """The forecast for a message, made before it was learned."""
 
     position: int
     y: float
 
 
 class Learning(StatefulBatchLogic):
-    """The operator for one key. What Bytewax keeps is the position; everything else is in the learner's folder."""
+    """The operator for one key. Bytewax stores the position; everything else is in the learner's folder."""
 
     def __init__(self, folder: Path, model: Any):
         self.folder, self.model = folder, model
@@ -80,7 +79,7 @@ class Learning(StatefulBatchLogic):
     def snapshot(self) -> int:
         if self.learner is None:
             return 0
-        self.learner.flush()  # Bytewax will not give again what came before
+        self.learner.flush()  # Bytewax will not repeat what came before
         return max(map(int, self.learner.positions.values()), default=0)
 
 

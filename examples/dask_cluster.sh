@@ -1,9 +1,9 @@
 #!/bin/sh
-# A dask scheduler and two workers started from a shell, and a model trained on them from a glob of files.
+# Start a Dask scheduler and two workers from a shell, and train a model on a glob of files.
 #
 #     sh examples/dask_cluster.sh [FOLDER]
 #
-# On several machines the three "dask" commands run on different hosts, and the files lie where all of them see them.
+# On several machines, run the three "dask" commands on different hosts, with the files where all of them see them.
 set -e
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"

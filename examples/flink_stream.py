@@ -1,10 +1,10 @@
-"""Learners by key on Flink: the state of a key, kept in Flink's checkpoints, is a model file.
+"""A learner for each key on Flink. The state of a key, stored in Flink's checkpoints, is a model file.
 
     pip install kernelstream apache-flink        # Python up to 3.12, Java 11 or 17
     python examples/flink_stream.py
 
-Every sale is answered by the learner of its shop and then learned. Flink keeps states and positions of the source
-together: after a failure it goes back to the last checkpoint, and every sale is learned once.
+The learner of a shop predicts every sale and then learns it. Flink stores states and source positions together: after a
+failure it returns to the last checkpoint, and every sale is learned once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Metric learning: a target that is additive in directions no column shows.
+"""Metric learning: a target that is additive in rotated coordinates.
 
     python examples/metric_learning.py [PICTURE]
 
 y = sin(2 u) + cos(2 v) + tanh(3 s) + |t| + noise, where (u, v, s, t) are four orthogonal directions of ten standard
-normal inputs. A width per input cannot tell these directions apart; a learned linear map of the input can. All learners
-see the rows once, have 100 frequencies and no parameter tuned.
+normal inputs. A width per input cannot separate these directions; a learned linear map of the input can. All learners
+see the rows once and have 100 frequencies; nothing is tuned.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rotated_additive(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def alignment(model: RRFRegressor, directions: np.ndarray) -> float:
-    """Share of the learned metric that lies in the span of the directions; 4/10 for one that knows nothing."""
+    """Share of the learned metric that lies in the span of the directions; 4/10 without any knowledge."""
     theta = model.state_["theta"].astype(float)
     if theta.ndim == 1:
         theta = np.diag(np.exp(theta))
@@ -49,7 +49,7 @@ def main() -> None:
         "a full map": RRFRegressor(spectrum=LowRank(COLUMNS), random_state=0),
     }
     results = {}
-    print(f"{ROWS:,} rows, {COLUMNS} inputs, target variance {y.var():.2f}, of it noise {NOISE**2:.2f}")
+    print(f"{ROWS:,} rows, {COLUMNS} inputs, target variance {y.var():.2f}, of which noise {NOISE**2:.2f}")
     print(f"{'':24}{'mse, all rows':>14}{'mse, last half':>16}{'in the 4 directions':>21}{'rows/s':>12}")
     for name, model in learners.items():
         result = prequential(model, X, y, progress=False, name=name)

@@ -1,11 +1,11 @@
-"""Learners by key in Quix Streams: the state of a key, kept by Quix in RocksDB and a changelog topic, is a model file.
+"""A learner for each key in Quix Streams. The state of a key, stored in RocksDB and a changelog topic, is a model file.
 
     pip install kernelstream quixstreams
     python examples/quix_stream.py localhost:9092
 
-Messages of the topic "sales" are JSON objects ``{"weekday": 5, "weather": "rain", "sold": 24.5}`` under the key of a
-shop; forecasts made before each was learned go to the topic "forecasts". With ``processing_guarantee="exactly-once"``
-the state, the answers and the offsets are committed together, so that every message is learned once.
+Messages of the topic "sales" are JSON objects ``{"weekday": 5, "weather": "rain", "sold": 24.5}`` with the shop as key.
+Forecasts, made before a message is learned, go to the topic "forecasts". With ``processing_guarantee="exactly-once"``
+state, answers and offsets are committed together, so every message is learned once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ learner = KeyedLearner(KernelRegressor(size="small", random_state=0), encode=Tru
 
 
 def answered(sale: dict[str, Any], state: State) -> dict[str, Any]:
-    """The forecast of a message, which is learned on the way."""
-    kept = state.get("model")  # texts and numbers are what Quix keeps
+    """Predict a message, then learn it."""
+    kept = state.get("model")  # Quix stores strings and numbers
     row = {name: value for name, value in sale.items() if name != "sold"}
     model, found = learner.step(None if kept is None else base64.b64decode(kept), [row], [sale.get("sold")])
     state.set("model", base64.b64encode(model).decode())

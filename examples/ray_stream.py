@@ -1,10 +1,10 @@
-"""Learners by key on Ray: an actor for each shard of the keys, whose state is the bytes of its learners.
+"""A learner for each key on Ray: an actor for each shard of the keys, whose state is the bytes of its learners.
 
     pip install kernelstream ray
     python examples/ray_stream.py
 
-Ray restarts an actor that dies, but does not keep its state: each shard writes its states to a folder when it has
-learned a batch, with the number of the batch, and leaves out what it has when a batch comes again.
+Ray restarts an actor that dies, but does not keep its state. So each shard writes its states to a folder after every
+batch, with the number of the batch, and skips a batch that is repeated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Shard:
         self.coming, self.states = pickle.loads(path.read_bytes()) if path.exists() else (0, {})
 
     def learn(self, number: int, shop: str, rows: list[dict], y: list[float]) -> list[float]:
-        """Forecasts of a batch, made before it was learned; none of a batch that was learned before."""
+        """Forecasts for a batch, made before it is learned; none if the batch was learned already."""
         if number < self.coming:
             return []
         self.states[shop], found = self.learner.step(self.states.get(shop), rows, y)

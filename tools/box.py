@@ -1,12 +1,11 @@
-"""Write tables of the documentation: what is in the box from the registries, figures from papers/results/.
+"""Write tables of the documentation: the catalogue from the registries, figures from papers/results/.
 
 python tools/box.py            # after adding a component, or after running an experiment of the tables
 python tools/box.py --check    # exit code 1 when a table is stale
 
-A page says where a table goes: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``, or, for the
-table of an experiment, its name in place of ``box``. The table of a benchmark, ``benchmarks/results/NAME.json`` or
-``papers/studies/results/NAME.json`` with
-``head`` and ``rows``, goes by the name ``record-NAME``.
+A page marks the place of a table: ``<!-- box: written by tools/box.py -->`` up to ``<!-- end of box -->``. The table
+of an experiment has its name in place of ``box``; that of a benchmark (``benchmarks/results/NAME.json`` or
+``papers/studies/results/NAME.json`` with ``head`` and ``rows``) is called ``record-NAME``.
 """
 
 from __future__ import annotations

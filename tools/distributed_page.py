@@ -1,4 +1,4 @@
-"""Tables of docs/distributed.md: the measured ones from benchmarks/results, and what the cost model makes of them.
+"""Write the tables of docs/distributed.md: the measured ones from benchmarks/results, and what the cost model predicts.
 
 Run after benchmarks/speed/many_machines.py:
 

@@ -20,10 +20,9 @@ PAGE = ROOT / "docs" / "leaderboard.md"
 EXPERIMENTS = ("streams-arena", "peers-fit", "peers-online", "peers-row", "peers-batch")
 TOP = """# Leaderboard
 
-The tools people use today, on the same rows, in the same run. A figure that does not favour this library stays:
-no method is the best one everywhere. Every table says which machine and which versions it is of, and the
-command that makes it again; what has been run is kept, so a command that was stopped goes on.
-`tools/leaderboard.py` writes this page.
+This library beside other tools, on the same rows. No method is best everywhere, and figures that do not favour this
+library are shown too. Every table names the machine, the versions and the command that reproduces it; a command that
+was stopped continues where it was. `tools/leaderboard.py` writes this page.
 """
 
 
@@ -60,7 +59,7 @@ def page() -> str:
             continue
         experiment = papers.load(name)
         cells = papers.table(experiment, records)
-        lines += [f"## {experiment.title}", "", f"Of {date(records.kept)}.", ""]
+        lines += [f"## {experiment.title}", "", f"Runs of {date(records.kept)}.", ""]
         if experiment.kind == "arena":
             rest = arena_tables(experiment, cells)[2:]
         else:

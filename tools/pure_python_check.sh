@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves that the package installs and works where no C++ compiler does: an environment of its own, a compiler that
-# always fails, and a smoke test of the result.
+# Checks that the package installs and works without a C++ compiler: a separate environment, a compiler that always
+# fails, and a smoke test of the result.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=.venv-pure

@@ -1,4 +1,4 @@
-"""Whether a source archive is small and whole: below 2 MB, without generated files, with what a build needs.
+"""Check that a source archive is small and complete: below 2 MB, without generated files, with what a build needs.
 
 python tools/sdist_check.py dist/kernelstream-*.tar.gz
 """

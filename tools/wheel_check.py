@@ -1,6 +1,6 @@
-"""What a wheel must be able to do where it was installed: learn by its compiled core, save, load.
+"""Check an installed wheel: it learns with its compiled core, saves and loads.
 
-python tools/wheel_check.py    # outside the source tree, so that the installed package is meant
+python tools/wheel_check.py    # outside the source tree, so that the installed package is used
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ query runs with a function that returns its input and keeps a state of a few byt
 several sizes. Beside them one process without Spark that learns the same keys
 (:class:`kernelstream.keyed.KeyedLearner`), and ridge regression summed up by Spark and by Dask. "By processor time" is
 what the same work would give if nothing else ran on the two cores. Rates leave out the first batch, in which processes
-start. Writes benchmarks/results/spark_stream.json; ``--page`` puts the tables into docs/spark.md and docs/scale.md.
+start. Writes benchmarks/results/spark_stream.json; ``--page`` puts the tables into docs/spark.md.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ def main() -> None:
             # at every step: a run that is cut short leaves what it has measured
             record.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
             if args.page:
-                for page in (ROOT / "docs" / "spark.md", ROOT / "docs" / "scale.md"):
-                    page.write_text(inserted(page.read_text(encoding="utf-8"), tables(found)), encoding="utf-8")
+                page = ROOT / "docs" / "spark.md"
+                page.write_text(inserted(page.read_text(encoding="utf-8"), tables(found)), encoding="utf-8")
         session.stop()
 
 

@@ -2,10 +2,10 @@
 Drift and recovery
 ==================
 
-A stream of two classes whose borders jump to new places three times. Every row is predicted first and learned
-afterwards, so the curves are honest: they are mistakes on rows that nobody had seen. A linear model cannot follow the
-borders at all; a single kernel learner carries the old borders with it for a while; the default learner shifts its
-weight to members with a short memory and is back soonest.
+A stream of two classes whose boundaries jump three times. Every row is predicted before it is learned, so the curves
+show mistakes on unseen rows. A linear model cannot represent the boundaries at all. A single kernel learner is held
+back by the old boundaries for a while. The default learner shifts its weight to members with a short memory and
+recovers fastest.
 """
 
 import matplotlib.pyplot as plt
@@ -25,10 +25,10 @@ for name, model in {
     results.append(evaluate.prequential(model, stream, classes=[-1, 1], name=name))
 
 # %%
-# Mistakes in stretches of 200 rows. Dotted: the borders jump.
+# Mistakes per 200 rows. Dotted lines: the boundaries jump.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-plots.curves(results, windows=N // 200, ax=ax, title="Mistakes on rows not seen before")
+plots.curves(results, windows=N // 200, ax=ax, title="Mistakes on unseen rows")
 for jump in (1, 2, 3):
     ax.axvline(jump * N / 4, color="black", ls=":", lw=1)
 plt.show()

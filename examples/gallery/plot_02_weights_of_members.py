@@ -1,9 +1,9 @@
 """
-What the default learner leans on
-=================================
+Which members the default learner trusts
+========================================
 
-``KernelClassifier`` weighs unlike members by a second-order recursion on their forecasts. Its history of weights shows
-whom it believed when: here a nonlinear stream whose border jumps in the middle.
+``KernelClassifier`` combines different members by a second-order recursion on their forecasts. Its history of weights
+shows which it trusted when: here on a nonlinear stream whose boundary jumps in the middle.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ wrong = (scores.ravel() > 0) != y
 
 # %%
 # The weights multiply log-odds, so they may be negative and need not sum to one. The cells with a long memory lose
-# most of theirs within a few hundred rows of the jump.
+# most of their weight within a few hundred rows of the jump.
 
 rows, weights = model.weights_history_
 names = [member["name"] for member in model.members_]

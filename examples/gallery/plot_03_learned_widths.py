@@ -2,8 +2,8 @@
 A kernel that learns its widths
 ===============================
 
-Ten columns, of which two matter. A kernel with one width for all columns looks at all ten; ``RRFClassifier`` learns a
-width per column together with the weights, row by row, and so finds the two.
+Only two of ten columns matter. A kernel with one width looks at all ten columns equally. ``RRFClassifier`` learns a
+width per column together with the weights, row by row, and finds the two.
 """
 
 import matplotlib.pyplot as plt
@@ -29,10 +29,10 @@ for start in range(0, 8000, 250):
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for name, values in mistakes.items():
     left.plot(rows, values, label=name)
-left.set(xlabel="rows", ylabel="mistakes, %", ylim=(0, 55), title="Each block before it is learned")
+left.set(xlabel="rows", ylabel="mistakes, %", ylim=(0, 55), title="Each block, before it is learned")
 left.legend(frameon=False)
 for j, column in enumerate(np.transpose(relevance)):
     right.plot(rows, column, color=("C1", "C3")[j] if j < 2 else "0.7", label=f"column {j}" if j < 2 else None)
-right.set(xlabel="rows", title="What the kernel makes of each column")
+right.set(xlabel="rows", title="Learned relevance of each column")
 right.legend(frameon=False)
 plt.show()

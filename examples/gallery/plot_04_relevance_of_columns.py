@@ -2,10 +2,10 @@
 Which columns matter
 ====================
 
-Friedman's function uses the first five of fifteen columns. Two learners say which: ``RRFRegressor`` learns a width per
-column, ``CellsRegressor`` draws grids over few columns and replaces those that do not help. The relevance of the second
-is a guide for drawing grids and depends on the seed: dots are three seeds, bars their mean. In return it needs no
-scale.
+Friedman's function uses the first five of fifteen columns. Two learners find them: ``RRFRegressor`` learns a width
+per column, ``CellsRegressor`` draws grids over a few columns and replaces those that do not help. The relevance of
+the second depends on the seed: dots are three seeds, bars their mean. In return, it does not depend on the scale of
+the columns.
 """
 
 import matplotlib.pyplot as plt

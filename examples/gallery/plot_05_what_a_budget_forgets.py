@@ -2,10 +2,10 @@
 What a budget forgets
 =====================
 
-A kernel machine that may keep 50 rows must give one up for each that joins, and a chessboard needs more than 50. Which
-one goes makes the difference. Dots are the rows that each strategy has kept; the title is the share of mistakes in the
-second half of the stream, each row before it was learned. Removing the smallest coefficient comes to the same as
-stopping, because the row that joins has the smallest; merging two rows into one between them loses least.
+A kernel machine that may keep 50 rows must drop one for each that joins, and a chessboard needs more than 50. Which
+one is dropped makes the difference. Dots are the rows that each strategy has kept; the title gives the mistakes in
+the second half of the stream, each row predicted before it was learned. Removing the smallest coefficient amounts to
+stopping, because the new row has the smallest. Merging two rows into one between them loses least.
 """
 
 import matplotlib.pyplot as plt

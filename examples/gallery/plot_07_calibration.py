@@ -2,8 +2,8 @@
 Probabilities that mean what they say
 =====================================
 
-Of the rows with a forecast of 70 %, seven in ten should turn out so. Forecasts are those held before each row was
-learned, over a whole stream, the first rows included.
+Of the rows with a predicted probability of 70 %, seven in ten should be positive. The forecasts were made before each
+row was learned, over a whole stream, including the first rows.
 """
 
 import matplotlib.pyplot as plt
@@ -34,7 +34,7 @@ for name, model in {
     )
     right.hist(said, bins=20, histtype="step", lw=1.5)
 best = -np.mean(np.log(np.where(y, p, 1 - p)))
-left.set(xlabel="forecast", ylabel="share of the rows that turned out so", title=f"Log-loss of the truth: {best:.3f}")
+left.set(xlabel="forecast", ylabel="share of positive rows", title=f"Log-loss of the truth: {best:.3f}")
 left.legend(frameon=False, fontsize="small")
-right.set(xlabel="forecast", ylabel="rows", title="How often each is said")
+right.set(xlabel="forecast", ylabel="rows", title="Distribution of forecasts")
 plt.show()

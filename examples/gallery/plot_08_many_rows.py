@@ -2,8 +2,8 @@
 Time grows with the rows, memory does not
 =========================================
 
-Rows are made in blocks, learned, and thrown away. The time of a block stays what it is, and so does the model. With
-a million rows instead of these 200,000 the lines go on straight.
+Rows are generated in blocks, learned, and thrown away. The time per block stays constant, and so does the size of the
+model. With a million rows instead of these 200,000 the lines continue.
 """
 
 import time
@@ -32,7 +32,7 @@ axes[1].plot(rows[1:], np.array(size[1:]) / 1000)
 axes[1].set(title="Size of the model, kB", ylim=(0, 1.5 * max(size) / 1000))
 axes[2].plot(rows[1:], wrong)
 axes[2].axhline(2, color="black", ls=":", lw=1)
-axes[2].set(title="Mistakes, % (no learner: below 2)", ylim=(0, None))
+axes[2].set(title="Mistakes, % (best possible: 2)", ylim=(0, None))
 for ax in axes:
     ax.set_xlabel("rows")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:.0f}k")

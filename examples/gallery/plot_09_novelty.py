@@ -1,9 +1,9 @@
 """
-What is unlike the rest
-=======================
+Novelty detection on a stream
+=============================
 
 ``BudgetOneClass`` learns, without labels, where rows usually are, and calls a share ``nu`` of them novel. It forgets:
-when the rows move, the old place becomes novel again.
+when the rows move, their old place becomes novel again.
 """
 
 import matplotlib.pyplot as plt
@@ -26,5 +26,5 @@ for ax, (title, rows) in zip(axes, parts.items()):
     ax.contour(grid[..., 0], grid[..., 1], height, levels=[0], colors="white", linewidths=2)
     ax.plot(*rows[-400:].T, ".", color="white", ms=2, alpha=0.6)
     ax.set(title=title, aspect="equal", xticks=[], yticks=[])
-fig.suptitle("Outside the white line a row is novel")
+fig.suptitle("Rows outside the white line are novel")
 plt.show()

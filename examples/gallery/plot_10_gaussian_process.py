@@ -2,8 +2,8 @@
 A Gaussian process without its matrix
 =====================================
 
-Mean and deviation of a Gaussian process, by doubly stochastic gradients: no kernel matrix is formed, rows may keep
-coming. Beside it, scikit-learn's exact process on the same rows, with the same kernel and noise.
+Mean and standard deviation of a Gaussian process by doubly stochastic gradients: no kernel matrix is formed, and rows
+may keep arriving. Beside it, scikit-learn's exact process on the same rows, with the same kernel and noise.
 """
 
 import matplotlib.pyplot as plt
@@ -29,5 +29,5 @@ for ax, (title, model) in zip(axes, {"DoublyStochasticGP": ours, "exact": exact}
     ax.plot(asked, mean, color="C0")
     ax.fill_between(asked[:, 0], mean - 2 * std, mean + 2 * std, color="C0", alpha=0.2)
     ax.set_title(title)
-axes[0].set_ylabel("mean ± 2 deviations")
+axes[0].set_ylabel("mean ± 2 standard deviations")
 plt.show()

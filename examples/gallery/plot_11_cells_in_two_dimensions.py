@@ -2,8 +2,8 @@
 Cells of random grids
 =====================
 
-Random binning: a grid with random widths and offsets cuts the plane into cells, and a cell is a feature. The share of
-grids in which two points have the same cell estimates their kernel, here the Laplacian.
+In random binning, a grid with random widths and offsets cuts the plane into cells, and each cell is a feature. The
+share of grids in which two points fall into the same cell estimates their kernel, here the Laplacian.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ side = np.linspace(-2, 2, 100)
 plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
 
 # %%
-# Above: three single grids. Cells have colours; widths are drawn at random too, so some are wide, some narrow. Below:
-# how often the cell is that of the cross, over 10 and over 500 grids, and the kernel itself.
+# Above: three single grids, with a colour for each cell. Below: the share of grids in which a point falls into the cell
+# of the cross, for 10 and for 500 grids, and the kernel itself.
 
 fig, axes = plt.subplots(2, 3, figsize=(10, 6.6), layout="constrained")
 for seed, ax in enumerate(axes[0]):

@@ -2,9 +2,10 @@
 Regret against an adversary
 ===========================
 
-An opponent looks at the forecaster and plays, again and again, the row and the target that raise its regret most: its
-loss less that of the best function in hindsight. Ridge regression pays for every surprise; the forecaster of Azoury,
-Warmuth and Vovk enters a row before it predicts it, which shrinks bold forecasts, and pays less.
+An adversary looks at the forecaster and plays, again and again, the row and the target that increase its regret most.
+Regret is the loss minus that of the best function in hindsight. Ridge regression pays for every surprise. The
+forecaster of Azoury, Warmuth and Vovk includes a row before it predicts it, which shrinks bold forecasts, and pays
+less.
 """
 
 import matplotlib.pyplot as plt

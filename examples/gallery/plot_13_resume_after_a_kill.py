@@ -2,8 +2,8 @@
 Resume after a kill
 ===================
 
-A run with checkpoints is stopped in the middle, and the same call is made again by a program that knows nothing of the
-first. It goes on after the last checkpoint, and ends with the model of a run that nobody disturbed, bit for bit.
+A run with checkpoints is stopped in the middle, and another program makes the same call. It continues after the last
+checkpoint, and ends with the model of an undisturbed run, bit for bit.
 """
 
 import tempfile

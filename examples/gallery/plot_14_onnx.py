@@ -1,9 +1,9 @@
 """
-The model without the library
-=============================
+A model without the library
+===========================
 
-``to_onnx`` writes a trained feature learner as a graph that any ONNX runtime evaluates, in a language of your choice.
-The graph's answers are those of the model, to rounding; a model of float32 rows gives a graph of float32.
+``to_onnx`` writes a trained feature learner as a graph that any ONNX runtime can evaluate, in many languages. The graph
+gives the answers of the model, up to rounding. A model of float32 rows becomes a float32 graph.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 In a River pipeline
 ===================
 
-Rows that are dicts, one at a time: ``kernelstream.river`` makes any learner of this library the last step of a River
-pipeline. The stream's concept depends on products of its features, which a linear model cannot see.
+``kernelstream.river`` makes any learner of this library the last step of a River pipeline, which takes one dict at a
+time. The label depends on a product of features, which a linear model cannot represent.
 """
 
 import matplotlib.pyplot as plt
@@ -29,6 +29,6 @@ for name, last in {
         model.learn_one(x, y)
         curve.append(100 * metric.get())
     ax.plot(curve[50:], label=name)
-ax.set(xlabel="rows", ylabel="right so far, %")
+ax.set(xlabel="rows", ylabel="accuracy so far, %")
 ax.legend(frameon=False)
 plt.show()

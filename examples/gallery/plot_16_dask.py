@@ -2,8 +2,8 @@
 Many workers, the same model
 ============================
 
-Ridge regression on random features needs only sums over the rows, so workers that see different rows can be merged
-exactly. Here are four partitions on a local cluster, and the model of one machine beside it.
+Ridge regression on random features needs only sums over the rows, so the results of workers with different rows can be
+merged exactly. This compares four partitions on a local cluster with a single process.
 """
 
 import dask.array as da
@@ -30,5 +30,5 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 left.plot(np.sin(asked[:, 0]) * asked[:, 1], many, ".", ms=2)
 left.set(xlabel="truth", ylabel="forecast of the merged model")
 right.hist(np.log10(np.abs(one - many) + 1e-18), bins=40)
-right.set(xlabel="log10 of the difference to one machine", ylabel="rows")
+right.set(xlabel="log10 of the difference from one process", ylabel="rows")
 plt.show()

@@ -2,8 +2,8 @@
 Quantiles instead of means
 ==========================
 
-The loss says what is learned: with :class:`~kernelstream.losses.Quantile` a regressor learns a quantile. Three of them
-make a band whose width follows the noise.
+The loss decides what is learned: with :class:`~kernelstream.losses.Quantile` a regressor learns a quantile. Three
+quantiles make a band whose width follows the noise.
 """
 
 import matplotlib.pyplot as plt

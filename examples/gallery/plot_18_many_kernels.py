@@ -2,8 +2,8 @@
 Many kernels that vote
 ======================
 
-Nobody knows the right width beforehand, and it may change: ``MultiKernelClassifier`` runs a learner per width and
-weighs their votes by what they earn. With ``share`` a kernel that was bad for long can be back soon.
+The right width is unknown in advance, and it may change. ``MultiKernelClassifier`` runs a learner for each width and
+weights their votes by how well they predict. With ``share``, a kernel that was bad for a long time can recover quickly.
 """
 
 import matplotlib.pyplot as plt

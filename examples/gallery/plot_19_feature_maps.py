@@ -2,9 +2,9 @@
 How many features a kernel needs
 ================================
 
-Random features estimate a kernel; the error falls with their number, and the way they are drawn matters. Orthogonal and
-quasi-random frequencies beat independent ones, and landmarks of the rows themselves (Nyström) beat both on data with
-few directions.
+Random features estimate a kernel. The error falls with their number, and it matters how they are drawn. Orthogonal and
+quasi-random frequencies beat independent ones, and landmarks from the data (Nyström) beat both on data with few
+directions.
 """
 
 import matplotlib.pyplot as plt

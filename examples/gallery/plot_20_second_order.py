@@ -2,8 +2,8 @@
 Second order gets there sooner
 ==============================
 
-The same features, learned by steps along the gradient and by ridge regression after every row. The second costs more a
-row, and needs far fewer rows.
+The same features, learned by gradient steps and by ridge regression after every row. The second costs more per row and
+needs far fewer rows.
 """
 
 import matplotlib.pyplot as plt
@@ -26,6 +26,6 @@ for name, model in {
     error = (y - model.learn(X, y).ravel()) ** 2
     ax.semilogy(rows, np.sqrt(error.reshape(-1, 100).mean(axis=1)), label=name)
 ax.axhline(0.05, color="black", ls=":", lw=1, label="noise")
-ax.set(xlabel="rows", ylabel="error of each hundred rows, before they are learned")
+ax.set(xlabel="rows", ylabel="error per hundred rows, before they are learned")
 ax.legend(frameon=False)
 plt.show()

@@ -2,8 +2,8 @@
 The ratio of two densities
 ==========================
 
-Two samples, and where the first is more likely than the second: learned directly, without either density. Weights of
-this kind correct a training set that was drawn elsewhere than the rows to come.
+The ratio says where the first of two samples is more likely than the second. It is learned directly, without estimating
+either density. Such weights correct a training set that comes from another distribution than future rows.
 """
 
 import matplotlib.pyplot as plt

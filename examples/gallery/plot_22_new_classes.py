@@ -2,8 +2,8 @@
 Classes that appear later
 =========================
 
-Nobody has to say beforehand which labels there will be. A class joins the model with its first row, and what was
-learned of the others stays.
+You need not declare the labels in advance. A class joins the model with its first row, and what was learned about the
+others stays.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 A metric that turns with the stream
 ===================================
 
-The target depends on one direction of the plane only, and that direction turns slowly.
-:class:`~kernelstream.MetricWindowRegressor` keeps the last rows and solves on them at fixed numbers of rows.
-Whenever these are four times as many it also learns its metric, from the gradients of the function: rows are far apart
-along the direction that matters, and near each other across it. Nobody tells it the direction.
+The target depends on a single direction of the plane, which turns slowly.
+:class:`~kernelstream.MetricWindowRegressor` keeps the last rows and solves on them at fixed numbers of rows. At 128,
+256, 512, 1,024, 4,096, 16,384 … rows it also learns its metric, from the gradients of the function: rows are far
+apart along the direction that matters, and close to each other across it.
 """
 
 import matplotlib.pyplot as plt
@@ -15,12 +15,12 @@ from kernelstream import MetricWindowRegressor
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(16384, 2))
-angle = np.pi / 14 * np.log2(np.maximum(np.arange(16384), 256) / 256)  # 26 degrees whenever they are four times as many
+angle = np.pi / 14 * np.log2(np.maximum(np.arange(16384), 256) / 256)  # 26 degrees whenever the rows have quadrupled
 u = np.column_stack([np.cos(angle), np.sin(angle)])
 y = np.sin(2 * (X * u).sum(axis=1)) + 0.1 * rng.normal(size=16384)
 
 # %%
-# The rows come in one pass. The learner is asked for its metric M after 256, 1,024, 4,096 and 16,384 rows.
+# One pass over the rows, with a look at the metric M after 256, 1,024, 4,096 and 16,384 rows.
 
 model, metrics, seen = MetricWindowRegressor(), {}, 0
 for rows in (256, 1024, 4096, 16384):
@@ -29,7 +29,7 @@ for rows in (256, 1024, 4096, 16384):
 
 # %%
 # Ellipses of equal distance in M, short along the direction that matters. Dashed: the true direction in the middle of
-# the rows that the learner kept. The colours are the target.
+# the rows that the learner kept. Colours show the target.
 
 around = np.linspace(0, 2 * np.pi, 100)
 fig, axes = plt.subplots(1, 4, figsize=(9.5, 2.8), layout="constrained", sharey=True)

@@ -70,7 +70,8 @@ def by_link(model: Any, X: np.ndarray, y: np.ndarray, block: int = 1) -> np.ndar
 
 
 def calibration(most: int) -> None:
-    print("| stream | learner | rows | log-loss raw | given | error raw | given |\n|---|---|---|---|---|---|---|")
+    print("| stream | learner | rows | log-loss, raw | calibrated | error, raw | calibrated |")
+    print("|---|---|---|---|---|---|---|")
     for name in LABELS:
         X, y = rows_of(name, most)
         classes, y = np.unique(y, return_inverse=True)
@@ -92,7 +93,7 @@ def calibration(most: int) -> None:
 
 
 def sets(most: int) -> None:
-    print("| stream | rows | least coverage | largest | labels in a set |\n|---|---|---|---|---|")
+    print("| stream | rows | smallest coverage | largest | labels in a set |\n|---|---|---|---|---|")
     for name in LABELS:
         X, y = rows_of(name, most)
         classes, y = np.unique(y, return_inverse=True)

@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 
 WHY_NOT = {
     "cluster": "needs a cluster; tests/distributed has small ones, of Dask and of Spark, and runs the same calls",
-    "gpu": "needs a GPU, or takes minutes without one; tests/test_torch_engine.py runs the same on the processor",
+    "gpu": "needs a GPU, or minutes without one; tests/passes/test_torch_engine.py runs the same on the processor",
     "hours": "takes from minutes to hours, on data that are not part of the repository",
     "installs": "installs packages",
     "make": "builds and tests the package: it would start itself",

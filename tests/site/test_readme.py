@@ -10,7 +10,7 @@ README = ROOT / "README.md"
 
 
 def test_the_first_block_beats_a_linear_model():
-    code, printed = blocks(README)[0:2]
+    code, printed = [block for block in blocks(README) if block.why_not is None][:2]
     linear, kernel = (float(number) for number in re.findall(r"([\d.]+)%", printed.code))
     assert kernel < 0.7 * linear
     assert len([line for line in code.code.splitlines() if line]) <= 10
