@@ -12,7 +12,7 @@ from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...rows import dense
 from . import from_array
-from .maps import ANGLES, far_middle, padded, put_angles
+from .maps import ANGLES, cos_sin, far_middle, padded, put_angles
 
 ENTRIES = 1 << 26  # frequencies × rows whose features exist at the same time
 
@@ -82,10 +82,7 @@ class BlockFeatures:
 
             fourier(X, Wt, Z, P)
             return Z
-        torch.mm(X, Wt.T, out=P)
-        torch.cos(P, out=Z[:, : self.D])
-        torch.sin(P, out=Z[:, self.D :])
-        return Z.mul_(1.0 / math.sqrt(self.D))
+        return cos_sin(torch.mm(X, Wt.T, out=P), Z)
 
     def add_scores(self, X: torch.Tensor, A: torch.Tensor, i: int, out: torch.Tensor) -> None:
         """``out += Z_i(X) A``, A (width, C), out (n, C)."""
@@ -117,6 +114,11 @@ class Training(Descent):
 
     def _home(self, sums: torch.Tensor) -> np.ndarray:
         return sums.cpu().numpy()
+
+
+def training(ops: Any, descent: Any) -> Training:
+    """A descent whose weights and features are on the device."""
+    return Training(**descent.__dict__ | {"blocks": descent.blocks.device})
 
 
 def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, lam: float) -> torch.Tensor:

@@ -141,10 +141,15 @@ class RowMatrix:
         return (upper.T @ (upper @ self.ops.tensor(alpha[-last:]))).cpu().numpy()
 
 
+def row_matrix(ops: Any, kernel: Kernel, X: Rows, more: np.ndarray) -> RowMatrix:
+    """Gram matrix of all rows, with so much added to its diagonal."""
+    return RowMatrix(ops, gram(ops, kernel, X), more)
+
+
 class DeviceKernelBlocks:
     """Products with ``K = k(X, S)``; see :class:`~kernelstream.solvers.kernel_blocks.KernelBlocks`."""
 
-    def __init__(self, ops: Any, kernel: Kernel, X: Rows, S: Rows, keep: bool):
+    def __init__(self, ops: Any, kernel: Kernel, X: Rows, S: Rows, keep: bool = False):
         self.ops, self.values = ops, DeviceCenters(ops, kernel, S)
         self.dtype = self.values.dtype
         n, m = self.shape = (X.shape[0], S.shape[0])
