@@ -40,11 +40,6 @@ def _degenerate(X: Rows) -> bool:
     return bool((X[0] == X).all())
 
 
-def _require_finite(X: Rows) -> None:
-    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
-        raise ValueError("the bandwidth cannot be estimated: the rows contain NaN or infinity")
-
-
 def _exponent(size: float) -> int:
     """e with ``size = m 2^e``, 1/2 <= m < 1: in units of 2^e no square of such numbers overflows or vanishes."""
     return math.frexp(size)[1]
@@ -78,7 +73,8 @@ def median_distance(X: Rows, metric: str = "euclidean") -> tuple[float, int]:
 
 def _gamma(rule: str, X: Rows, metric: str, power: int) -> float:
     """``1/(d std^power)`` ("scale") or ``1/(power m^power)``, m the median distance; 1/d if all rows are the same."""
-    _require_finite(X)
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError("the bandwidth cannot be estimated: the rows contain NaN or infinity")
     d = X.shape[1]
     if _degenerate(X if rule == "scale" else _spread(X)):
         return 1 / max(d, 1)

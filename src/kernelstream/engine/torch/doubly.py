@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from ...core.threads import cuts
 from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...rows import dense
@@ -84,19 +85,14 @@ class BlockFeatures:
             return Z
         return cos_sin(torch.mm(X, Wt.T, out=P), Z)
 
-    def add_scores(self, X: torch.Tensor, A: torch.Tensor, i: int, out: torch.Tensor) -> None:
-        """``out += Z_i(X) A``, A (width, C), out (n, C)."""
-        for start in range(0, len(X), self.size):
-            part = slice(start, start + self.size)
-            Z = self.features(X[part], i)
-            with self.ops.full():  # few columns: memory decides, not the rate of products
-                out[part] += (Z @ A).to(out.dtype)
-
     def scores(self, X: torch.Tensor, A: torch.Tensor, first: int = 0, together: bool = True) -> torch.Tensor:
         """``sum_i Z_i(X) A_i`` over blocks from ``first`` on, (n, C) float64, of rows from :meth:`rows`."""
         out = torch.zeros((len(X), A.shape[2]), dtype=torch.float64, device=self.ops.device)
         for k in range(len(A)):
-            self.add_scores(X, A[k], first + k, out)
+            for part in cuts(len(X), self.size):
+                Z = self.features(X[part], first + k)
+                with self.ops.full():  # few columns: memory decides, not the rate of products
+                    out[part] += (Z @ A[k]).to(out.dtype)
         return out
 
 

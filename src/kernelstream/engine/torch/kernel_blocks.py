@@ -176,11 +176,14 @@ class DeviceKernelBlocks:
         for i, rows in enumerate(self.cuts):
             K = self.kept.get(i)
             if K is None:
-                X = self.X[rows]
-                K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X)))
+                K = self._values(self.X[rows])
                 if i < self.room:
                     self.kept[i] = K
             yield rows, K.double()
+
+    def _values(self, X: Any) -> torch.Tensor:
+        """Kernel values of rows, here or there."""
+        return self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X)))
 
     def _here(self, V: np.ndarray) -> torch.Tensor:
         return from_array(V).to(self.ops.device, torch.float64)
@@ -232,8 +235,7 @@ class DeviceKernelBlocks:
         m = self.shape[1]
         total, root = self._nothing(m), self._here(np.sqrt(a)[:, None])
         for part in blocks(len(rows), m):
-            X = take(self.X, rows[part])
-            K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X))).double() * root[part]
+            K = self._values(take(self.X, rows[part])).double() * root[part]
             total += K.T @ K
         return total
 

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from ...core.overflow import LEARNING
+from ...core.threads import cuts
 from ...losses import Loss
 from ...passes.linear.python import folded
 from ...state.nested import State
@@ -121,8 +122,7 @@ class FeaturePass:
         self.stale = True
         self.map.look(X)
         with self.ops.products():
-            for start in range(0, n, self.ops.block):
-                rows = slice(start, min(start + self.ops.block, n))
+            for rows in cuts(n, self.ops.block):
                 part = None if weight is None else weight[rows]
                 scores[rows] = self._block(self.ops.rows(X, rows, self.map.dtype), y[rows], part)
         self._check(scores)
@@ -138,8 +138,7 @@ class FeaturePass:
         scores, weights = np.empty((X.shape[0], len(self.w))), self.answering.T
         self.map.look(X)
         with self.ops.products():
-            for start in range(0, X.shape[0], self.ops.block):
-                rows = slice(start, min(start + self.ops.block, X.shape[0]))
+            for rows in cuts(X.shape[0], self.ops.block):
                 scores[rows] = (self._features(self.ops.rows(X, rows, self.map.dtype)) @ weights).double().cpu().numpy()
         return scores + self.state["center"][1] if "center" in self.state else scores
 
