@@ -26,6 +26,7 @@ from .evaluate import Result, prequential
 __all__ = ["run"]
 
 STREAM_ROWS, STREAM_ROWS_IN_PYTHON = 20_000, 2_000  # of a stream, with and without the compiled core
+STRETCHES = 40  # of which the mistake rate is drawn
 BLOCK_ROWS = 50  # rows that scikit-learn's models learn at a time; they lag by as many
 
 
@@ -38,7 +39,6 @@ class Stage:
     classes: np.ndarray
     blocks: Callable[[], Iterable[tuple[Any, Any]]]  # a fresh pass over the same rows
     learners: dict[str, Any]
-    windows: int | None = None  # draw stretches instead of the running rate
 
 
 def run(
@@ -71,7 +71,7 @@ def run(
         with threadpool_limits(1):  # products of small blocks: more threads only wait for each other
             runs = _run_stage(stage)
         console.print(_table(stage, runs))
-        plots.curves(runs, ax=ax, windows=stage.windows, title=stage.title)
+        plots.curves(runs, ax=ax, windows=STRETCHES, title=stage.title)
         results += runs
     path = plots.save(figure, out)
     console.print(f"Curves: {path.resolve()}   ({time.perf_counter() - started:.0f} s in all)", highlight=False)
@@ -116,7 +116,6 @@ def _real(n_rows: int) -> Stage:
         classes=np.unique(y),
         blocks=lambda: [(X, y)],
         learners=_learners(X[:1000]),
-        windows=40,
     )
 
 
@@ -130,7 +129,6 @@ def _drifting(n_rows: int) -> Stage:
         classes=np.array([-1, 1]),
         blocks=blocks,
         learners=_learners(next(iter(blocks()))[0]),
-        windows=40,
     )
 
 

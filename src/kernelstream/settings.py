@@ -19,20 +19,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ._checks import whole
 
 MOST_THREADS = 256  # of one loop
 CACHE_BYTES = 1 << 26
 
-_threads: int | None = None
-_cache_bytes = CACHE_BYTES
+_given: dict[str, int | None] = {"threads": None, "cache_bytes": None}  # None: the default
 
 
 def get() -> dict[str, int]:
     """All settings."""
-    return {"threads": threads(), "cache_bytes": _cache_bytes}
+    return {"threads": threads(), "cache_bytes": cache_bytes()}
 
 
 def change(**values: int | None) -> None:
@@ -43,33 +41,28 @@ def change(**values: int | None) -> None:
         ...
     ValueError: there is no setting 'treads': known are cache_bytes, threads
     """
-    global _threads, _cache_bytes
     for name, value in values.items():
-        if name not in ("threads", "cache_bytes"):
-            raise ValueError(f"there is no setting {name!r}: known are cache_bytes, threads")
+        if name not in _given:
+            raise ValueError(f"there is no setting {name!r}: known are {', '.join(sorted(_given))}")
         whole(name, value, least=1 if name == "threads" else 0, optional=True)
-    if "threads" in values:
-        _threads = values["threads"]
-    if "cache_bytes" in values:
-        given = values["cache_bytes"]
-        _cache_bytes = CACHE_BYTES if given is None else given
+    _given.update(values)
 
 
 @contextmanager
 def using(**values: int | None) -> Iterator[None]:
     """Settings for the length of a ``with`` block."""
-    before: dict[str, Any] = {"threads": _threads, "cache_bytes": _cache_bytes}
+    before = dict(_given)
     change(**values)
     try:
         yield
     finally:
-        change(**before)
+        _given.update(before)
 
 
 def threads() -> int:
     """Threads a learner may use."""
-    if _threads is not None:
-        return _threads
+    if _given["threads"] is not None:
+        return _given["threads"]
     for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:
@@ -79,4 +72,5 @@ def threads() -> int:
 
 def cache_bytes() -> int:
     """Bytes for frequencies that are kept."""
-    return _cache_bytes
+    given = _given["cache_bytes"]
+    return CACHE_BYTES if given is None else given

@@ -299,7 +299,7 @@ def test_leverage_scores_follow_the_exact_ones():
     K = kernel.pairwise(X, X)
     lam = landmarks._ridge(np.linalg.eigvalsh(K), m / 2)
     exact = np.diag(K @ np.linalg.inv(K + lam * np.eye(len(K))))
-    score = landmarks.basis(kernel, X, np.ones(len(X)), m).scores(kernel, X)
+    score = landmarks.leverage_scores(kernel, X, np.ones(len(X)), m, X)
     np.testing.assert_allclose(score, exact, rtol=1e-6)
     np.testing.assert_allclose(exact.sum(), m / 2)
     counts = np.zeros(len(X))
@@ -377,7 +377,7 @@ def test_registry():
         (Nystroem(landmarks=np.ones((3, 5))), "landmarks have 5 columns, the rows 4"),
         (Nystroem(landmarks=np.full((3, 4), np.nan)), "landmarks contains NaN"),
         (Nystroem("chi2", landmarks=-np.ones((3, 4))), "Chi2 needs x >= 0"),
-        (TensorSketch(gamma="median"), 'gamma must be a number > 0 or "scale"'),
+        (TensorSketch(gamma="median"), "gamma of Polynomial must be a number or 'scale'"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

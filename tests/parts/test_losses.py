@@ -172,7 +172,7 @@ def test_catalogue():
         ("squared", "classification", "'squared' is for regression targets, not for classification"),
         ("squared", "multiclass", "not for multiclass"),
         ("softmax", "binary", "'softmax' is for multiclass targets"),
-        (Quantile(tau=1.0), None, "Quantile: tau must be strictly between 0 and 1"),
+        (Quantile(tau=1.0), None, r"tau must be a number in \(0, 1\)"),
         (OneVsRest("squared"), None, "'squared' is for regression"),
     ],
 )

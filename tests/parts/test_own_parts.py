@@ -372,7 +372,7 @@ def test_a_kernel_without_a_width_says_so():
         Constant().resolve(X)
     with pytest.raises(ValueError, match="gamma must be a number > 0"):
         ks.BudgetClassifier(Constant(-1.0)).fit(X, LABELS)
-    with pytest.raises(ValueError, match="gamma of Constant must be a number or one of 'scale', 'median'"):
+    with pytest.raises(ValueError, match="gamma of Constant must be a number or 'scale' or 'median'"):
         ks.BudgetClassifier(Constant("meridian")).fit(X, LABELS)
     np.testing.assert_array_equal(Constant(1.0).diag(sp.csr_array(X)), np.ones(len(X)))
     with pytest.raises(NotImplementedError, match="needs a method _gram"):

@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 from waiting import in_threads
 
-from kernelstream import FeatureClassifier
+from kernelstream import FeatureClassifier, settings
 from kernelstream.core import threads
 
 
 @pytest.fixture(autouse=True)
 def _default_threads():
     yield
-    threads.set_num_threads(None)
+    settings.change(threads=None)
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_prefetch_keeps_the_order(count):
-    threads.set_num_threads(count)
+    settings.change(threads=count)
     items = list(range(20))
     assert list(threads.prefetch(lambda i: i * i, items, True)) == [(i, i * i) for i in items]
 
 
 def test_prefetch_works_ahead_of_a_slow_consumer():
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     started, workers = [], []
 
     def work(i):
@@ -41,7 +41,7 @@ def test_prefetch_works_ahead_of_a_slow_consumer():
 
 def test_a_consumer_does_not_wait_for_slow_work():
     """Both threads make items, and each item is made once."""
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     workers, started = [], []
 
     def work(i):
@@ -57,7 +57,7 @@ def test_a_consumer_does_not_wait_for_slow_work():
 
 
 def test_a_consumer_that_stops_leaves_nothing_behind():
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     running = []
 
     def work(i):
@@ -73,7 +73,7 @@ def test_a_consumer_that_stops_leaves_nothing_behind():
 
 
 def test_prefetch_passes_errors_on():
-    threads.set_num_threads(2)
+    settings.change(threads=2)
 
     def work(i):
         if i == 3:
@@ -87,7 +87,7 @@ def test_prefetch_passes_errors_on():
 @pytest.mark.parametrize("count", [0, -1, 1.5, True])
 def test_bad_counts(count):
     with pytest.raises(ValueError, match="threads must be an integer"):
-        threads.set_num_threads(count)
+        settings.change(threads=count)
 
 
 def test_environment(monkeypatch):
@@ -99,7 +99,7 @@ def test_environment(monkeypatch):
 
 
 def test_models_used_from_several_threads_do_not_share_buffers():
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 5))
     y = X[:, 0] * X[:, 1] > 0
@@ -118,7 +118,7 @@ def test_models_used_from_several_threads_do_not_share_buffers():
 
 
 def test_a_caller_that_stops_early_leaves_the_helper_free():
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     for _ in range(2):
         blocks = threads.prefetch(lambda i: threading.get_ident(), range(8), True)
         next(blocks)
@@ -129,7 +129,7 @@ def test_a_caller_that_stops_early_leaves_the_helper_free():
 
 
 def test_nobody_goes_on_for_a_caller_who_has_given_up():
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     done = []
 
     def work(i):
@@ -152,7 +152,7 @@ def test_a_call_with_little_work_keeps_to_one_thread(monkeypatch):
     def pool():
         raise Busy
 
-    threads.set_num_threads(2)
+    settings.change(threads=2)
     X = np.random.default_rng(0).standard_normal((1000, 5))
     model = FeatureClassifier("fourier", random_state=0).fit(X, X[:, 0] > 0)
     monkeypatch.setattr(threads, "_the_pool", pool)
@@ -167,6 +167,6 @@ def test_a_call_with_little_work_keeps_to_one_thread(monkeypatch):
 def test_each_inside_each():
     """Work whose threads wait for threads of the same pool would never end."""
     done = []
-    threads.set_num_threads(3)
+    settings.change(threads=3)
     threads.each(lambda i: threads.each(lambda j: done.append((i, j)), range(4)), range(8))
     assert sorted(done) == [(i, j) for i in range(8) for j in range(4)]

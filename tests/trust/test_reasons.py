@@ -9,7 +9,8 @@ from reloaded import reloaded
 from kernelstream import BudgetRegressor, FeatureClassifier, FeatureRegressor, KernelRegressor, OnlineRidge
 from kernelstream.testing.streaming import assert_same_state
 from kernelstream.trust import Calibrated, Explained
-from kernelstream.trust.gradients import by_differences, deviations, gradients, is_exact
+from kernelstream.trust.gradients import deviations, gradients, is_exact, scores
+from kernelstream.trust.recent import differences
 
 
 def stream(n, d, seed=0):
@@ -26,7 +27,7 @@ def test_the_formula_is_the_limit_of_differences(make, standardize):
     assert is_exact(model)
     units = deviations(model, X.std(axis=0))
     by_formula = gradients(model, X[:5], units)
-    numeric = by_differences(model, X[:5], units)
+    numeric = differences(lambda rows: scores(model, rows), X[:5], units, 0.02)
     np.testing.assert_allclose(by_formula, numeric, atol=2e-3 * np.abs(numeric).max())
 
 

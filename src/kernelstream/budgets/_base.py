@@ -165,11 +165,9 @@ class Budget(WithParameters):
             raise ValueError(f"{own} is defined for {' and '.join(self.kinds)} losses only, not for {loss.name!r}")
 
     def begin(self, state: State, capacity: int, kernel: Kernel) -> State:
-        """Entries of the state that the strategy needs, for an empty support set."""
-        entries: State = {"budget_memory": np.zeros(self.n_memory)}
-        if self.gram:
-            entries["budget_gram"] = np.zeros((capacity, capacity), state["alpha"].dtype)
-        return entries
+        """The entries that the strategy keeps in the state, for an empty support set: zeros."""
+        schema: dict[str, Any] = self.schema(state, capacity, kernel)
+        return {name: np.zeros(entry.shape, entry.dtype) for name, entry in schema.items()}
 
     def sized(self, budget: int | None) -> Budget:
         """The strategy for a support set of at most ``budget`` vectors; itself, unless it depends on the number.
@@ -179,10 +177,10 @@ class Budget(WithParameters):
         return self
 
     def schema(self, state: State, capacity: int, kernel: Kernel) -> Schema:
-        """What the entries of :meth:`begin` may have become; the other entries of the state have been checked."""
+        """Shapes and ranges of the arrays that the strategy keeps; the other entries of the state have been checked."""
         entries: Schema = {"budget_memory": Array((self.n_memory,), low=0.0)}
         if self.turns:
-            turn = np.ravel(state["budget_memory"])[-1:]
+            turn = np.ravel(state.get("budget_memory", 0.0))[-1:]
             if not ((turn >= 0) & (turn < capacity) & (turn == np.floor(turn))).all():
                 raise ValueError(f"state_['budget_memory'] says that slot {turn} of {capacity} is the oldest")
             entries["budget_memory"] = Array((self.n_memory,))

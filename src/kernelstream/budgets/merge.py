@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -80,32 +82,32 @@ def mix(alpha_a: np.ndarray, alpha: np.ndarray, k: np.ndarray) -> tuple[np.ndarr
         k_az, k_bz = np.exp((1 - h) ** 2 * log_k), np.exp(h * h * log_k)
         return aa * k_az**2 + bb * k_bz**2 + 2 * ab * k_az * k_bz
 
-    low, high = np.zeros_like(log_k), np.ones_like(log_k)
-    for _ in range(STEPS):
-        width = GOLDEN * (high - low)
-        left, right = high - width, low + width
-        better = kept(left) > kept(right) * (1.0 + EQUAL)
-        low, high = np.where(better, low, left), np.where(better, right, high)
-    h = 0.5 * (low + high)
+    h = _golden_section(kept, np.zeros_like(log_k), np.ones_like(log_k))
     return h, aa + bb + 2 * ab * k - kept(h)
 
 
+def _golden_section(f: Callable[[Any], Any], low: Any, high: Any) -> Any:
+    """Where f is largest between low and high, elementwise."""
+    for _ in range(STEPS):
+        width = GOLDEN * (high - low)
+        left, right = high - width, low + width
+        better = f(left) > f(right) * (1.0 + EQUAL)
+        low, high = np.where(better, low, left), np.where(better, right, high)
+    return 0.5 * (low + high)
+
+
 def _search(S: SupportSet, row: Row, a: int, b: int, alpha: np.ndarray) -> float:
-    """The same search for one pair and any kernel."""
+    """Best h of one pair, for any kernel."""
     x_a, x_b = _vector(S, row, a), _vector(S, row, b)
 
-    def kept(h: float) -> float:
+    def kept(h: Any) -> float:
+        h = float(h)
         z = (h * x_a + (1 - h) * x_b)[None]
         k = S.kernel.pairwise(z, np.stack([x_a, x_b]))[0].astype(np.float64)
         term = alpha[:, a] * k[0] + alpha[:, b] * k[1]
         return float(term @ term) / max(float(S.kernel.diag(z)[0]), 1e-300)
 
-    low, high = 0.0, 1.0
-    for _ in range(STEPS):
-        width = GOLDEN * (high - low)
-        left, right = high - width, low + width
-        low, high = (low, right) if kept(left) > kept(right) * (1.0 + EQUAL) else (left, high)
-    return 0.5 * (low + high)
+    return float(_golden_section(kept, 0.0, 1.0))
 
 
 def _vector(S: SupportSet, row: Row, j: int) -> np.ndarray:

@@ -35,11 +35,8 @@ class Projectron(Budget):
     name = "projectron"
     precise = True
 
-    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        # lower Cholesky factor L of the Gram matrix: K^-1 k = L'^-1 L^-1 k, and the residual is k_tt - ||L^-1 k||^2
-        return super().begin(state, capacity, kernel) | {"budget_factor": np.zeros((capacity, capacity))}
-
     def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
+        # lower Cholesky factor L of the Gram matrix: K^-1 k = L'^-1 L^-1 k, and the residual is k_tt - ||L^-1 k||^2
         return super().schema(state, capacity, kernel) | {"budget_factor": Array((capacity, capacity))}
 
     def absorb(self, S: SupportSet, row: Row) -> None:
@@ -150,9 +147,6 @@ class Project(Budget):
         super().check(budget, kernel, loss, update)
         if self.victim not in ("cheapest", "smallest"):
             raise ValueError(f"victim must be 'cheapest' or 'smallest', got {self.victim!r}")
-
-    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        return super().begin(state, capacity, kernel) | {"budget_basis": np.zeros((capacity, capacity))}
 
     def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         return super().schema(state, capacity, kernel) | {"budget_basis": Array((capacity, capacity))}

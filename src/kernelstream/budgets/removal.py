@@ -172,11 +172,8 @@ class RemoveRedundant(Budget):
     kinds = ("binary", "multiclass")
     gram = True
 
-    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        # scores of the support vectors, without the factor `scale`; in float64, because they are sums kept for long
-        return super().begin(state, capacity, kernel) | {"budget_scores": np.zeros((state["n_outputs"], capacity))}
-
     def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
+        # scores of the support vectors, without the factor `scale`; in float64, because they are sums kept for long
         scores = Array((state["n_outputs"], capacity))
         return super().schema(state, capacity, kernel) | {"budget_scores": scores}
 

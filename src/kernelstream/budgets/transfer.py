@@ -51,19 +51,12 @@ class Transfer(Budget):
         features = self._features(kernel)
         return features.build(features.prepare(None, seed), d, dtype)
 
-    def begin(self, state: Any, capacity: Any, kernel: Any) -> Any:
-        alpha = state["alpha"]
-        width = self.mapping(kernel, state["n_features"], alpha.dtype, state["seed"]).n_out
-        entries = {
-            "budget_w": np.zeros((len(alpha), width), alpha.dtype),  # without the factor `scale`, like alpha
-            "budget_z": np.zeros((capacity, width), alpha.dtype),  # features of the support vectors
-        }
-        return super().begin(state, capacity, kernel) | entries
-
     def schema(self, state: Any, capacity: Any, kernel: Any) -> Any:
         width, dtype = self._features(kernel).width({"seed": 0}, state["n_features"]), str(state["alpha"].dtype)
-        own = {"budget_w": Array((state["n_outputs"], width), dtype), "budget_z": Array((capacity, width), dtype)}
-        return super().schema(state, capacity, kernel) | own
+        return super().schema(state, capacity, kernel) | {
+            "budget_w": Array((state["n_outputs"], width), dtype),  # without the factor `scale`, like alpha
+            "budget_z": Array((capacity, width), dtype),  # features of the support vectors
+        }
 
     def absorb(self, S: SupportSet, row: Row) -> None:
         assert S.Z is not None  # the features of the block, which this strategy asks for

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from .. import _core
 from ..rows import Rows
 from .arrays import SQUASH
+from .philox import SEED_MASK
 from .workspace import on_lines
 from .workspace import workspace as workspace
 
@@ -108,6 +109,15 @@ def exponential_slopes(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, n
     """Slopes at rows X (n, d), but for the sign, of kernel functions with coefficients A (C, m), (n, C, d)."""
     out = np.empty((len(X), len(A), X.shape[1]))
     _core.exponential_slopes(X, S, A, out, norm, near)
+    return out
+
+
+def normals(
+    seed: int, block: int, rows: np.ndarray, D: int, stream: int = 0, scale: float = 1.0, dtype: Any = np.float32
+) -> np.ndarray:
+    """Rows of a block of an endless array of normal numbers; see :mod:`.philox`."""
+    out = np.empty((len(rows), D), dtype)
+    _core.philox_normals(seed & SEED_MASK, block, stream, np.ascontiguousarray(rows, np.int64), scale, out)
     return out
 
 

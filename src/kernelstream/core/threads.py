@@ -25,11 +25,6 @@ _helper = threading.Lock()  # held by the caller that the one thread of _pool wo
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
-def set_num_threads(count: int | None) -> None:
-    """Limit the threads of all learners of this process; None returns to the default."""
-    settings.change(threads=count)
-
-
 def second() -> bool:
     """Whether a compiled pass may use a second thread: there may be two, and this one is not one of several at work."""
     return get_num_threads() > 1 and not getattr(_inside, "each", False)

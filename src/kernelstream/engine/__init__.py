@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from importlib.util import find_spec
 from types import ModuleType
@@ -20,8 +21,6 @@ from .device import usable as usable
 
 ENGINES = ("auto", "native", "python", "torch")
 
-_auto: ModuleType | None = None
-
 
 def has_native() -> bool:
     """Whether the compiled core is installed."""
@@ -30,15 +29,12 @@ def has_native() -> bool:
 
 def get(name: str | TorchEngine = "auto") -> Any:
     """The engine of a name or a :class:`TorchEngine`; "auto" is native where it was built, else python."""
-    global _auto
     if isinstance(name, TorchEngine):
         return name.ops()
     if isinstance(name, str) and name == "torch":
         return TorchEngine().ops()
     if name == "auto":
-        if _auto is None:
-            _auto = _pick()
-        return _auto
+        return _pick()
     if name == "python":
         return python
     if name != "native":
@@ -65,7 +61,9 @@ def of_processor(name: str | TorchEngine) -> str | TorchEngine:
     return "auto" if is_torch(name) else name
 
 
+@functools.cache
 def _pick() -> ModuleType:
+    """The engine of "auto"; a warning says so once where it is not compiled."""
     if has_native():
         return get("native")
     warnings.warn(

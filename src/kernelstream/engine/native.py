@@ -17,6 +17,7 @@ from ..core.arrays_native import (
     exponential_sums,
     fourier,
     matmul,
+    normals,
     plain_rows,
     ranks_of,
     scaled,
@@ -27,7 +28,6 @@ from ..core.arrays_native import (
     tiles,
     workspace,
 )
-from ..core.philox_native import normals
 from ..passes.binning import native as binning
 from ..passes.cells.native import (
     by_hashing,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -12,10 +13,10 @@ import scipy.sparse as sp
 
 from .._progress import RowsBar
 from ..rows import canonical
+from ._metrics import errors
 from ._result import Recorder, Result, model_bytes
 from ._runners import Answer, BatchRunner, Runner, StreamRunner, task_of
 from ._tally import HELD_ROWS, Tally
-from ._watch import MonitorFeed
 
 Block = tuple[Any, np.ndarray]
 
@@ -106,7 +107,7 @@ def prequential(
     runner.clock = runner.clock if clock is None else clock
     label, time = name or type(est).__name__, Recorder(curve_points)
     total, rows = n_rows if total is None else total, 0
-    watch = None if monitor is None else MonitorFeed(monitor, est, task, int(delay))
+    watch = None if monitor is None else _MonitorFeed(monitor, est, task, int(delay))
 
     def tick() -> None:
         new = tally.n - time.n
@@ -137,6 +138,30 @@ def prequential(
         marks=() if watch is None else tuple(watch.marks),
         time=time.curve(float),
     )
+
+
+class _MonitorFeed:
+    """Shows rows and losses to a monitor and collects its marks; their row numbers are those of the stream."""
+
+    def __init__(self, monitor: Any, est: Any, task: str, delay: int) -> None:
+        self.monitor, self.est, self.task, self.delay = monitor, est, task, delay
+        self.waiting = np.zeros(0)
+        self.unknown = 0  # rows at the beginning that have no loss
+        self.marks: list[Any] = []
+
+    def add(self, X: Any, y: np.ndarray, predicted: np.ndarray) -> None:
+        """Show a block X (n, d) that has been answered, and its last targets, those that there are forecasts of."""
+        self.unknown += X.shape[0] - len(y)
+        self.waiting = np.concatenate([self.waiting, errors(self.task, y, predicted)])
+        due = max(len(self.waiting) - self.delay, 0)
+        found = self.monitor.learn(X=X.to_numpy(np.float64) if hasattr(X, "to_numpy") else X)
+        late = self.monitor.learn(self.waiting[:due])
+        found += [replace(mark, row=mark.row + self.delay + self.unknown) for mark in late]
+        self.waiting = self.waiting[due:]
+        self.marks += found
+        if self.monitor.react is not None:
+            for mark in found:
+                self.monitor.react(self.est, mark)
 
 
 def _runner(est: Any, task: str, classes: Any, probability: bool) -> Runner:

@@ -83,6 +83,15 @@ class Runner:
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         """Answers; the model stays as it is (y only picks the probability)."""
+        self.unknown = 0
+        try:
+            return self._answer(X, y)
+        except (NotFittedError, AttributeError):
+            if self.has_learned:
+                raise
+            return self._before_learning(y)
+
+    def _answer(self, X: Any, y: np.ndarray) -> Answer:
         raise NotImplementedError
 
     def learn(self, X: Any, y: np.ndarray) -> None:
@@ -151,20 +160,12 @@ class StreamRunner(Runner):
     def _linked(self) -> bool:
         return hasattr(self._learner, "_needs_link") and self._learner._needs_link()
 
-    def answer(self, X: Any, y: np.ndarray) -> Answer:
-        score = self.est.decision_function if self.task == "classification" else self.est.predict
-        self.unknown = 0
+    def _answer(self, X: Any, y: np.ndarray) -> Answer:
         self._note_link()
-        try:
-            found = self._timed(score, X)
-            if self.task == "regression":
-                return self._number(found, X, y)
-            predicted, table = self._read(found)
-            return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
-        except (NotFittedError, AttributeError):
-            if self.has_learned:
-                raise
-            return self._before_learning(y)
+        if self.task == "regression":
+            return self._number(self._timed(self.est.predict, X), X, y)
+        predicted, table = self._read(self._timed(self.est.decision_function, X))
+        return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:
         self._timed(self.est.learn, X, y, **self._declaration())
@@ -200,14 +201,8 @@ class BatchRunner(Runner):
         self.learn(X, y)
         return answer
 
-    def answer(self, X: Any, y: np.ndarray) -> Answer:
-        self.unknown = 0
-        try:
-            predicted = self._timed(self.est.predict, X)
-        except (NotFittedError, AttributeError):
-            if self.has_learned:
-                raise
-            return self._before_learning(y)
+    def _answer(self, X: Any, y: np.ndarray) -> Answer:
+        predicted = self._timed(self.est.predict, X)
         if self.task == "regression":
             return self._number(predicted, X, y)
         if not self.probability:

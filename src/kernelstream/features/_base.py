@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from kernelstream import kernels
 from kernelstream.core import arrays
 from kernelstream.kernels.parameters import KernelParameters
 from kernelstream.random import seed_from
@@ -235,18 +234,13 @@ class KernelMap(KernelParameters, FeatureMap):
         return {"seed": int(seed), **self.kernel_entries(X)}
 
     def schema(self, entries: Entries, d: int) -> Schema:
-        return seeded(self.kernel_schema())
+        return {"seed": Count(0, SEEDS), **self.kernel_schema()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = kernels.get(self.kernel).domain == "nonnegative"
+        tags.input_tags.positive_only = self.kernel_object.domain == "nonnegative"
         return tags
 
 
 CATALOGUE = Catalogue("feature map", FeatureMap)
 register, names = CATALOGUE.register, CATALOGUE.names
-
-
-def seeded(schema: Schema) -> Schema:
-    """The entries of a map that is drawn from a seed."""
-    return {"seed": Count(0, SEEDS), **schema}

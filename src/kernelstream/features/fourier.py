@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._checks import whole
+from kernelstream._checks import one_of, whole
 from kernelstream.core import arrays
 from kernelstream.features import sampling
 from kernelstream.features._base import Entries, KernelMap, Mapping, register
@@ -97,7 +97,7 @@ class RandomFourier(KernelMap):
         return sampling.extends(self.kernel_object, self.sampling)
 
     def width(self, entries: Entries, d: int) -> int:
-        sampling.check(self.sampling)
+        one_of("sampling", self.sampling, sampling.SAMPLINGS)
         return 2 * whole("n_components", self.n_components)
 
     def build(

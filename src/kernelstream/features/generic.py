@@ -92,21 +92,13 @@ class RandomFeatures(KernelMap):
         kernel = self.resolved(entries)
         draw = kernel.draw(generator(entries["seed"], Stream.MAP), d, D)
         # Draws are made in float64, so that both precisions of a seed are the same map.
-        return RandomMapping(kernel, {key: _cast(value, dtype) for key, value in draw.items()}, d, dtype)
+        cast = {
+            key: np.ascontiguousarray(part, dtype) if part.dtype.kind == "f" else part for key, part in draw.items()
+        }
+        return RandomMapping(kernel, cast, d, dtype)
 
     def _check_parameters(self) -> int:
         kernel = self.kernel_object
         if not kernel.has_features:
             raise ValueError(f"the {kernel.name} kernel has no random features; use Nystroem")
         return whole("n_components", self.n_components)
-
-
-def _cast(value: Any, dtype: Any) -> Any:
-    """Floating arrays in the map's precision, at any depth of a nested draw; anything else as it is."""
-    if isinstance(value, dict):
-        return {key: _cast(part, dtype) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cast(part, dtype) for part in value)
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return np.ascontiguousarray(value, dtype=dtype)
-    return value

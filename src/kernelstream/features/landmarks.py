@@ -7,7 +7,6 @@ of at most m distinct rows. None forms the (n, n) Gram matrix: the cost is O(n m
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
     sample, weight = order[:size], np.ones(size)
     while True:
         rows = order[: min(n, 2 * size)]
-        found = basis(kernel, X[sample], weight * np.sqrt(len(rows) / size), m).scores(kernel, X[rows])
+        found = leverage_scores(kernel, X[sample], weight * np.sqrt(len(rows) / size), m, X[rows])
         if len(rows) == n:
             return rows[rng.choice(n, m, replace=False, p=found / found.sum())]
         size, keep = len(rows), min(len(rows), 2 * m)
@@ -104,28 +103,14 @@ def leverage(kernel: Any, X: Any, m: int, rng: np.random.Generator) -> np.ndarra
         sample, weight = rows[kept], 1.0 / np.sqrt(p[kept])
 
 
-@dataclass
-class Basis:
-    """A weighted sample of rows, ready to score others."""
-
-    sample: Any  # (s, d)
-    directions: np.ndarray  # (s, s), eigenvectors of the sample's Gram matrix times the weights, as rows
-    spectrum: np.ndarray  # (s,)
-    lam: float
-
-    def scores(self, kernel: Any, X: Any) -> np.ndarray:
-        """Leverage scores of rows X (n, d); all in (0, 1]."""
-        B = self.directions @ _gram(kernel, self.sample, X)
-        explained = np.einsum("ij,ij,i->j", B, B, 1.0 / (self.spectrum + self.lam))
-        score = (_diag(kernel, X) - explained) / self.lam
-        return np.clip(score, 1e-10, 1.0)
-
-
-def basis(kernel: Any, S: Any, weight: np.ndarray, m: int) -> Basis:
-    """The sample S (s, d) with weights (s,), and the ridge at which m/2 of its directions matter."""
+def leverage_scores(kernel: Any, S: Any, weight: np.ndarray, m: int, X: Any) -> np.ndarray:
+    """Scores of rows X (n, d) by a sample S (s, d) with weights (s,), of which m/2 directions matter; all in (0, 1]."""
     spectrum, V = eigh(_gram(kernel, S, S) * np.outer(weight, weight))
     spectrum = np.maximum(spectrum, 0.0)
-    return Basis(S, V.T * weight, spectrum, _ridge(spectrum, 0.5 * m))
+    lam = _ridge(spectrum, 0.5 * m)
+    B = (V.T * weight) @ _gram(kernel, S, X)
+    explained = np.einsum("ij,ij,i->j", B, B, 1.0 / (spectrum + lam))
+    return np.clip((_diag(kernel, X) - explained) / lam, 1e-10, 1.0)
 
 
 def _ridge(spectrum: np.ndarray, d_eff: float) -> float:

@@ -53,11 +53,6 @@ class Draws:
         return N[:d]
 
 
-def check(sampling: Any) -> None:
-    """ValueError for an unknown sampling."""
-    one_of("sampling", sampling, SAMPLINGS)
-
-
 def frequencies(
     kernel: Any,
     seed: int,
@@ -74,18 +69,17 @@ def frequencies(
     (d', D), d' < d, are the frequencies for a narrower input, all else being equal: where they stay, only the others
     are drawn.
     """
-    check(sampling)
+    one_of("sampling", sampling, SAMPLINGS)
     if not kernel.is_fourier:
         raise ValueError(f"{type(kernel).__name__} has no Fourier frequencies: it is not shift invariant")
-    if draws is not None and sampling == "iid" and isinstance(kernel, StretchedKernel):
+    if sampling == "iid" and isinstance(kernel, StretchedKernel):
         kernel.validate()
-        W = np.empty((d, D), dtype)
-        return np.multiply(draws.get(kernel, seed, d, D), kernel.spread, out=W, casting="same_kind")
-    if known is not None and sampling == "iid" and isinstance(kernel, StretchedKernel):
-        kernel.validate()
-        W = np.empty((d, D), dtype)
-        W[: len(known)] = known
-        W[len(known) :] = _standard(kernel, seed, d, D, len(known)) * kernel.spread
+        W, first = np.empty((d, D), dtype), 0
+        if known is not None:
+            first = len(known)
+            W[:first] = known
+        N = _standard(kernel, seed, d, D, first) if draws is None else draws.get(kernel, seed, d, D)[first:]
+        np.multiply(N, kernel.spread, out=W[first:], casting="same_kind")
         return W
     draw = {"iid": independent, "orthogonal": orthogonal, "structured": structured, "qmc": quasi}[sampling]
     return np.ascontiguousarray(draw(kernel, seed, d, D), dtype=dtype)
@@ -103,11 +97,6 @@ def _independent(kernel: Any) -> bool:
 
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """D independent frequencies. Row i (input coordinate i) depends on (seed, i) alone wherever the law allows it."""
-    if isinstance(kernel, StretchedKernel):
-        kernel.validate()
-        W = _standard(kernel, seed, d, D)
-        W *= kernel.spread
-        return W
     if _independent(kernel):
         return np.stack([kernel.frequencies(generator(seed, Stream.MAP, i), 1, D)[0] for i in range(d)])
     if type(kernel) in SHARING:

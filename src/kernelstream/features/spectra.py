@@ -50,8 +50,8 @@ class Spectrum(WithParameters):
         """Parameters before any row."""
         raise NotImplementedError
 
-    def frequencies(self, theta: np.ndarray, E: np.ndarray) -> np.ndarray:
-        """W (d, D), one column per frequency."""
+    def frequencies(self, theta: Any, E: Any, xp: Any = np) -> Any:
+        """W (d, D), one column per frequency; of arrays, or of tensors where ``xp`` is torch."""
         raise NotImplementedError
 
     def pull_back(self, theta: np.ndarray, E: np.ndarray, x: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -86,8 +86,8 @@ class Diagonal(Spectrum):
     def start(self, seed: int, d: int) -> np.ndarray:
         return np.zeros(self.shape(d))
 
-    def frequencies(self, theta: np.ndarray, E: np.ndarray) -> np.ndarray:
-        return np.exp(theta)[:, None] * E
+    def frequencies(self, theta: Any, E: Any, xp: Any = np) -> Any:
+        return xp.exp(theta)[:, None] * E
 
     def pull_back(self, theta: np.ndarray, E: np.ndarray, x: np.ndarray, q: np.ndarray) -> np.ndarray:
         return x * np.exp(theta) * (E @ q)
@@ -136,10 +136,10 @@ class Mixture(Spectrum):
         Q = self.n_centres
         return [slice(q * D // Q, (q + 1) * D // Q) for q in range(Q)]
 
-    def frequencies(self, theta: np.ndarray, E: np.ndarray) -> np.ndarray:
-        W = np.empty_like(E)
+    def frequencies(self, theta: Any, E: Any, xp: Any = np) -> Any:
+        W = xp.empty_like(E)
         for q, mine in enumerate(self.slices(E.shape[1])):
-            W[:, mine] = np.exp(theta[0, q])[:, None] * E[:, mine] + theta[1, q][:, None]
+            W[:, mine] = xp.exp(theta[0, q])[:, None] * E[:, mine] + theta[1, q][:, None]
         return W
 
     def pull_back(self, theta: np.ndarray, E: np.ndarray, x: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -191,7 +191,7 @@ class LowRank(Spectrum):
         Q, R = np.linalg.qr(generator(seed, Stream.SPECTRUM_START).standard_normal((d, r)))
         return Q * np.sign(np.diag(R)) * math.sqrt(d / r)
 
-    def frequencies(self, theta: np.ndarray, E: np.ndarray) -> np.ndarray:
+    def frequencies(self, theta: Any, E: Any, xp: Any = np) -> Any:
         return theta @ E
 
     def pull_back(self, theta: np.ndarray, E: np.ndarray, x: np.ndarray, q: np.ndarray) -> np.ndarray:

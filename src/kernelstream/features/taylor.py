@@ -86,18 +86,6 @@ def taylor_degree(radius: float, sigma: float, n: int, lam: float = 1.0) -> int:
     return math.ceil(max(8 * radius**2 / sigma**2, 2 * math.log(4 * max(n, 1) / min(lam, 1 / lam))))
 
 
-def taylor_error(radius: float, sigma: float, degree: int) -> float:
-    """Largest error ``|z(x)'z(x') - k(x, x')|`` on rows of norm at most R: ``(R/sigma)^(2M+2) / (M+1)!``.
-
-    Examples
-    --------
-    >>> from kernelstream.features.taylor import taylor_error
-    >>> taylor_error(radius=1.0, sigma=1.0, degree=3)
-    0.041666...
-    """
-    return math.exp((2 * degree + 2) * math.log(radius / sigma) - math.lgamma(degree + 2)) if radius else 0.0
-
-
 @register
 @dataclass(eq=False, repr=False)
 class TaylorFeatures(KernelMap):

@@ -9,11 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream import kernels
-from kernelstream._checks import is_number, whole
+from kernelstream._checks import whole
 from kernelstream.core import arrays
-from kernelstream.features._base import Entries, FeatureMap, Mapping, register, seeded
+from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.random import Stream, generator
-from kernelstream.state.schema import POSITIVE, Number, Schema
 
 
 class TensorSketchMapping(Mapping):
@@ -41,7 +40,7 @@ class TensorSketchMapping(Mapping):
 
 @register
 @dataclass(eq=False, repr=False)
-class TensorSketch(FeatureMap):
+class TensorSketch(KernelMap):
     r"""Sketch of the explicit features of the polynomial kernel :math:`(\gamma x'y + c)^p`.
 
     A row is scaled by :math:`\sqrt\gamma` and gets a last coordinate :math:`\sqrt c`. Its p-fold tensor product with
@@ -102,53 +101,27 @@ class TensorSketch(FeatureMap):
     @property
     def kernel_object(self) -> Any:
         """The polynomial kernel of the parameters."""
-        return kernels.Polynomial(degree=self.degree, c=self.c, gamma=self.gamma)
-
-    @property
-    def needs_data(self) -> bool:
-        return isinstance(self.gamma, str)
-
-    @property
-    def takes_width(self) -> bool:
-        return self.needs_data
-
-    def prepare(self, X: Any, seed: int) -> Entries:
-        self._check_parameters()
-        gamma = {"gamma": float(self.kernel_object.resolve(X).gamma)} if isinstance(self.gamma, str) else {}
-        return {"seed": int(seed), **gamma}
-
-    def schema(self, entries: Entries, d: int) -> Schema:
-        self._check_parameters()
-        return seeded({"gamma": Number(POSITIVE)} if isinstance(self.gamma, str) else {})
+        return kernels.get(kernels.Polynomial(degree=self.degree, c=self.c, gamma=self.gamma))
 
     def width(self, entries: Entries, d: int) -> int:
         return whole("n_components", self.n_components)
 
     def build(self, entries: Entries, d: int, dtype: Any) -> TensorSketchMapping:
-        self._check_parameters()
-        degree, D = self.degree, self.n_components
+        kernel, D = self.resolved(entries), self.width(entries, d)
+        degree = kernel.degree
         hashes = np.empty((d, degree), dtype=np.intp)
         signs = np.empty((d, degree), dtype=dtype)
         for i in range(d):
             hashes[i], signs[i] = _hash(generator(entries["seed"], Stream.MAP, i), degree, D)
         indptr = np.arange(0, d * degree + 1, degree)
         indices = (hashes + D * np.arange(degree)).ravel()
-        scale = np.sqrt(entries.get("gamma", self.gamma))
-        C = sparse.csr_array(((signs * scale).ravel().astype(dtype), indices, indptr), shape=(d, degree * D))
+        C = sparse.csr_array(
+            ((signs * np.sqrt(kernel.gamma)).ravel().astype(dtype), indices, indptr), shape=(d, degree * D)
+        )
         b = np.zeros((degree, D), dtype=dtype)
         h, s = _hash(generator(entries["seed"], Stream.MAP_SHARED), degree, D)
-        b[np.arange(degree), h] = s * np.sqrt(self.c)
+        b[np.arange(degree), h] = s * np.sqrt(kernel.c)
         return TensorSketchMapping(C, b)
-
-    def _check_parameters(self) -> None:
-        whole("n_components", self.n_components)
-        if not (is_number(self.c) and 0 <= self.c < np.inf):
-            raise ValueError(f"c must be a number >= 0, got {self.c!r}")
-        gamma: Any = self.gamma
-        rule = isinstance(gamma, str) and gamma == "scale"
-        if not rule and not (is_number(gamma) and 0 < gamma <= np.finfo(float).max):
-            raise ValueError(f'gamma must be a number > 0 or "scale", got {self.gamma!r}')
-        self.kernel_object.validate(resolved=False)
 
 
 def _hash(rng: np.random.Generator, degree: int, D: int) -> tuple[np.ndarray, np.ndarray]:

@@ -102,8 +102,8 @@ class Kernel(WithParameters):
             if name != self.bandwidth or not isinstance(value, str):
                 positive(name, value)
             elif value not in self.rules:
-                known = ", ".join(map(repr, self.rules))
-                raise ValueError(f"{name} of {owner} must be a number or one of {known}, got {value!r}")
+                known = " or ".join(map(repr, self.rules))
+                raise ValueError(f"{name} of {owner} must be a number or {known}, got {value!r}")
             elif resolved:
                 raise ValueError(f"{name}={value!r} of {owner} is a rule: call resolve(X) to get a number")
 

@@ -14,7 +14,7 @@ from kernelstream.rows import Rows, dense
 
 
 class CoordinateKernel(Kernel):
-    """``k(x, z) = finish(sum_i term(x_i, z_i))``, or the product over i when `combine` is ``np.multiply``.
+    """``k(x, z) = of_totals(sum_i term(x_i, z_i))``, or the product over i when `combine` is ``np.multiply``.
 
     A subclass writes `_term` with broadcasting array code; Gram blocks, diagonals and the sparse shortcut follow.
     ``term(0, 0)`` must be 0 (sum) or 1 (product), so that coordinates where both rows are 0 can be left out.
@@ -29,17 +29,9 @@ class CoordinateKernel(Kernel):
         """Term of a coordinate, for arrays that broadcast against each other."""
         raise NotImplementedError
 
-    def _finish(self, S: np.ndarray) -> np.ndarray:
-        """Kernel from the combined terms; may overwrite ``S``."""
-        return S
-
-    def totals(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        """Combined terms (n, m) of dense rows, which `of_totals` turns into kernel values."""
-        return self._combine_dense(X, Z)
-
     def of_totals(self, S: np.ndarray) -> np.ndarray:
         """The kernel at combined terms ``S`` of any shape, whose memory it may use."""
-        return self._finish(S)
+        return S
 
     def moved(self, S: np.ndarray, x: np.ndarray, z: np.ndarray, to: np.ndarray) -> np.ndarray:
         """Totals ``S`` (n, m) of a sum when a coordinate of n rows goes from ``x`` ``to`` others; ``z`` (m,) stays."""
@@ -47,18 +39,21 @@ class CoordinateKernel(Kernel):
 
     def _gram(self, X: Rows, Z: Rows) -> np.ndarray:
         if sparse.issparse(X) and sparse.issparse(Z):
-            return self._finish(self._combine_sparse(X, Z))
-        return self._finish(self._combine_dense(X, Z))
+            return self.of_totals(self._combine_sparse(X, Z))
+        return self.of_totals(self.totals(X, Z))
 
     def _diag(self, X: Rows) -> np.ndarray:
         S = np.empty(X.shape[0], X.dtype)
         for rows in cuts(X.shape[0], MEMORY_ELEMENTS // max(1, X.shape[1])):
             block = dense(X[rows])
             S[rows] = self.combine.reduce(self._term(block, block), axis=1)
-        return self._finish(S)
+        return self.of_totals(S)
 
-    def _combine_dense(self, X: Rows, Z: Rows) -> np.ndarray:
-        """Loop over blocks of rows and of coordinates whose (coordinates, rows, rows) terms stay in cache."""
+    def totals(self, X: Rows, Z: Rows) -> np.ndarray:
+        """Combined terms (n, m), which `of_totals` turns into kernel values.
+
+        Loops over blocks of rows and of coordinates whose (coordinates, rows, rows) terms stay in cache.
+        """
         (n, d), m = X.shape, Z.shape[0]
         S = np.full((n, m), self.combine.identity, X.dtype)
         for columns in cuts(m, min(1024, MEMORY_ELEMENTS // max(1, d))):

@@ -40,11 +40,6 @@ def _degenerate(X: Rows) -> bool:
     return bool((X[0] == X).all())
 
 
-def _require_finite(X: Rows) -> None:
-    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
-        raise ValueError("the bandwidth cannot be estimated: the rows contain NaN or infinity")
-
-
 def _exponent(size: float) -> int:
     """e with ``size = m 2^e``, 1/2 <= m < 1: in units of 2^e no square of such numbers overflows or vanishes."""
     return math.frexp(size)[1]
@@ -76,19 +71,19 @@ def median_distance(X: Rows, metric: str = "euclidean") -> tuple[float, int]:
     return float(np.median(distances)), e
 
 
-def _inverse(rule: str, X: Rows, metric: str, power: int, factor: int) -> float | None:
-    """``1/(factor std^power)`` ("scale") or ``1/(factor m^power)``, m the median distance; None if all rows are the
-    same.
-    """
-    _require_finite(X)
+def _gamma(rule: str, X: Rows, metric: str, power: int) -> float:
+    """``1/(d std^power)`` ("scale") or ``1/(power m^power)``, m the median distance; 1/d if all rows are the same."""
+    if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+        raise ValueError("the bandwidth cannot be estimated: the rows contain NaN or infinity")
+    d = X.shape[1]
     if _degenerate(X if rule == "scale" else _spread(X)):
-        return None
+        return 1 / max(d, 1)
     if rule == "scale":
         value, e = variance(X)
-        value = value if power == 2 else value**0.5
+        value, factor = value if power == 2 else value**0.5, d
     else:
         value, e = median_distance(X, metric)
-        value = value**power
+        value, factor = value**power, power
     shortest, longest = LENGTHS[X.dtype.name]
     with np.errstate(over="ignore"):
         gamma = float(np.ldexp(1 / (factor * value), -power * e))
@@ -100,9 +95,7 @@ def gaussian_gamma(rule: str, X: Rows) -> float:
 
     Rows that are all the same give 1/d.
     """
-    d = X.shape[1]
-    found = _inverse(rule, X, "euclidean", 2, d if rule == "scale" else 2)
-    return 1 / max(d, 1) if found is None else found
+    return _gamma(rule, X, "euclidean", 2)
 
 
 def laplacian_gamma(rule: str, X: Rows) -> float:
@@ -110,9 +103,7 @@ def laplacian_gamma(rule: str, X: Rows) -> float:
 
     Rows that are all the same give 1/d.
     """
-    d = X.shape[1]
-    found = _inverse(rule, X, "cityblock", 1, d if rule == "scale" else 1)
-    return 1 / max(d, 1) if found is None else found
+    return _gamma(rule, X, "cityblock", 1)
 
 
 def as_wide_as_gaussian(kernel: Callable[[float], Any], rule: str, X: Rows) -> float:

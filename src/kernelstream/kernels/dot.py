@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream._checks import is_whole, number
+from kernelstream._checks import is_whole, number, positive
 from kernelstream.core.threads import cuts
 from kernelstream.kernels._base import Draw, Kernel, project, register
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, inner, squared_norms
@@ -161,8 +161,7 @@ class Polynomial(Kernel):
     def validate(self, resolved: bool = True) -> None:
         if not is_whole(self.degree) or not 1 <= self.degree <= HIGHEST:
             raise ValueError(f"degree must be an integer from 1 to {HIGHEST}, got {self.degree!r}")
-        if number("c", self.c) < 0:
-            raise ValueError(f"c must be >= 0, got {self.c!r}")
+        positive("c", self.c, zero=True)
         super().validate(resolved)
 
     def _estimate(self, rule: str, X: Rows) -> float:

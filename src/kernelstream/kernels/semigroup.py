@@ -55,7 +55,7 @@ class ExponentialSemigroup(_Semigroup):
         s = x + z
         return np.sqrt(s, out=s)
 
-    def _finish(self, S: np.ndarray) -> np.ndarray:
+    def of_totals(self, S: np.ndarray) -> np.ndarray:
         return _exp_neg(S, self.beta)
 
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:

@@ -98,7 +98,7 @@ class SkewedIntersection(_Skewed):
         difference = x - z
         return np.abs(difference, out=difference)
 
-    def _finish(self, S: np.ndarray) -> np.ndarray:
+    def of_totals(self, S: np.ndarray) -> np.ndarray:
         return _exp_neg(S, 0.5)
 
     def _frequencies(self, rng: np.random.Generator, d: int, D: int) -> np.ndarray:

@@ -115,14 +115,14 @@ class Laplacian(StretchedKernel, CoordinateKernel):
             return super()._gram(X, Z)
         return arrays.exponential(X, arrays.tiles(Z), Z.shape[0], 1, self.gamma)
 
-    def _combine_dense(self, X: Rows, Z: Rows) -> np.ndarray:
+    def totals(self, X: Rows, Z: Rows) -> np.ndarray:
         if sparse.issparse(X) or sparse.issparse(Z):
-            return super()._combine_dense(X, Z)
+            return super().totals(X, Z)
         from scipy.spatial.distance import cdist  # slow to import, and seldom wanted
 
         return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
 
-    def _finish(self, S: np.ndarray) -> np.ndarray:
+    def of_totals(self, S: np.ndarray) -> np.ndarray:
         return _exp_neg(S, self.gamma)
 
     def _estimate(self, rule: str, X: Rows) -> float:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._checks import is_flag, is_number
 from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
 from ._duals import Dual
@@ -113,19 +111,21 @@ class Loss(WithParameters):
 
     def value(self, y: Any, f: Any) -> Any:
         """Loss of the scores ``f`` for the targets ``y``: (n,), (n,) -> (n,), or numbers -> number."""
-        if isinstance(f, float) and isinstance(y, (float, int)):
-            return self._value(float(y), float(f), Plain) if self.plain else self._by_numpy(self._value, y, f)
-        y, f = arrays(y, f)
-        with np.errstate(over="ignore", under="ignore"):
-            return self._value(y, f, np).astype(f.dtype, copy=False)[()]
+        return self._of(self._value, y, f)
 
     def gradient(self, y: Any, f: Any) -> Any:
         """Derivative of the loss in ``f``, in the shape of ``f``; at a kink, the side the class documents."""
-        if isinstance(f, float) and isinstance(y, (float, int)):
-            return self._gradient(float(y), float(f), Plain) if self.plain else self._by_numpy(self._gradient, y, f)
-        y, f = arrays(y, f)
+        return self._of(self._gradient, y, f)
+
+    def _of(self, formula: Callable[[Any, Any, Any], Any], y: Any, f: Any) -> Any:
+        """A formula for two numbers or two arrays."""
+        numbers = isinstance(f, float) and isinstance(y, (float, int))
+        if numbers and self.plain:
+            return formula(float(y), float(f), Plain)
+        y, f = (np.float64(y), np.float64(f)) if numbers else arrays(y, f)
         with np.errstate(over="ignore", under="ignore"):
-            return self._gradient(y, f, np).astype(f.dtype, copy=False)[()]
+            found = formula(y, f, np)
+            return float(found) if numbers else found.astype(f.dtype, copy=False)[()]
 
     def curvature(self, y: Any, f: Any) -> np.ndarray:
         """Second derivative in ``f``, in the shape of ``f``; at a kink of the derivative, the smaller one."""
@@ -140,12 +140,6 @@ class Loss(WithParameters):
 
     def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         raise NotImplementedError
-
-    @staticmethod
-    def _by_numpy(formula: Callable[[Any, Any, Any], Any], y: float, f: float) -> float:
-        """A formula in numpy for two numbers."""
-        with np.errstate(over="ignore", under="ignore"):
-            return float(formula(np.float64(y), np.float64(f), np))
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is out of its range."""
@@ -166,21 +160,6 @@ class Loss(WithParameters):
             return self.name, [float(p) for p in self.get_params(deep=False).values()]
         except (TypeError, ValueError):
             return None
-
-    def _number(self, parameter: str) -> float:
-        """A parameter that is a number, or a ValueError."""
-        value = getattr(self, parameter)
-        self._require(
-            parameter, is_number(value) and (abs(value) <= sys.float_info.max or value == math.inf), "a number"
-        )
-        return value
-
-    def _check_flag(self, parameter: str) -> None:
-        self._require(parameter, is_flag(getattr(self, parameter)), "True or False")
-
-    def _require(self, parameter: str, ok: bool, must: str) -> None:
-        if not ok:
-            raise ValueError(f"{type(self).__name__}: {parameter} must be {must}, got {getattr(self, parameter)!r}")
 
 
 CATALOGUE = Catalogue("loss", Loss)

@@ -56,20 +56,10 @@ def _entropy(y: np.ndarray, beta: np.ndarray, a: np.ndarray) -> np.ndarray:
     return -a * (share * np.log(share) + rest * np.log(rest))
 
 
-def hinge_dual() -> Dual:
-    return Dual(_hinge, lambda y, beta, a: beta)
-
-
-def squared_hinge_dual() -> Dual:
-    return Dual(_squared_hinge, lambda y, beta, a: beta - beta * beta / (2.0 * a))
-
-
-def squared_dual() -> Dual:
-    return Dual(_squared, lambda y, beta, a: beta * y - beta * beta / (2.0 * a))
-
-
-def logistic_dual() -> Dual:
-    return Dual(_logistic, _entropy, 0.5)  # the entropy needs an inner point to start from
+HINGE = Dual(_hinge, lambda y, beta, a: beta)
+SQUARED_HINGE = Dual(_squared_hinge, lambda y, beta, a: beta - beta * beta / (2.0 * a))
+SQUARED = Dual(_squared, lambda y, beta, a: beta * y - beta * beta / (2.0 * a))
+LOGISTIC = Dual(_logistic, _entropy, 0.5)  # the entropy needs an inner point to start from
 
 
 def tube_dual(epsilon: float) -> Dual:

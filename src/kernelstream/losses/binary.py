@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import flag
 from ._base import Loss, Plain, arrays, register
-from ._duals import Dual, hinge_dual, logistic_dual, squared_hinge_dual
+from ._duals import HINGE, LOGISTIC, SQUARED_HINGE, Dual
 from .multiclass import CrammerSinger, MulticlassPerceptron, Softmax
 
 __all__ = ["Hinge", "Logistic", "Perceptron", "SquaredHinge"]
@@ -33,7 +34,7 @@ class Hinge(Loss):
         self.closed = closed
 
     def check(self) -> None:
-        self._check_flag("closed")
+        flag("closed", self.closed)
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, 1.0 - y * f)
@@ -42,7 +43,7 @@ class Hinge(Loss):
         return xp.where(y * f <= 1.0 if self.closed else y * f < 1.0, -y, 0.0)
 
     def dual(self) -> Dual:
-        return hinge_dual()
+        return HINGE
 
     def multiclass(self) -> Loss:
         """The Crammer-Singer hinge."""
@@ -69,7 +70,7 @@ class SquaredHinge(Loss):
         return (y * np.asarray(f, np.float64) < 1.0).astype(np.float64)
 
     def dual(self) -> Dual:
-        return squared_hinge_dual()
+        return SQUARED_HINGE
 
 
 @register
@@ -94,7 +95,7 @@ class Logistic(Loss):
         return p * (1.0 - p)
 
     def dual(self) -> Dual:
-        return logistic_dual()
+        return LOGISTIC
 
     def probability(self, f: Any) -> Any:
         """P(y = +1) for the scores ``f``.

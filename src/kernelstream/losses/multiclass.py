@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from .._checks import flag
 from ._base import Loss, arrays, get, register
 
 __all__ = ["CrammerSinger", "MulticlassLoss", "MulticlassPerceptron", "OneVsRest", "Softmax"]
@@ -24,36 +26,31 @@ class MulticlassLoss(Loss):
 
     def value(self, y: Any, f: Any) -> Any:
         """Loss of each row: (n,), (n, C) -> (n,), or number, (C,) -> number."""
-        y, f = _rows(y, f)
-        if f.shape[-1] == 1:
-            return np.zeros(f.shape[:-1], f.dtype)[()]
-        with np.errstate(over="ignore", under="ignore"):
-            return self._value(y, f, np)
+        f = arrays(0, f)[1]
+        return np.zeros(f.shape[:-1], f.dtype)[()] if f.shape[-1] == 1 else self._of(self._value, y, f)
 
     def gradient(self, y: Any, f: Any) -> Any:
         """Derivative of each row's loss in its scores, in the shape of ``f``."""
-        y, f = _rows(y, f)
-        if f.shape[-1] == 1:
-            return np.zeros(f.shape, f.dtype)
+        f = arrays(0, f)[1]
+        return np.zeros(f.shape, f.dtype) if f.shape[-1] == 1 else self._of(self._gradient, y, f)
+
+    def _of(self, formula: Callable[[Any, Any, Any], Any], y: Any, f: Any) -> Any:
         with np.errstate(over="ignore", under="ignore"):
-            return self._gradient(y, f, np)
+            return formula(int(y) if f.ndim == 1 else np.asarray(y, dtype=np.intp), f, np)
 
 
-def _rows(y: Any, f: Any) -> tuple[Any, np.ndarray]:
-    """Integer codes and floating scores."""
-    f = np.asarray(f)
-    if f.dtype.kind != "f":
-        f = f.astype(np.float64)
-    return (int(y) if f.ndim == 1 else np.asarray(y, dtype=np.intp)), f
+def _at(y: Any, f: np.ndarray) -> Any:
+    """Index of the scores that f holds for the classes y."""
+    return y if f.ndim == 1 else (np.arange(len(f)), y)
 
 
 def _rival(y: Any, f: np.ndarray) -> tuple[Any, Any, Any]:
     """Best wrong class s (lowest index among ties), its score and the score of y, per row."""
-    at = y if f.ndim == 1 else (np.arange(len(f)), y)
+    at = _at(y, f)
     others = f.copy()
     others[at] = -np.inf
     s = others.argmax(axis=-1)
-    return s, others[s if f.ndim == 1 else (at[0], s)], f[at]
+    return s, others[_at(s, f)], f[at]
 
 
 def _two_columns(y: Any, s: Any, act: Any, f: np.ndarray) -> np.ndarray:
@@ -88,7 +85,7 @@ class CrammerSinger(MulticlassLoss):
         self.closed = closed
 
     def check(self) -> None:
-        self._check_flag("closed")
+        flag("closed", self.closed)
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:
         _, f_s, f_y = _rival(y, f)
@@ -128,13 +125,12 @@ class Softmax(MulticlassLoss):
     bound = 1.0
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:
-        f_y = f[y] if f.ndim == 1 else f[np.arange(len(f)), y]
         top = f.max(axis=-1)
-        return np.log(np.exp(f - top[..., None]).sum(axis=-1)) + (top - f_y)
+        return np.log(np.exp(f - top[..., None]).sum(axis=-1)) + (top - f[_at(y, f)])
 
     def _gradient(self, y: Any, f: Any, xp: Any) -> Any:
         g = self.probability(f)
-        g[y if f.ndim == 1 else (np.arange(len(f)), y)] -= 1.0
+        g[_at(y, f)] -= 1.0
         return g
 
     def probability(self, f: Any) -> np.ndarray:
@@ -195,7 +191,7 @@ class OneVsRest(MulticlassLoss):
 
     def _signs(self, y: Any, f: Any) -> Any:
         signs = np.full_like(f, -1.0)
-        signs[y if f.ndim == 1 else (np.arange(len(f)), y)] = 1.0
+        signs[_at(y, f)] = 1.0
         return signs
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:

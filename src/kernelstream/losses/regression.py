@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import fraction, positive
 from ._base import Loss, register
-from ._duals import Dual, squared_dual, tube_dual
+from ._duals import SQUARED, Dual, tube_dual
 
 __all__ = ["Absolute", "EpsilonInsensitive", "Huber", "Quantile", "Squared"]
 
@@ -33,7 +34,7 @@ class Squared(Loss):
         self.epsilon = epsilon
 
     def check(self) -> None:
-        self._require("epsilon", self._number("epsilon") >= 0, "at least 0")
+        positive("epsilon", self.epsilon, zero=True, infinite=True)
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:
         r = f - y
@@ -52,7 +53,7 @@ class Squared(Loss):
         return np.ones_like(np.asarray(f, np.float64))
 
     def dual(self) -> Dual | None:
-        return None if self.epsilon else squared_dual()
+        return None if self.epsilon else SQUARED
 
 
 @register
@@ -95,7 +96,7 @@ class EpsilonInsensitive(Loss):
         self.epsilon = epsilon
 
     def check(self) -> None:
-        self._require("epsilon", self._number("epsilon") >= 0, "at least 0")
+        positive("epsilon", self.epsilon, zero=True, infinite=True)
 
     def _value(self, y: Any, f: Any, xp: Any) -> Any:
         return xp.maximum(0.0, xp.abs(f - y) - self.epsilon)
@@ -126,7 +127,7 @@ class Huber(Loss):
         self.delta = delta
 
     def check(self) -> None:
-        self._require("delta", self._number("delta") > 0, "positive")
+        positive("delta", self.delta, infinite=True)
 
     @property
     def bound(self) -> float:  # type: ignore[override]
@@ -160,7 +161,7 @@ class Quantile(Loss):
         self.tau = tau
 
     def check(self) -> None:
-        self._require("tau", 0 < self._number("tau") < 1, "strictly between 0 and 1")
+        fraction("tau", self.tau)
 
     @property
     def bound(self) -> float:  # type: ignore[override]

@@ -23,13 +23,23 @@ MOST = 2**53  # rows, columns, steps: no count is larger, and all up to here are
 SEEDS = 2**128 - 1  # the largest seed
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What an entry of a state may be; one that is ``optional`` need not be there."""
+
+    optional: bool = False
+
+    def fault(self, value: Any) -> str | None:
+        """What is wrong with a value, or None."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Array:
+class Array(Entry):
     """An array of one shape and type (or one of several types), its numbers in [low, high].
 
     ``rising``: no number is less than the one before it. ``free``: infinity is allowed, where nothing is computed from
-    it. ``any_order``: may be stored column by column, where no compiled loop goes through it. ``optional``: need not be
-    there.
+    it. ``any_order``: may be stored column by column, where no compiled loop goes through it.
     """
 
     shape: tuple[int, ...]
@@ -39,10 +49,8 @@ class Array:
     rising: bool = False
     free: bool = False
     any_order: bool = False
-    optional: bool = False
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
         types = (self.dtype,) if isinstance(self.dtype, str) else self.dtype
         if not isinstance(value, np.ndarray) or value.shape != self.shape or value.dtype not in types:
             found = f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
@@ -65,15 +73,13 @@ class Array:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Entry):
     """An integer in [low, high]."""
 
     low: int = 0
     high: int = MOST
-    optional: bool = False
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             return f"must be an integer, got {value!r}"
         if not self.low <= value <= self.high:
@@ -82,16 +88,14 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Entry):
     """A number in [low, high]; finite unless ``free``."""
 
     low: float = -math.inf
     high: float = math.inf
     free: bool = False
-    optional: bool = False
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
             return f"must be a number, got {value!r}"
         number: Any = value
@@ -103,25 +107,22 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Entry):
     """One of a few words."""
 
     words: tuple[str, ...]
-    optional: bool = False
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
         return None if value in self.words else f"must be {' or '.join(self.words)}, got {value!r}"
 
 
 @dataclass(frozen=True)
-class Anything:
+class Anything(Entry):
     """Finite numbers or strings of any shape: an entry of a part that came from outside and has no schema."""
 
     optional: bool = True
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
         if isinstance(value, np.ndarray):
             if value.dtype.kind not in "biufUS":
                 return f"must hold numbers or strings, got {value.dtype}"
@@ -130,30 +131,25 @@ class Anything:
 
 
 @dataclass(frozen=True)
-class Inside:
+class Inside(Entry):
     """A state inside the state, with a schema of its own."""
 
     schema: dict[str, Any]
-    optional: bool = False
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None; its entries are looked at by :func:`check`."""
         return None if isinstance(value, dict) else "must be a state of its own"
 
 
 @dataclass(frozen=True)
-class Members:
+class Members(Entry):
     """The states of some learners, which these check themselves."""
 
     n: int
-    optional: bool = False
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with a value, or None."""
         return None if isinstance(value, list) and len(value) == self.n else f"must be the states of {self.n} learners"
 
 
-Entry = Array | Count | Number | Text | Anything | Inside | Members
 Schema = dict[str, Entry]
 
 

@@ -7,31 +7,11 @@ are meant just as much for components written elsewhere.
 >>> check_loss("hinge")
 """
 
-from __future__ import annotations
+from .budgets import check_budget
+from .features import check_feature_map
+from .kernels import check_kernel
+from .losses import check_loss
+from .streaming import check_streaming
+from .updates import check_update
 
-import importlib
-from typing import Any
-
-# loaded when first used: a check of one kind of component should not import the others
-_HOME = {
-    "check_kernel": "kernels",
-    "check_loss": "losses",
-    "check_feature_map": "features",
-    "check_update": "updates",
-    "check_budget": "budgets",
-    "check_streaming": "streaming",
-}
-
-__all__ = list(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+__all__ = ["check_budget", "check_feature_map", "check_kernel", "check_loss", "check_streaming", "check_update"]

@@ -79,13 +79,8 @@ def scores(model: Any, X: np.ndarray) -> np.ndarray:
     return answers.reshape(len(X), -1)
 
 
-def by_differences(model: Any, X: np.ndarray, units: np.ndarray) -> np.ndarray:
-    """Gradients by central differences, (n, outputs, d), per unit of each column."""
-    return differences(lambda rows: scores(model, rows), X, units, STEP)
-
-
 def gradients(model: Any, X: np.ndarray, units: np.ndarray) -> np.ndarray:
     """Gradients of the scores, (n, outputs, d), per unit of each column."""
     if is_exact(model):
         return exact(model, X) * (1.0 if "x_m2" in innermost(model).state_ else units)
-    return by_differences(model, X, units)
+    return differences(lambda rows: scores(model, rows), X, units, STEP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._checks import positive
+from .._checks import fraction, positive
 from ..losses import Loss
 from ._base import Update, register
 from .rates import stable_rate
@@ -37,8 +37,7 @@ class NORMA(Update):
     def check(self, loss: Loss) -> None:
         positive("eta", self.eta)
         positive("lam", self.lam, zero=True)
-        if positive("nu", self.nu) > 1:
-            raise ValueError(f"nu must be in (0, 1], got {self.nu!r}")
+        fraction("nu", self.nu, one=True)
 
     def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         eta = stable_rate(self.eta, loss, k_xx)

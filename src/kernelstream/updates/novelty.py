@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import positive
+from .._checks import fraction, positive
 from ..losses import Loss
 from ._base import Update
 
@@ -31,8 +31,7 @@ class Novelty(Update):
         positive("lam", self.lam, zero=True)
         if self.eta * self.lam >= 1:
             raise ValueError(f"eta * lam must be below 1, or nothing is remembered; got {self.eta!r} * {self.lam!r}")
-        if not 0 < positive("nu", self.nu, zero=True) < 1:
-            raise ValueError(f"nu must be between 0 and 1, got {self.nu!r}")
+        fraction("nu", self.nu)
 
     def step(self, loss: Any, y: Any, f: Any, k_xx: Any, t: Any, memory: Any) -> Any:
         rho = memory[0, 0]

@@ -40,12 +40,12 @@ class Recipe:
     ----------
     name, reference : str
     tasks : tuple of str
+    text : str
+        What it is; the first line is the summary.
     options : dict
         Its own parameters and their defaults. Parameters of the estimator can be given as well.
     compose : callable
         ``compose(task, **options)`` gives the estimator.
-    text : str
-        What it is; the first line is the summary.
     otherwise : dict
         Tasks for which its defaults are poor, so that it needs the user's own parameters, and what to use instead.
     ours : bool
@@ -56,9 +56,9 @@ class Recipe:
     name: str
     reference: str
     tasks: tuple[str, ...]
+    text: str
     options: dict[str, Any]
     compose: Compose
-    text: str
     otherwise: dict[str, str] = field(default_factory=dict)
     ours: bool = False
 
@@ -94,22 +94,14 @@ class Recipe:
 CATALOGUE = Catalogue("algorithm", Recipe)
 
 
-def enter(
-    name: str,
-    reference: str,
-    tasks: tuple[str, ...],
-    text: str,
-    options: dict[str, Any],
-    compose: Compose,
-    otherwise: dict[str, str] | None = None,
-    ours: bool = False,
-) -> None:
-    """Enter a row of a table; see :class:`Recipe`."""
-    CATALOGUE.enter(name, Recipe(name, reference, tasks, options, compose, text, otherwise or {}, ours))
+def enter(*row: Any, **more: Any) -> None:
+    """Enter a row of a table: the fields of a :class:`Recipe`."""
+    made = Recipe(*row, **more)
+    CATALOGUE.enter(made.name, made)
 
 
 def recipe(
-    reference: str, tasks: tuple[str, ...] = TASKS, otherwise: dict[str, str] | None = None, ours: bool = False
+    reference: str, tasks: tuple[str, ...] = TASKS, otherwise: dict[str, str] | None = None
 ) -> Callable[[Compose], Compose]:
     """Decorator: a function ``name(task, option=default, ...) -> estimator`` becomes an algorithm of the zoo."""
 
@@ -117,7 +109,7 @@ def recipe(
         _, *options = inspect.signature(compose).parameters.values()
         defaults = {option.name: option.default for option in options}
         text = inspect.getdoc(compose) or ""
-        enter(compose.__name__, reference, tasks, text, defaults, compose, otherwise, ours)
+        enter(compose.__name__, reference, tasks, text, defaults, compose, otherwise or {})
         return compose
 
     return entered

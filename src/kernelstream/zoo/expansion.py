@@ -155,7 +155,7 @@ def _enter(
         loss = steps.loss(task, epsilon)
         return build(task, kernel, gamma, budget, strategy(**given), loss, steps.update(size), standard)
 
-    otherwise = {"regression": "'projectron'"} if name == "stoptron" else None
+    otherwise = {"regression": "'projectron'"} if name == "stoptron" else {}
     enter(name, paper, tasks, text, KERNEL | options, compose, otherwise)
 
 

@@ -7,19 +7,17 @@ import functools
 import math
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
 
 from ...core import threads
-from ...losses import Loss
 from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
-from ...rows import dense, host, is_tensor
-from ...updates import Update, unwrap
+from ...rows import dense, is_tensor
 
 NAME = "torch"
 SMALL = 128  # rows of a call for which no program is compiled: a stream begins with few rows when labels appear one
@@ -29,6 +27,23 @@ SMALL = 128  # rows of a call for which no program is compiled: a stream begins 
 EACH, SMALL_WORK = 32, 1 << 23
 GRAMS = 4  # matrices of the size of a Gram matrix that its factorisation may need
 TOGETHER = 1 << 24  # features in float64 that exist at the same time where rows are scored
+
+#: More functions of the engine, by the modules that have them; each takes the engine as its first argument.
+ELSEWHERE = {
+    "device_map": ("maps", "on_device"),
+    "doubly_blocks": ("doubly", "BlockFeatures"),
+    "doubly_training": ("doubly", "training"),
+    "feature_pass": ("switch", "SwitchedPass"),
+    "kernel_blocks": ("kernel_blocks", "DeviceKernelBlocks"),
+    "kernel_factor": ("kernel_blocks", "DeviceFactor"),
+    "least_squares": ("ridge", "DeviceRecursion"),
+    "metric_function": ("metric", "DeviceFunction"),
+    "metric_matrix": ("metric", "matrix"),
+    "metric_systems": ("metric", "DeviceSystems"),
+    "ridge_trials": ("ridge_trials", "trials"),
+    "row_matrix": ("kernel_blocks", "row_matrix"),
+    "rrf_pass": ("rrf", "rrf_pass"),
+}
 
 
 class Ops:
@@ -61,6 +76,9 @@ class Ops:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in ELSEWHERE:
+            module, function = ELSEWHERE[name]
+            return functools.partial(getattr(import_module(f"{__name__}.{module}"), function), self)
         return getattr(self.host, name)
 
     def all_below(self, X: np.ndarray, exponent: int) -> bool:
@@ -77,18 +95,13 @@ class Ops:
     @contextlib.contextmanager
     def products(self) -> Iterator[None]:
         """Context in which matrix products of float32 numbers have the engine's precision."""
-        before = torch.backends.cuda.matmul.allow_tf32
-        torch.backends.cuda.matmul.allow_tf32 = self.precision != "float32"
-        try:
-            with torch.no_grad():
-                yield
-        finally:
-            torch.backends.cuda.matmul.allow_tf32 = before
+        with torch.no_grad(), self.full(self.precision != "float32"):
+            yield
 
     @contextlib.contextmanager
-    def full(self) -> Iterator[None]:
-        """Context in which products of float32 numbers are not rounded further."""
-        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+    def full(self, tf32: bool = False) -> Iterator[None]:
+        """Context in which products of float32 numbers are not rounded further, unless to ``tf32``."""
+        before, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, tf32
         try:
             yield
         finally:
@@ -106,47 +119,11 @@ class Ops:
         """Whether the processor has learned n rows with so many features before a GPU would have begun."""
         return self.cuda and n * width * (columns + EACH) <= SMALL_WORK
 
-    def feature_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
-        """The learner on explicit features, with ``learn``, ``score`` and ``sync``."""
-        from .switch import SwitchedPass
-
-        return SwitchedPass(self, mapping, loss, update, state)
-
-    @staticmethod
-    def each_row(update: Update, state: dict[str, Any]) -> bool:
-        """Whether rows are learned one after the other, since Gram matrices do not tell what an update does."""
-        inner, average = unwrap(update)
-        return inner.diagonal or average or "w_mean" in state
-
-    def device_pass(self, mapping: Any, loss: Loss, update: Update, state: dict[str, Any]) -> Any:
-        """The same with weights that live on the device: one program on a GPU, if it has the formulas."""
-        if self.cuda and self.triton:
-            from .formulas import program
-
-            known = program(loss, unwrap(update)[0])
-            if known is not None:
-                from .walk_pass import WalkPass
-
-                return WalkPass(self, mapping, loss, update, state, known)
-        if self.each_row(update, state):
-            from .each_row import EachRowPass
-
-            return EachRowPass(self, mapping, loss, update, state)
-        from .passes import FeaturePass
-
-        return FeaturePass(self, mapping, loss, update, state)
-
     def rows(self, X: Any, rows: slice, dtype: torch.dtype) -> torch.Tensor:
         """Rows of a tensor, an array or a CSR matrix, on the device."""
         if is_tensor(X):
             return X[rows].to(self.device, dtype)
         return from_array(dense(X[rows])).to(self.device)
-
-    def device_map(self, mapping: Any) -> Any:
-        """The device's form of a feature map."""
-        from .maps import on_device
-
-        return on_device(self, mapping)
 
     def cuts(self, n: int, width: int) -> list[slice]:
         """Rows whose features are made at once where they are scored only: what fits in a part of the memory."""
@@ -161,71 +138,9 @@ class Ops:
                 Z = device_map(self.rows(X, rows, device_map.dtype)).double()
                 yield rows, torch.nn.functional.pad(Z, (1, 0), value=1.0) if intercept else Z
 
-    def least_squares(self, state: dict[str, Any], rule: Any, forgetting: float) -> Any:
-        """The recursion of ridge regression."""
-        from .ridge import DeviceRecursion
-
-        return DeviceRecursion(self, state, rule, forgetting)
-
-    def kernel_blocks(self, kernel: Any, X: Any, S: Any, keep: bool = False) -> Any:
-        """Products with the kernel matrix of rows and centres."""
-        from .kernel_blocks import DeviceKernelBlocks
-
-        return DeviceKernelBlocks(self, kernel, X, S, keep)
-
-    def kernel_factor(self, K: Any, more: float) -> Any:
-        """Triangular factors of a Gram matrix on the device, with so much added to its diagonal."""
-        from .kernel_blocks import DeviceFactor
-
-        return DeviceFactor(self, K, more)
-
-    def row_matrix(self, kernel: Any, X: Any, more: np.ndarray) -> Any:
-        """Gram matrix of all rows, with so much added to its diagonal."""
-        from .kernel_blocks import RowMatrix, gram
-
-        return RowMatrix(self, gram(self, kernel, X), more)
-
-    def ridge_trials(self, kernel: Any, host: Any) -> Any:
-        """Trials of kernel ridge regression on the device; ``host`` as it is for kernels and rows of the processor."""
-        from .kernel_blocks import is_known
-        from .ridge_trials import DeviceTrials
-
-        return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(self, host)
-
-    def metric_systems(self, host: Any) -> Any:
-        """Systems of metrics on the device."""
-        from .metric import DeviceSystems
-
-        return DeviceSystems(self, host)
-
-    def metric_matrix(self, rows: Any, share: float, more: np.ndarray) -> Any:
-        """Gram matrix of all rows in a metric, with so much added to its diagonal."""
-        from .kernel_blocks import RowMatrix
-        from .metric import between
-
-        here: Any = tuple(self.tensor(part) for part in rows)
-        return RowMatrix(self, between(here, here, share), more)
-
-    def metric_function(self, rows: Any, share: float, alpha: np.ndarray) -> Any:
-        """Kernel functions of all rows in a metric, with coefficients alpha (n, C)."""
-        from .metric import DeviceFunction
-
-        return DeviceFunction(self, rows, share, alpha)
-
     def room_for_rows(self, itemsize: int) -> int:
         """How many rows may have a Gram matrix of their own, with its factor, on the device."""
         return math.isqrt(torch.cuda.mem_get_info(self.device)[0] // (GRAMS * itemsize)) if self.cuda else 0
-
-    def rrf_pass(
-        self, X: Any, y: Any, weight: Any, state: Any, spec: Any, spectrum: Any, E: Any, eta_g: float, batch_size: int
-    ) -> np.ndarray:
-        """Weights and kernel together: batches on the device; single rows and unknown spectra by the processor."""
-        from .rrf import Batches, is_known
-
-        if batch_size == 1 or not is_known(spectrum) or self.is_small(X.shape[0], state["w"].shape[1], X.shape[1]):
-            return self.host.rrf_pass(host(X), y, weight, state, spec, spectrum, E, eta_g, batch_size)
-        with self.products():
-            return Batches(self, state, spec.loss, spec.update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
 
     def map_times(self, mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
         """``Z A`` of features Z, weights A (P, C), in float64, block by block; of few rows by the processor."""
@@ -236,18 +151,6 @@ class Ops:
         for rows, Z in self.feature_rows(mapping, X, None, False):
             scores[rows] = (Z @ A).cpu().numpy()
         return scores
-
-    def doubly_blocks(self, blocks: Any) -> Any:
-        """Random features made on the device."""
-        from .doubly import BlockFeatures
-
-        return BlockFeatures(self, blocks)
-
-    def doubly_training(self, descent: Any) -> Any:
-        """A descent whose weights and features are on the device."""
-        from .doubly import Training
-
-        return Training(**descent.__dict__ | {"blocks": descent.blocks.device})
 
 
 def from_array(array: Any) -> torch.Tensor:

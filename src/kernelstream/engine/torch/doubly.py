@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from ...core.threads import cuts
 from ...passes.doubly.descent import Descent
 from ...random import Stream, generator
 from ...rows import dense
 from . import from_array
-from .maps import ANGLES, far_middle, padded, put_angles
+from .maps import ANGLES, cos_sin, far_middle, padded, put_angles
 
 ENTRIES = 1 << 26  # frequencies × rows whose features exist at the same time
 
@@ -82,24 +83,16 @@ class BlockFeatures:
 
             fourier(X, Wt, Z, P)
             return Z
-        torch.mm(X, Wt.T, out=P)
-        torch.cos(P, out=Z[:, : self.D])
-        torch.sin(P, out=Z[:, self.D :])
-        return Z.mul_(1.0 / math.sqrt(self.D))
-
-    def add_scores(self, X: torch.Tensor, A: torch.Tensor, i: int, out: torch.Tensor) -> None:
-        """``out += Z_i(X) A``, A (width, C), out (n, C)."""
-        for start in range(0, len(X), self.size):
-            part = slice(start, start + self.size)
-            Z = self.features(X[part], i)
-            with self.ops.full():  # few columns: memory decides, not the rate of products
-                out[part] += (Z @ A).to(out.dtype)
+        return cos_sin(torch.mm(X, Wt.T, out=P), Z)
 
     def scores(self, X: torch.Tensor, A: torch.Tensor, first: int = 0, together: bool = True) -> torch.Tensor:
         """``sum_i Z_i(X) A_i`` over blocks from ``first`` on, (n, C) float64, of rows from :meth:`rows`."""
         out = torch.zeros((len(X), A.shape[2]), dtype=torch.float64, device=self.ops.device)
         for k in range(len(A)):
-            self.add_scores(X, A[k], first + k, out)
+            for part in cuts(len(X), self.size):
+                Z = self.features(X[part], first + k)
+                with self.ops.full():  # few columns: memory decides, not the rate of products
+                    out[part] += (Z @ A[k]).to(out.dtype)
         return out
 
 
@@ -117,6 +110,11 @@ class Training(Descent):
 
     def _home(self, sums: torch.Tensor) -> np.ndarray:
         return sums.cpu().numpy()
+
+
+def training(ops: Any, descent: Any) -> Training:
+    """A descent whose weights and features are on the device."""
+    return Training(**descent.__dict__ | {"blocks": descent.blocks.device})
 
 
 def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, lam: float) -> torch.Tensor:

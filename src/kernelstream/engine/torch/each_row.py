@@ -20,51 +20,17 @@ import torch
 
 from ...core.center import follow, offset_of
 from ...losses import Loss
-from ...passes.linear.python import folded
 from ...state.nested import State
 from ...updates import TINY, Update, unwrap
-from . import from_array
 from .passes import FeaturePass
 
 
 class EachRowPass(FeaturePass):
-    """Weights, squares of gradients and mean of the iterates on the device.
-
-    Attributes
-    ----------
-    G, mean : (C, P) or None
-        ``state["G"]`` of a diagonal update; ``state["w_mean"]`` where there is one, which then answers.
-    """
+    """Weights, and where there are such squares of gradients and the mean of the iterates, on the device."""
 
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         super().__init__(ops, mapping, loss, update, state)
         self.inner, self.average = unwrap(update)
-        state |= folded(state)
-        self.G = ops.tensor(state["G"]) if self.inner.diagonal else None
-        self.mean = ops.tensor(state["w_mean"]) if "w_mean" in state else None
-
-    @property
-    def answering(self) -> torch.Tensor:
-        return self.w if self.mean is None else self.mean
-
-    def _others(self) -> dict[str, torch.Tensor]:
-        """What there is beside the weights, by its name in the state."""
-        return {name: held for name, held in (("G", self.G), ("w_mean", self.mean)) if held is not None}
-
-    def _tensors(self) -> list[torch.Tensor]:
-        return [*super()._tensors(), *self._others().values()]
-
-    def _load(self) -> None:
-        super()._load()
-        self.state |= folded(self.state)
-        for name, held in self._others().items():
-            held.copy_(from_array(self.state[name]))
-
-    def sync(self) -> None:
-        if self.stale:
-            super().sync()
-            for name, held in self._others().items():
-                self.state[name][:] = held.cpu().numpy()
 
     def _block(self, X: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """See :func:`kernelstream.passes.linear.python.linear_pass`."""
@@ -85,12 +51,13 @@ class EachRowPass(FeaturePass):
                 target: Any = int(y[i]) if many else float(y[i]) - offset
                 decay, tau = update.step(loss, target, f if many else float(f[0]), k_xx, state["t"], state["memory"])
                 tau = self._outputs(np.atleast_1d(tau) * importance)
-                if self.G is not None:
+                if self.inner.diagonal:
                     self._diagonal(z, float(decay), tau)
                 else:
                     w.mul_(self._outputs(np.broadcast_to(decay, len(w)))).addcmul_(tau, z)
-                if self.average and self.mean is not None:
-                    self.mean += (w - self.mean) / state["t"]
+                if self.average and "w_mean" in self.held:
+                    mean = self.held["w_mean"]
+                    mean += (w - mean) / state["t"]
                 follow(center, float(y[i]), importance)
         return scores
 
@@ -100,7 +67,6 @@ class EachRowPass(FeaturePass):
 
     def _diagonal(self, z: torch.Tensor, eta: float, g: torch.Tensor) -> None:
         """AdaGrad of every weight; the squares of outputs whose derivative is 0 do not fade."""
-        G: Any = self.G
-        step = g * z
+        G, step = self.held["G"], g * z
         G.mul_(torch.ones_like(g).masked_fill_(g != 0, self.inner.fade)).addcmul_(step, step)
         self.w.addcdiv_(step, (G + TINY).sqrt_(), value=-eta)

@@ -141,10 +141,15 @@ class RowMatrix:
         return (upper.T @ (upper @ self.ops.tensor(alpha[-last:]))).cpu().numpy()
 
 
+def row_matrix(ops: Any, kernel: Kernel, X: Rows, more: np.ndarray) -> RowMatrix:
+    """Gram matrix of all rows, with so much added to its diagonal."""
+    return RowMatrix(ops, gram(ops, kernel, X), more)
+
+
 class DeviceKernelBlocks:
     """Products with ``K = k(X, S)``; see :class:`~kernelstream.solvers.kernel_blocks.KernelBlocks`."""
 
-    def __init__(self, ops: Any, kernel: Kernel, X: Rows, S: Rows, keep: bool):
+    def __init__(self, ops: Any, kernel: Kernel, X: Rows, S: Rows, keep: bool = False):
         self.ops, self.values = ops, DeviceCenters(ops, kernel, S)
         self.dtype = self.values.dtype
         n, m = self.shape = (X.shape[0], S.shape[0])
@@ -171,11 +176,14 @@ class DeviceKernelBlocks:
         for i, rows in enumerate(self.cuts):
             K = self.kept.get(i)
             if K is None:
-                X = self.X[rows]
-                K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X)))
+                K = self._values(self.X[rows])
                 if i < self.room:
                     self.kept[i] = K
             yield rows, K.double()
+
+    def _values(self, X: Any) -> torch.Tensor:
+        """Kernel values of rows, here or there."""
+        return self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X)))
 
     def _here(self, V: np.ndarray) -> torch.Tensor:
         return from_array(V).to(self.ops.device, torch.float64)
@@ -227,8 +235,7 @@ class DeviceKernelBlocks:
         m = self.shape[1]
         total, root = self._nothing(m), self._here(np.sqrt(a)[:, None])
         for part in blocks(len(rows), m):
-            X = take(self.X, rows[part])
-            K = self.values(X if isinstance(X, torch.Tensor) else self.ops.tensor(dense(X))).double() * root[part]
+            K = self._values(take(self.X, rows[part])).double() * root[part]
             total += K.T @ K
         return total
 

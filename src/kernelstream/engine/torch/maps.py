@@ -97,12 +97,7 @@ class Fourier(DeviceMap):
 
     def of_placed(self, X: torch.Tensor) -> torch.Tensor:
         """Features of rows that :meth:`place` has changed, (m, n_out)."""
-        P = X @ self.Wt.T
-        Z = torch.empty((len(X), self.n_out), dtype=P.dtype, device=P.device)
-        D = P.shape[1]
-        torch.cos(P, out=Z[:, :D])
-        torch.sin(P, out=Z[:, D:])
-        return Z.mul_(1.0 / math.sqrt(D))
+        return cos_sin(X @ self.Wt.T, X.new_empty((len(X), self.n_out)))
 
 
 class GaussianNystroem(DeviceMap):
@@ -141,6 +136,14 @@ class Preconditioned(DeviceMap):
             else:  # of the cosines and of the sines, the first ones
                 psi = Z[:, : p // 2] @ self.V[: p // 2] + Z[:, middle : middle + p // 2] @ self.V[p // 2 :]
             return Z.addmm_(psi, self.back, alpha=-1.0)
+
+
+def cos_sin(P: torch.Tensor, Z: torch.Tensor) -> torch.Tensor:
+    """``[cos P, sin P] / sqrt(D)`` of projections P (m, D), in Z (m, 2D)."""
+    D = P.shape[1]
+    torch.cos(P, out=Z[:, :D])
+    torch.sin(P, out=Z[:, D:])
+    return Z.mul_(1.0 / math.sqrt(D))
 
 
 def padded(d: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from . import has_triton
-from .kernel_blocks import blocks
+from .kernel_blocks import RowMatrix, blocks
 
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # a difference of large squares says nothing of near rows
 
@@ -28,6 +28,12 @@ def between(rows: Pair, others: Pair, share: float) -> torch.Tensor:
         near = torch.cdist(Z[part], T, compute_mode=EXACT_DISTANCES).neg_().exp_().mul_(share)
         K[part] = near.add_(torch.cdist(U[part], V, p=1).neg_().exp_(), alpha=1 - share)
     return K
+
+
+def matrix(ops: Any, rows: Any, share: float, more: np.ndarray) -> RowMatrix:
+    """Gram matrix of all rows in a metric, with so much added to its diagonal."""
+    here: Any = tuple(ops.tensor(part) for part in rows)
+    return RowMatrix(ops, between(here, here, share), more)
 
 
 class DeviceFunction:

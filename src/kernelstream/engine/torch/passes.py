@@ -20,7 +20,9 @@ import numpy as np
 import torch
 
 from ...core.overflow import LEARNING
+from ...core.threads import cuts
 from ...losses import Loss
+from ...passes.linear.python import folded
 from ...state.nested import State
 from ...updates import Update
 from . import from_array
@@ -45,7 +47,9 @@ class FeaturePass:
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         self.ops, self.state, self.loss, self.update = ops, state, loss, update
         self.map = on_device(ops, mapping)
-        self.w = ops.tensor(self._weights())  # (C, P)
+        state |= folded(state)
+        # what learning changes in place, by the names in the state: w, G and w_mean, as far as there are such
+        self.held = {name: ops.tensor(self._of_state(name)) for name in ("w", "G", "w_mean") if name in state}
         self.stale = False  # whether the state is behind the device
         self.behind = False  # whether the device is behind the state, because the processor has learned rows
 
@@ -55,13 +59,19 @@ class FeaturePass:
         return self.ops.host.spec(self.loss, self.update)
 
     @property
+    def w(self) -> torch.Tensor:
+        """The weights that learn, (C, P)."""
+        return self.held["w"]
+
+    @property
     def answering(self) -> torch.Tensor:
         """The weights that answer, (C, P)."""
-        return self.w
+        return self.held.get("w_mean", self.w)
 
-    def _weights(self) -> np.ndarray:
-        """Those of the state."""
-        return self.state["w"] * self.state["scale"][:, None].astype(self.state["w"].dtype)
+    def _of_state(self, name: str) -> np.ndarray:
+        """An entry of the state that the device holds; of the weights, with their scale."""
+        value = self.state[name]
+        return value * self.state["scale"][:, None].astype(value.dtype) if name == "w" else value
 
     def leave(self) -> None:
         """The processor goes on."""
@@ -76,12 +86,15 @@ class FeaturePass:
 
     def _load(self) -> None:
         """Bring the device up to date with the state."""
-        self.w.copy_(from_array(self._weights()))
+        self.state |= folded(self.state)
+        for name, held in self.held.items():
+            held.copy_(from_array(self._of_state(name)))
 
     def sync(self) -> None:
         """Bring the state up to date with the device."""
         if self.stale:
-            self.state["w"][:] = self.w.cpu().numpy()
+            for name, held in self.held.items():
+                self.state[name][:] = held.cpu().numpy()
             self.state["scale"][:] = 1.0
             self.stale = False
 
@@ -100,7 +113,7 @@ class FeaturePass:
 
     def _tensors(self) -> list[torch.Tensor]:
         """What learning changes in place."""
-        return [self.w]
+        return [*self.held.values()]
 
     def learn(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, C) float64."""
@@ -109,8 +122,7 @@ class FeaturePass:
         self.stale = True
         self.map.look(X)
         with self.ops.products():
-            for start in range(0, n, self.ops.block):
-                rows = slice(start, min(start + self.ops.block, n))
+            for rows in cuts(n, self.ops.block):
                 part = None if weight is None else weight[rows]
                 scores[rows] = self._block(self.ops.rows(X, rows, self.map.dtype), y[rows], part)
         self._check(scores)
@@ -126,8 +138,7 @@ class FeaturePass:
         scores, weights = np.empty((X.shape[0], len(self.w))), self.answering.T
         self.map.look(X)
         with self.ops.products():
-            for start in range(0, X.shape[0], self.ops.block):
-                rows = slice(start, min(start + self.ops.block, X.shape[0]))
+            for rows in cuts(X.shape[0], self.ops.block):
                 scores[rows] = (self._features(self.ops.rows(X, rows, self.map.dtype)) @ weights).double().cpu().numpy()
         return scores + self.state["center"][1] if "center" in self.state else scores
 
@@ -150,10 +161,10 @@ class FeaturePass:
         _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, y, weight, self.spec, state, len(F))
         state["t"] += len(F) if weight is None else int(np.count_nonzero(weight))
         if (decay != 1.0).any():
-            self.w *= self.ops.tensor(decay[:, None]).to(self.w.dtype)
+            self.w.mul_(self.ops.tensor(decay[:, None]).to(self.w.dtype))
         if len(joined):
             alpha = np.zeros((len(F), len(self.w)))
             alpha[joined] = coefficients
             with self.ops.full():
-                self.w += self.ops.tensor(alpha.T).to(Z.dtype) @ Z
+                self.w.add_(self.ops.tensor(alpha.T).to(Z.dtype) @ Z)
         return F

@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 
 from ...kernels import Kernel
 from ...rows import dense
-from .kernel_blocks import divided, factor, of_squares, squared_distances
+from .kernel_blocks import divided, factor, is_known, of_squares, squared_distances
+
+
+def trials(ops: Any, kernel: Kernel, host: Any) -> Any:
+    """Trials on the device; ``host``, those of the processor, for sparse rows and kernels that only it has."""
+    return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(ops, host)
 
 
 class DeviceTrials:

@@ -20,12 +20,22 @@ from ...core.center import follow, offset_of
 from ...core.overflow import require_finite
 from ...features.spectra import GUARD, Diagonal, LowRank, Mixture
 from ...passes.learned.python import TINY_THETA
-from ...rows import Rows
+from ...rows import Rows, host
 from ...state.nested import State
 from ...updates import REACH, SETTLED, TINY
 from .maps import far_middle
 
 NAMES = ("w", "G", "theta", "theta0", "H", "sum_w", "sum_theta")
+
+
+def rrf_pass(
+    ops: Any, X: Any, y: Any, weight: Any, state: Any, spec: Any, spectrum: Any, E: Any, eta_g: float, batch_size: int
+) -> np.ndarray:
+    """Weights and kernel together: batches on the device; single rows and unknown spectra by the processor."""
+    if batch_size == 1 or not is_known(spectrum) or ops.is_small(X.shape[0], state["w"].shape[1], X.shape[1]):
+        return ops.host.rrf_pass(host(X), y, weight, state, spec, spectrum, E, eta_g, batch_size)
+    with ops.products():
+        return Batches(ops, state, spec.loss, spec.update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
 
 
 class Batches:
@@ -46,7 +56,7 @@ class Batches:
         self.ops, self.state, self.loss, self.update, self.spectrum = ops, state, loss, update, spectrum
         self.E, self.D = ops.tensor(E), E.shape[1]
         self.held = {name: ops.tensor(state[name]) for name in NAMES}
-        self.W = frequencies(spectrum, self.held["theta"], self.E)
+        self.W = spectrum.frequencies(self.held["theta"], self.E, torch)
         self.middle = torch.zeros(len(self.W), device=self.W.device)
 
     def learn(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, eta_g: float, batch_size: int) -> np.ndarray:
@@ -129,7 +139,7 @@ class Batches:
                 gradient = torch.minimum(torch.maximum(gradient, -limit), limit)
             _adagrad(theta, held["H"], gradient, eta_g, TINY_THETA)
             theta.copy_(torch.clamp(theta, start - GUARD, start + GUARD))
-            self.W = frequencies(self.spectrum, theta, self.E)
+            self.W = self.spectrum.frequencies(theta, self.E, torch)
         held["sum_w"].zero_()
         held["sum_theta"].zero_()
         self.state["pending"][...] = 0.0
@@ -143,18 +153,6 @@ def _adagrad(w: torch.Tensor, G: torch.Tensor, gradient: torch.Tensor, eta: floa
 def is_known(spectrum: Any) -> bool:
     """Whether the device has the formulas of a spectrum."""
     return type(spectrum) in (Diagonal, Mixture, LowRank)
-
-
-def frequencies(spectrum: Any, theta: torch.Tensor, E: torch.Tensor) -> torch.Tensor:
-    """``spectrum.frequencies`` on the device."""
-    if isinstance(spectrum, Diagonal):
-        return torch.exp(theta)[:, None] * E
-    if isinstance(spectrum, LowRank):
-        return theta @ E
-    parts = spectrum.slices(E.shape[1])
-    return torch.cat(
-        [torch.exp(theta[0, q])[:, None] * E[:, mine] + theta[1, q][:, None] for q, mine in enumerate(parts)], dim=1
-    )
 
 
 def pull_back(spectrum: Any, theta: torch.Tensor, E: torch.Tensor, x: torch.Tensor, Q: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,9 @@ import numpy as np
 
 from ...losses import Loss
 from ...state.nested import State
-from ...updates import Update
+from ...updates import Update, unwrap
+from .each_row import EachRowPass
+from .passes import FeaturePass
 
 
 class SwitchedPass:
@@ -21,7 +23,7 @@ class SwitchedPass:
         self.here = ops.host.feature_pass(mapping, loss, update, state)
         self.there: Any = None  # made with the first call that is worth it
         # row after row the compiled loops are faster than torch, so without a GPU they do it, unless "cpu" is asked for
-        self.never = ops.stands_in and ops.each_row(update, state)
+        self.never = ops.stands_in and _each_row(update, state)
 
     def _for(self, n: int) -> Any:
         """Who takes a call of n rows."""
@@ -30,7 +32,7 @@ class SwitchedPass:
                 self.there.leave()
             return self.here
         if self.there is None:
-            self.there = self.ops.device_pass(self.mapping, self.loss, self.update, self.state)
+            self.there = _on_device(self.ops, self.mapping, self.loss, self.update, self.state)
         self.there.join()
         return self.there
 
@@ -58,3 +60,22 @@ class SwitchedPass:
             return self
 
         return after
+
+
+def _each_row(update: Update, state: State) -> bool:
+    """Whether rows are learned one after the other, since Gram matrices do not tell what an update does."""
+    inner, average = unwrap(update)
+    return inner.diagonal or average or "w_mean" in state
+
+
+def _on_device(ops: Any, mapping: Any, loss: Loss, update: Update, state: State) -> FeaturePass:
+    """A pass whose weights live on the device: on a GPU one program, if it has the formulas."""
+    if ops.cuda and ops.triton:
+        from .formulas import program
+
+        known = program(loss, unwrap(update)[0])
+        if known is not None:
+            from .walk_pass import WalkPass
+
+            return WalkPass(ops, mapping, loss, update, state, known)
+    return (EachRowPass if _each_row(update, state) else FeaturePass)(ops, mapping, loss, update, state)

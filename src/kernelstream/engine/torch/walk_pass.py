@@ -45,7 +45,7 @@ class WalkPass(EachRowPass):
             return
         device, kind, m = self.ops.device, self.w.dtype, self.ops.block
         self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        self.walk = Walk(self.w, 1 + len(self._others()), self.multiprocessors, self.programs)
+        self.walk = Walk(self.w, len(self.held), self.multiprocessors, self.programs)
         self.numbers = torch.tensor(self.program.numbers, dtype=torch.float64, device=device)
         self.copies = torch.cuda.Stream(device)
         width = self.map.width if isinstance(self.map, Fourier) else self.state["n_features"]
@@ -123,11 +123,12 @@ class WalkPass(EachRowPass):
         targets = from_array(y).to(device, kind)
         weights = torch.ones(n, dtype=kind, device=device) if weight is None else from_array(weight).to(device, kind)
         self.stale = self.walked = True
+        held = self.w, self.held.get("G"), self.held.get("w_mean")
         with closing(self._blocks(X)) as blocks:
             for rows, Z in blocks:
                 K = targets if self.map.unit else torch.linalg.vector_norm(Z, dim=1, dtype=kind).square_()
                 self.walk(
-                    Z, K, targets[rows], weights[rows], F[rows], (self.w, self.G, self.mean), self.program,
+                    Z, K, targets[rows], weights[rows], F[rows], held, self.program,
                     self.numbers, self.memory, self.book, center="center" in self.state, unit=self.map.unit,
                     average=self.average,
                 )  # fmt: skip
