@@ -21,11 +21,11 @@ from ...rows import Rows, dense
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
+from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
 from .._contract.warm_up import rows_until
-from ..ensemble import members as _members
 from ..metric import SIZES
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
@@ -61,7 +61,7 @@ class Stack(Composite):
         return [name for name, _ in self._given()]
 
     def prototypes(self) -> list[Any]:
-        return _members.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
+        return composite.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
 
     def _width(self) -> int:
         """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
@@ -92,7 +92,7 @@ class Stack(Composite):
         super().declared(state)
         examples = self.examples()
         state["members"] += [
-            _members.start(examples[i % len(examples)], i, state)
+            composite.start(examples[i % len(examples)], i, state)
             for i in range(len(state["members"]), self.count(state))
         ]
 
@@ -127,7 +127,7 @@ class Stack(Composite):
         if not isinstance(est.members, (list, tuple)) or not est.members:
             raise ValueError(f"members must be 'auto' or a list of estimators, got {est.members!r}")
         for member in est.members:
-            _members.check(member, est)
+            composite.check(member, est)
             if isinstance(member._learner, Composite):
                 raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
@@ -343,7 +343,7 @@ class Stack(Composite):
 
     def _scores(self, state: State, i: int, part: np.ndarray) -> np.ndarray:
         """Scores (n, C) from those of member i; where it has none, as before its first row."""
-        scores = _members.scores(part, self.columns(state))
+        scores = composite.scores(part, self.columns(state))
         if not np.isfinite(scores).all():
             scores = np.where(np.isfinite(scores), scores, 0.0)
         if not self.regression:
@@ -363,7 +363,7 @@ class Stack(Composite):
             mean, unit = self._unit(state, i)
             y = (y - mean) / unit
         try:
-            part = member._learner.learn(member._state, X, _members.target(member, state, y), weight)
+            part = member._learner.learn(member._state, X, composite.target(member, state, y), weight)
         except ValueError as error:
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise

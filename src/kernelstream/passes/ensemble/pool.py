@@ -133,10 +133,8 @@ class Pool:
             self.columns[:, at] = vectors.T
 
 
-def pool_pass(
-    block: PoolRows, start: int, y: np.ndarray, weights: np.ndarray | None, specs: list[Any], F: np.ndarray
-) -> list[int]:
-    """Every learner learns the rows of a block from ``start`` on; returns how many rows joined each growing set.
+def pool_pass(block: PoolRows, y: np.ndarray, weights: np.ndarray | None, specs: list[Any], F: np.ndarray) -> list[int]:
+    """Every learner learns the rows of a block; returns how many rows joined each growing set.
 
     Parameters
     ----------
@@ -150,7 +148,7 @@ def pool_pass(
     F : (m, n, C)
         Becomes the scores before each update.
     """
-    return _core.pool_pass(block.arrays, start, y, weights, specs, _threads(len(y), specs), F)
+    return _core.pool_pass(block.arrays, 0, y, weights, specs, _threads(len(y), specs), F)
 
 
 def pool_hedge_pass(
