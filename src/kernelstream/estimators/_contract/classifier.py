@@ -234,7 +234,18 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _check_class_weight(self, y: np.ndarray | None = None) -> None:
         """Raise ValueError for invalid class weights."""
-        _check_weights(self.class_weight, y)
+        given: Any = self.class_weight
+        if given is None or (isinstance(given, str) and given == "balanced"):
+            return
+        if not isinstance(given, dict):
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {given!r}")
+        for label, value in given.items():
+            if not is_number(value) or not np.isfinite(value) or value < 0:
+                raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
+            if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
+                raise ValueError(
+                    f"class_weight names the label {label!r}, but y holds labels of another type, such as {y[0]!r}"
+                )
 
     def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
         if not isinstance(self.class_weight, dict):
@@ -474,15 +485,3 @@ def _inside(y: np.ndarray, classes: Any) -> None:
     outside = np.setdiff1d(y, classes)
     if len(outside):
         raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
-
-
-def _check_weights(class_weight: Any, y: np.ndarray | None) -> None:
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
-        return
-    if not isinstance(class_weight, dict):
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
-    for label, value in class_weight.items():
-        if not is_number(value) or not np.isfinite(value) or value < 0:
-            raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
-        if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
-            raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

@@ -33,7 +33,7 @@ from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.learner import Learner
 from .._contract.regressor import StreamRegressor
-from .._contract.warm_up import rows_until
+from .._contract.warm_up import runs
 from .._described import described
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
@@ -113,18 +113,14 @@ class Cells(Learner):
             scores, _ = self._block(state, X, y, weight, spec)
             state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
             return self._of_outputs(state, scores)
-        parts, start, n = [], 0, len(X)
-        while start < n:
-            due = _next_review(state["t"])
-            stop = rows_until(weight, start, n, due - state["t"])
-            rows = slice(start, stop)
-            own = None if weight is None else weight[rows]
+        parts = []
+        for rows in runs(weight, len(X), lambda: _next_review(state["t"]) - state["t"]):
+            own, due = None if weight is None else weight[rows], _next_review(state["t"])
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
             if state["t"] == due:  # not again for rows of weight 0
                 self._review(state)
-            start = stop
         return self._of_outputs(state, np.concatenate(parts) if len(parts) != 1 else parts[0])
 
     @staticmethod

@@ -22,7 +22,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema
 from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import STANDARD, UNIT, deviation, in_units
-from .._contract.warm_up import WARM_UP, rows_until
+from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
 from .families import ExpansionFamily, FourierFamily, find
@@ -136,17 +136,14 @@ class Ensemble(Composite):
 
     @in_units
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        n = X.shape[0]
         if self.capacity != "weights":
             return self._learn_rows(state, X, y, weight)
-        parts, start = [], 0
-        while start < n:
-            stop = rows_until(weight, start, n, CAPACITY_PERIOD - state["t"] % CAPACITY_PERIOD)
-            rows, before = slice(start, stop), state["t"]
+        parts = []
+        for rows in runs(weight, X.shape[0], lambda: CAPACITY_PERIOD - state["t"] % CAPACITY_PERIOD):
+            before = state["t"]
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
-            if state["t"] > before:
+            if state["t"] > before and state["t"] % CAPACITY_PERIOD == 0:
                 self._follow_weights(state)
-            start = stop
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -337,9 +334,7 @@ class Ensemble(Composite):
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
-        """Every CAPACITY_PERIOD rows, give the learners support vectors in proportion to their weights."""
-        if state["t"] == 0 or state["t"] % CAPACITY_PERIOD:
-            return
+        """Give the learners support vectors in proportion to their weights."""
         now, members = state["capacity"], self.members
         total = sum(member.budget for member in self.examples())
         sizes = _capacity.shares(self.ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))

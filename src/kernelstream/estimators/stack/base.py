@@ -219,7 +219,7 @@ class Stack(Composite):
     def outputs_changed(self, state: State) -> None:
         for name in ("targets", "rows", "batch"):
             self.est._cache.pop(name, None)
-        batch.drop(state)
+        state.pop("batch", None)  # it does not know the new class
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.est.recent) and not self.est.__dict__.get("_fitting")
@@ -248,7 +248,7 @@ class Stack(Composite):
                 stop = rows_until(weight, start, stop, last - state["t"])
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
             start = stop
-        if batch.present(state):
+        if "batch" in state:
             scores[:] = batch.blended(self.est, state, X, scores, t, weight)
         reasons.follow(state["reasons"], X, y, t, weight)
         errors = intervals.follow(self, state, X, scores, y, weight)
@@ -386,7 +386,7 @@ class Stack(Composite):
         scores = self.members_score(state, X, streams and X.shape[0] == 1)
         if streams and X.shape[0] > 1 and not self.regression:
             scores += level.shift(self, state)
-        return batch.blended(self.est, state, X, scores, state["t"]) if batch.present(state) else scores
+        return batch.blended(self.est, state, X, scores, state["t"]) if "batch" in state else scores
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find: it is kept until a row is learned."""

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...state.nested import State
-from . import batch
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -46,7 +45,7 @@ def shift(stack: Stack, state: State) -> float:
 
 def _shift(stack: Stack, state: State) -> float:
     weighs = stack.est._weighs() or stack.weighs(state)
-    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or batch.present(state):
+    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or "batch" in state:
         return 0.0
     kept = next((part for part in state["members"] if "sample_down" in part), None)
     if kept is None:

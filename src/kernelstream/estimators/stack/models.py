@@ -11,12 +11,12 @@ from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
 from ...trust.quantiles import check_quantiles, ends_for, learn_interval, predict_interval
+from .._contract.base import Shell
 from .._contract.classifier import StreamClassifier
-from .._contract.composite import learners, weights, weights_history
+from .._contract.composite import fitted, learners, weights, weights_history
 from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .about import members
 from .base import Stack
 from .fit import fit
 from .intervals import collected, half_width, quantiles, tracker
@@ -27,6 +27,28 @@ from .watch import changes
 def ops(est: Any) -> Any:
     """The engine of rows that stream: the processor's, even where ``fit`` has a GPU."""
     return engines.get(engines.of_processor(est.engine))
+
+
+@in_turn
+def members(est: Shell[Stack]) -> list[dict[str, Any]]:
+    """A small table: each member's name, weight, error so far and over about the last 1,000 rows, restarts, rows.
+
+    Errors are shares of mistakes for labels and roots of mean squared errors for numbers, of the member alone.
+    Rows are those that it has learned, as often as ``fit`` went over them.
+    """
+    state, stack = fitted(est), est._learner
+    names, errors, rows = stack.names(), stack.errors(state), max(state["t"], 1)
+    table = []
+    for i, (name, weight) in enumerate(zip(names, stack.weights(state), strict=True)):
+        whole, lately = errors[0, i] / rows, errors[1, i] / max(errors[2, i], 1e-300)
+        if stack.regression:
+            whole, lately = whole**0.5, lately**0.5
+        table.append(
+            {"name": name, "weight": float(weight), "error": float(whole), "error_lately": float(lately)}
+            | {"restarts": int(state["restarts"].reshape(-1, len(names))[:, i].sum())}
+            | {"rows": int(state["members"][i]["t"])}
+        )
+    return table
 
 
 @described()
