@@ -161,7 +161,7 @@ class Linear(Learner):
         mapping = self.mapping(state)
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = (W is not None or isinstance(mapping, RawMapping)) and not self.ops.on_device
-        core = self.ops.spec(self.est._loss_now(state), self.update).core
+        core = self.spec(state).core
         return self.ops.row_learner("linear", self.est, state, W, mapping.unit, core) if known and core else None
 
     def fade(self, state: State, keep: float) -> bool:

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ...passes.ensemble.python import HISTORY
 from ...random import Stream, generator
 from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import WARM, State
-from ...state.schema import Members, Schema
+from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
 from ..feature import Linear
 from .base import Shell, StreamEstimator
 from .learner import Learner
 from .scaling import AUTO
+from .state import is_trained
 
 
 class Composite(Learner):
@@ -142,10 +144,9 @@ class Composite(Learner):
         return {"members": Members(n)}
 
     def verify(self, state: State) -> None:
-        trained = not state["warm_rows"] or state["warm_count"] > 0
         for i, member in enumerate(self.members):
             try:
-                member._check_state(trained)
+                member._check_state(is_trained(state))
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
 
@@ -212,6 +213,14 @@ def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:
 def scores(F: np.ndarray, outputs: int) -> np.ndarray:
     """Scores of a member, (n, C), as the whole has them: two columns of two classes become their difference."""
     return F if F.shape[1] == outputs else F[:, 1:] - F[:, :1]
+
+
+def history_schema(state: State, m: int) -> Schema:
+    """The entries that remember weights of m members after every ``history_stride`` rows."""
+    stride = state.get("history_stride")
+    if not isinstance(stride, int) or stride < 1 or state["t"] // stride > HISTORY:
+        raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
+    return {"history": Array((HISTORY, m), "float32"), "history_stride": Count(1)}
 
 
 # -------------------------------------------------------------------- what the estimators say of their members

@@ -13,7 +13,7 @@ from ..._checks import one_of
 from ...core import threads
 from ...features import RandomFourier
 from ...kernels import Gaussian
-from ...passes.ensemble.python import HISTORY, Hedge
+from ...passes.ensemble.python import Hedge
 from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.change import Change
@@ -75,7 +75,7 @@ class Ensemble(Composite):
         if weights is None:
             return 0.0, 0.0
         usual = 0.61 if self.regression else 0.99
-        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), weights.share
+        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), float(weights.share)
 
     @property
     def _draws_learners(self) -> StochasticUpdates | None:
@@ -285,11 +285,7 @@ class Ensemble(Composite):
                 part = member._learner.learn(member._state, block, composite.target(member, state, y), own)
             F[i] = composite.scores(part, outputs)
 
-        if self.ops.THREADED and n >= SIDE_BY_SIDE:
-            threads.each(work, others)
-        else:
-            for i in others:
-                work(i)
+        threads.each(work, others, self.ops.THREADED and n >= SIDE_BY_SIDE)
         return F
 
     # ---------------------------------------------------------------- capacity
@@ -392,15 +388,7 @@ class Ensemble(Composite):
         if self._scales_target():
             first[UNIT] = Number(POSITIVE)
         m = len(self.states)
-        stride = state.get("history_stride")
-        whole = isinstance(stride, int) and stride > 0 and state["t"] // stride <= HISTORY
-        if not whole:
-            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
-        schema: Schema = first | {
-            "log_theta": Array((m,)),
-            "history": Array((HISTORY, m), "float32"),
-            "history_stride": Count(1),
-        }
+        schema: Schema = first | {"log_theta": Array((m,))} | composite.history_schema(state, m)
         if self.regression:
             schema["range"] = Array((2,), rising=True)
         if self.capacity != "fixed":

@@ -60,7 +60,8 @@ class FourierFamily:
         own = [members[i] for i in self.where]
         state, features = own[0]._state, [member._learner.map for member in own]
         self.members = [
-            (member._state, _core(member, ops), s) for member, s in zip(own, stretch[order].tolist(), strict=True)
+            (member._state, member._learner.spec(member._state).core, s)
+            for member, s in zip(own, stretch[order].tolist(), strict=True)
         ]
         self.ops, self.first = ops, own[0]
         D = max(each.n_components for each in features)
@@ -76,7 +77,7 @@ class FourierFamily:
         features = member._learner.map
         if not isinstance(features, RandomFourier) or type(_fourier_kernel(member)) is not Gaussian:
             return None
-        if _core(member, ops) is None:
+        if member._learner.spec(member._state).core is None:
             return None
         # independent frequencies do not depend on how many there are; the others do
         D = None if features.sampling == "iid" else features.n_components
@@ -117,7 +118,9 @@ class ExpansionFamily:
         self.states: list[State] = [member._state for member in self.members]
         first = self.states[0]
         self.kernels = [ops.Pool.kernel(member._learner.kernel(member._state)) for member in self.members]
-        self.specs: list[Any] = [_core(member, ops) for member in self.members]  # not None: see `key`
+        self.specs: list[Any] = [
+            member._learner.spec(member._state).core for member in self.members
+        ]  # not None: see `key`
         self.pool = ops.Pool(
             first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
         )
@@ -138,7 +141,7 @@ class ExpansionFamily:
             state["n_outputs"] == 1 and member._loss_now(state).kind == "multiclass"
         ):  # one class so far: encoded differently
             return None
-        if ops.Pool.kernel(learner.kernel(state)) is None or _core(member, ops) is None:
+        if ops.Pool.kernel(learner.kernel(state)) is None or member._learner.spec(member._state).core is None:
             return None
         return state["support"].dtype
 
@@ -269,9 +272,3 @@ class ExpansionFamily:
 
 def _fourier_kernel(member: Any) -> Any:
     return member._learner.map.resolved(map_entries(member._state))
-
-
-def _core(member: Any, ops: Any) -> Any:
-    """The compiled twins of loss, update and strategy, if there is one; None where a part has none."""
-    loss, learner = member._loss_now(member._state), member._learner
-    return ops.spec(loss, learner.update, getattr(learner, "strategy", None)).core

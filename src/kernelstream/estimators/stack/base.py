@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
+from .._contract.state import is_trained
 from .._contract.warm_up import rows_until
 from ..metric import SIZES
 from . import batch, intervals, level, reasons, watch, weights
@@ -98,8 +99,7 @@ class Stack(Composite):
 
     def widen(self, state: State, d: int) -> None:
         """Members that cannot take more columns start again, and are counted."""
-        trained = not state["warm_rows"] or state["warm_count"] > 0
-        restarts = state["restarts"].copy() if trained else None
+        restarts = state["restarts"].copy() if is_trained(state) else None
         for i, (member, part) in enumerate(zip(self.members, state["members"], strict=True)):
             try:
                 member._learner.widen(part, d)
@@ -224,10 +224,10 @@ class Stack(Composite):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.est.recent) and not self.est.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
-        X = self.est._ops.squashed(dense(X))
+        X = self.ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
-        step = COMBINED if X.shape[0] > COMBINED and self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
+        step = COMBINED if X.shape[0] > COMBINED and self.ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             F = self.forecasts(state, X[rows], y[rows], own, left)
@@ -272,7 +272,7 @@ class Stack(Composite):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
             target = of_output(y[rows], o)
             spec = (self.regression, recent)
-            found = self.est._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
+            found = self.ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
             scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
         state["t"] = after
         self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
@@ -327,13 +327,11 @@ class Stack(Composite):
                 F[i] = self.member_learns(state, i, X, of_output(y, i // N), weight)
             took[i] = time.perf_counter() - start
 
-        items = range(0 if left is None else -1, len(members))
-        if self.est._ops.THREADED and n >= SIDE_BY_SIDE:
-            # at first: the last ones take longest
-            threads.each(work, sorted(items, key=lambda i: -took.get(i, float(i))))
-        else:
-            for i in items:
-                work(i)
+        items: Sequence[int] = range(0 if left is None else -1, len(members))
+        threaded = self.ops.THREADED and n >= SIDE_BY_SIDE
+        if threaded:  # at first: the last ones take longest
+            items = sorted(items, key=lambda i: -took.get(i, float(i)))
+        threads.each(work, items, threaded)
         return F
 
     def _unit(self, state: State, i: int) -> tuple[float, float]:
@@ -375,7 +373,7 @@ class Stack(Composite):
         return self._scores(state, i, part)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        return self.combined(state, self.est._ops.squashed(dense(X)))
+        return self.combined(state, self.ops.squashed(dense(X)))
 
     def combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
@@ -404,7 +402,7 @@ class Stack(Composite):
             F = self.forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):
-                found = self.est._ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
+                found = self.ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
                 scores[rows, o : o + found.shape[1]] = found
         return scores
 
@@ -416,10 +414,7 @@ class Stack(Composite):
         if not trained:
             return first
         N, k = len(self.examples()), self.outputs(state)
-        stride = state.get("history_stride")
-        if not isinstance(stride, int) or stride < 1 or state["t"] // stride > HISTORY:
-            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
-        schema: Schema = first | {"history": Array((HISTORY, N), "float32"), "history_stride": Count(1)}
+        schema: Schema = first | composite.history_schema(state, N)
         schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
         if self.regression:
             schema |= {"target_mean": Array((k,)), "target_unit": Array((k,), low=POSITIVE)}

@@ -199,11 +199,7 @@ def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarra
     def work(i: int) -> None:
         est._learner.member_learns(state, i, X, of_output(y, i // N), weight)
 
-    if est._ops.THREADED:
-        threads.each(work, which)
-    else:
-        for i in which:
-            work(i)
+    threads.each(work, which, est._ops.THREADED)
 
 
 def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:

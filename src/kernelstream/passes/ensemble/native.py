@@ -27,13 +27,8 @@ def hedge_pass(
 ) -> np.ndarray:
     """Weights of learners over one block; see the python engine."""
     scores = np.empty(F.shape[1:])
-    _core.hedge_pass(state, F, y, weight, drawn, numbers(hedge), scores)
+    _core.hedge_pass(state, F, y, weight, drawn, hedge, scores)
     return scores
-
-
-def numbers(hedge: Hedge) -> tuple[float, float, bool, bool]:
-    """How scores become one, as the compiled passes take it."""
-    return float(hedge.rate), float(hedge.share), hedge.votes, hedge.regression
 
 
 def family_pass(

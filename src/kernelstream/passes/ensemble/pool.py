@@ -16,7 +16,6 @@ from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.nested import State
 from ..expansion.native import WIDE, squared_norms
-from .native import numbers
 from .python import Hedge
 
 ENTRIES = 1 << 18  # products of a block: they stay in the second-level cache until the last learner has read them
@@ -161,7 +160,7 @@ def pool_hedge_pass(
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
     """
     scores = np.empty(F.shape[1:])
-    draws = numbers(hedge), (float(smoothing), only_drawn)
+    draws = hedge, (float(smoothing), only_drawn)
     threads = _threads(len(y), specs)
     joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), draws, threads, (F, scores))
     return joined, scores

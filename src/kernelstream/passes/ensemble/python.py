@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ NO_VOTE = 1e-300  # smaller scores are no vote: of such denormal numbers roundin
 HISTORY = 256  # weights that are remembered; when the history is full, every second entry is dropped
 
 
-@dataclass(frozen=True)
-class Hedge:
+class Hedge(NamedTuple):
     """How the scores of m learners become one, and what a row does to their weights.
 
     Attributes
