@@ -179,16 +179,17 @@ def _seed(member: StreamEstimator, i: int, seed: int) -> int:
 def check(member: Any, whole: StreamEstimator) -> None:
     """Raise ValueError for something that cannot be a member of ``whole``."""
     if not isinstance(member, StreamEstimator):
-        raise ValueError(f"learners must be estimators of this library, got {member!r}")
+        raise ValueError(f"members must be estimators of this library, got {member!r}")
     if type(member) is type(whole):
-        raise ValueError(f"a {type(whole).__name__} cannot be one of the learners of another")
+        raise ValueError(f"a {type(whole).__name__} cannot be a member of another one")
     if is_classifier(member) != is_classifier(whole):
-        raise ValueError(f"{type(whole).__name__} and its learner {type(member).__name__} learn different things")
+        kind = "classifiers" if is_classifier(whole) else "regressors"
+        raise ValueError(f"the members of a {type(whole).__name__} must be {kind}, got {type(member).__name__}")
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
-            raise ValueError(f"set {name} on the {type(whole).__name__}, for all learners at once, not on one of them")
+            raise ValueError(f"set {name} of the {type(whole).__name__}, which applies to all members, not of a member")
     if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
-        raise ValueError("random_state of a learner must be an integer or None, which stands for that of the ensemble")
+        raise ValueError(f"random_state of a member must be an integer, or None for that of the {type(whole).__name__}")
     member._check_parameters()
 
 

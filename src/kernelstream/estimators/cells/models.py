@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import is_number, one_of, whole
+from ..._checks import fraction, one_of, whole
 from ...core.threads import cuts
 from ...passes.cells.python import KEPT
 from ...random import Stream, generator, uniforms
@@ -29,6 +29,7 @@ from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema
 from ...state.turns import in_turn
+from ...updates import check_auto
 from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.learner import Learner
@@ -74,12 +75,8 @@ class Cells(Learner):
     def check_parameters(self) -> None:
         whole("n_grids", self.n_grids)
         one_of("grids", self.grids, GRIDS)
-        for name, most in (("eta", math.inf), ("forgetting", 1.0)):
-            value = getattr(self, name)
-            if name == "eta" and isinstance(value, str) and value == "auto":
-                continue
-            if not is_number(value) or not 0 < value <= most or not np.isfinite(value):
-                raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
+        check_auto(self.eta)
+        fraction("forgetting", self.forgetting, zero=False, one=True)
 
     def auto_scaling(self) -> bool:
         return self.grids == "hashed"  # their widths are in deviations; the others do not know units

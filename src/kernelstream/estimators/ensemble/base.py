@@ -367,18 +367,21 @@ class Ensemble(Composite):
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
         one_of("capacity", self.capacity, CAPACITIES)
         if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
-            raise ValueError("combination='uniform' has no weights that could choose updates or be followed")
+            raise ValueError(
+                "combination='uniform' keeps all weights equal, but updates='stochastic' and capacity='weights' need "
+                "weights that change: use combination='hedge'"
+            )
 
     def _check_capacity(self) -> None:
         if self.capacity == "fixed":
             return
         if self.capacity == "shared" and self.updates == "deterministic":
             raise ValueError(
-                "capacity='shared' is a common budget for stochastic updates: it needs updates='stochastic'"
+                "capacity='shared' is a common budget for learners that are drawn: set updates='stochastic' as well"
             )
         if not all(map(_capacity.is_budget, self.examples())):
             raise ValueError(
-                f"capacity={self.capacity!r} needs budgeted learners that remove or replace support vectors"
+                f"capacity={self.capacity!r} needs learners with a budget that remove or replace support vectors"
             )
 
     def schema(self, state: State, trained: bool) -> Schema:

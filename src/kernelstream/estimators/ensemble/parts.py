@@ -24,8 +24,8 @@ class HedgeWeights(WithParameters):
     discount : float or "auto", default="auto"
         :math:`\gamma`, the factor for a mistake, in (0, 1]. "auto" is 0.99 in classification and 0.61 in regression.
     share : float, default=0
-        Fixed share: after every row this part of all weight is spread evenly, so that a learner that did badly for long
-        can recover quickly when the stream changes [1]_. About 1/(rows between changes).
+        Fixed share: after every row this part of all weight is spread evenly, so that a learner that has long done
+        badly can recover quickly when the stream changes [1]_. About 1/(rows between changes) is a good choice.
 
     References
     ----------
@@ -58,8 +58,8 @@ class StochasticUpdates(WithParameters):
     smoothing : float, default=0.001
         :math:`\delta`, the least probability.
     counted : {"all", "drawn"}, default="all"
-        Rows in which a learner that errs loses weight. All of them; or those for which it was drawn, whether or not it
-        then had room to learn: a learner that is hardly ever drawn keeps the weight it has.
+        Rows in which a learner that errs loses weight: "all" rows, or those for which it was "drawn", whether or not it
+        then had room to learn. With "drawn", a learner that is hardly ever drawn keeps its weight.
 
     Examples
     --------

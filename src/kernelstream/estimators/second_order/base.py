@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import second_order
+from ..._checks import fraction
 from ...core import threads
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
@@ -151,8 +152,7 @@ class SecondOrder(Linear):
         ridges = self.ridges()
         if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
-        if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
-            raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
+        fraction("forgetting", self.forgetting, one=True)
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:
