@@ -277,11 +277,11 @@ def test_a_call_that_fails_at_the_decision_leaves_the_model_as_it_was(first, mon
     model, _ = learned(est, X * UNITS, first)
     before = pickle.dumps(model.state_)
 
-    def fail(est):
+    def fail(est, X):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(warm_up, "_drop_kept", fail)
+        patch.setattr(warm_up, "warn_about_units", fail)
         with pytest.raises(KeyboardInterrupt):
             model.learn(X[first:] * UNITS, y[first:])
     assert pickle.dumps(model.state_) == before

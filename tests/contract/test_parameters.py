@@ -136,7 +136,7 @@ def test_wrong_values_are_named(name):
         (ks.OnlineRidge(lam=[1.0, -1.0]), "lam"),
         (ks.OnlineRidge(lam=[]), "lam"),
         (ks.OnlineRidge(forgetting=1.1), "forgetting"),
-        (ks.CellsClassifier(forgetting=1.5), "up to 1"),
+        (ks.CellsClassifier(forgetting=1.5), r"forgetting must be a number in \(0, 1\]"),
         (ks.BinningClassifier(kernel="gaussian"), "pitches"),
         (ks.BinningClassifier(loss="hinge"), "serves"),
         (ks.BinningClassifier(loss="absolute", solver="cd"), "serves"),

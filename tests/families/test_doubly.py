@@ -289,7 +289,7 @@ def valley(tilt):
     which the bottom is at another width.
     """
 
-    def trial(self, state, kernel, eta, X, y, weight, plan):
+    def trial(learner, state, kernel, eta, X, y, weight, plan):
         half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
         doublings = np.log2(eta * choice.top(kernel, X, weight))
         return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings
@@ -299,7 +299,7 @@ def valley(tilt):
 
 @pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
 def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
-    monkeypatch.setattr(base.Doubly, "trial", valley(tilt))
+    monkeypatch.setattr(choice, "trial", valley(tilt))
     model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
     median = kernels.Gaussian("median").resolve(X2).gamma
     assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
@@ -308,7 +308,7 @@ def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
 
 def test_fit_has_more_rows_than_its_trials(monkeypatch):
     """On the valley whose bottom is at a wider kernel for the better step: no way back to it with more rows."""
-    monkeypatch.setattr(base.Doubly, "trial", valley(0.5))
+    monkeypatch.setattr(choice, "trial", valley(0.5))
     widths = []
     for rows in (len(X2), 100):  # all rows in the trials, and some
         monkeypatch.setattr(base, "CHOICE_ROWS", rows)

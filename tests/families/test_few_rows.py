@@ -127,9 +127,9 @@ def test_tables_of_few_rows_and_rows_asked_alone(task, monkeypatch, long_way):
 
 def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
     model, y = taught("numbers", 300, 1), TASKS["numbers"][1]
-    found, seek = [], intervals._found_ways
+    found, seek = [], intervals._ways
     monkeypatch.setattr(
-        intervals, "_found_ways", lambda est, asked: found.append(round(asked[1] - asked[0], 9)) or seek(est, asked)
+        intervals, "_ways", lambda est, asked: found.append(round(asked[1] - asked[0], 9)) or seek(est, asked)
     )
     fresh = copy.deepcopy(model)
 

@@ -157,13 +157,14 @@ class _Ahead:
             self.helping.exception()
 
 
-def each(work: Callable[[Any], Any], items: Sequence[Any]) -> None:
+def each(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool = True) -> None:
     """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
 
-    Items that take long should come first. Inside such work all threads are busy: there it is one after the other.
+    Items that take long should come first. Inside such work all threads are busy: there, or if not ``threaded``, it is
+    one after the other.
     """
     global _workers
-    count = 1 if getattr(_inside, "each", False) else min(get_num_threads(), len(items))
+    count = 1 if not threaded or getattr(_inside, "each", False) else min(get_num_threads(), len(items))
     if count < 2:
         for item in items:
             work(item)

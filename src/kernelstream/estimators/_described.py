@@ -1,7 +1,7 @@
-"""Docstrings in which nothing is written twice.
+"""Docstrings without repetition.
 
-A learner has much in common with all others (``engine``, ``class_weight``, …), and a regressor with its classifier.
-Each parameter is described once: here, or in the class that has it first. :func:`described` joins the parts.
+All learners share some parameters (``engine``, ``class_weight``, …), and a regressor shares most with its classifier.
+Each parameter is described once: here, or in the first class that has it. :func:`described` puts the parts together.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ features : FeatureMap or str, default="fourier"
 intercept : bool, default=False
     Add a constant feature (it is penalised like the others).
 kernel : Kernel or str, default="gaussian"
-    The kernel, by a name of the catalogue or as an object with its parameters.
+    The kernel: a name from the catalogue, or an object with its parameters.
 gamma : float, "scale", "median" or None, default=None
-    Bandwidth of a kernel given by name; None is "median".
+    Bandwidth of a kernel given by name; None means "median".
 standardize : bool or "auto", default="auto"
-    Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so where
-    the width comes from the rows and the first 100 have columns of different units.
+    Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
+    "auto" does so if the bandwidth comes from the rows and the first 100 rows show columns of different units.
 class_weight : dict, "balanced" or None, default=None
-    Factors of the loss by class; "balanced" follows the class frequencies seen so far.
+    Weight of each class in the loss; "balanced" follows the class frequencies seen so far.
 engine : {"auto", "native", "python"}, default="auto"
-    The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+    "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is installed.
 random_state : int, Generator, RandomState or None, default=None
-    Where the seed of all random numbers comes from."""
+    Source of the seed of all random numbers."""
 
 # Of classifiers, and of regressors.
 LOSS = {
     True: """\
 loss : Loss or str, default="hinge"
-    Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" have
-    probabilities of their own.""",
+    Binary losses turn into their multi-class form when a third class appears. "logistic" and "softmax" provide
+    probabilities themselves.""",
     False: """\
 loss : Loss or str, default="squared"
     "squared", "absolute", "epsilon_insensitive", "huber", "quantile", or an object.""",
@@ -48,18 +48,19 @@ loss : Loss or str, default="squared"
 
 ON_DEVICE = """\
 engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-    The compiled loops, their readable specification, or blocks on a GPU (``docs/gpu.md``)."""
+    "native" runs the compiled loops, "python" their readable specification, "torch" blocks on a GPU (``docs/gpu.md``);
+    "auto" is "native" where it is installed."""
 
 # Of learners of all rows at once.
 AT_ONCE = """\
 class_weight : dict, "balanced" or None, default=None
-    Factors of the loss by class."""
+    Weight of each class in the loss."""
 
 ATTRIBUTES = """\
 classes_ : array
     Labels known so far, sorted.
 state_ : dict
-    Everything learned, as arrays, numbers and strings by name."""
+    Everything the model has learned: arrays, numbers and strings by name."""
 
 Class = TypeVar("Class", bound=type)
 
@@ -67,10 +68,10 @@ Class = TypeVar("Class", bound=type)
 def described(like: type | None = None) -> Callable[[Class], Class]:
     """Decorator that completes the docstring of a learner.
 
-    Parameters that the docstring leaves out are described as in the class ``like``, else as in ``PARAMETERS`` and
-    ``LOSS``; they come in the order of the signature. Attributes of ``like`` and of ``ATTRIBUTES`` follow the
-    class's own. References and notes, where there are none, are those of ``like``. Everything else has to be written
-    out: the summary, the formula, See Also and the examples.
+    Parameters that the docstring leaves out are described as in the class ``like``, or else as in ``PARAMETERS`` and
+    ``LOSS``; they are listed in the order of the signature. Attributes of ``like`` and ``ATTRIBUTES`` follow those of
+    the class. Missing references and notes are taken from ``like``. Everything else must be written out: the summary,
+    the formula, See Also and the examples.
     """
 
     def complete(cls: Class) -> Class:
@@ -106,14 +107,14 @@ def described(like: type | None = None) -> Callable[[Class], Class]:
 
 
 def _shared_last(cls: Any) -> None:
-    """Show the parameters that all learners share after a class's own, though a dataclass takes a base's first."""
+    """List the parameters that all learners share last, although a dataclass puts those of its bases first."""
     sig = inspect.signature(cls.__init__)
     shown = sorted(sig.parameters.values(), key=lambda each: LAST.index(each.name) if each.name in LAST else -1)
     cls.__init__.__signature__ = sig.replace(parameters=shown)
 
 
 def _sections(text: str) -> dict[str, str]:
-    """Title and body of every section of a docstring; the text before the first is under ""."""
+    """Title and body of each section of a docstring; the text before the first section has the title ""."""
     start, *rest = re.split(r"^(\S.*)\n-{3,}\n", text, flags=re.MULTILINE)
     return {"": start.strip()} | {title: body.strip("\n") for title, body in zip(rest[::2], rest[1::2])}
 

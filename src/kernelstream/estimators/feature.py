@@ -50,12 +50,12 @@ class Linear(Learner):
 
     @property
     def _by_row(self) -> frozenset[str]:  # type: ignore[override]
-        """A sparse row touches few weights; so few are copied before a call that it takes very many to notice."""
+        """Where columns are very many, sparse rows touch few weights, and only these are copied before a call."""
         d = (self.est.__dict__.get("_state") or {}).get("n_features", 0)
         return frozenset({"w", "G"} if d >= LARGE and self._wide(d) and not self.ops.on_device else ())
 
     def _wide(self, d: int) -> bool:
-        """Whether the columns are the features, and so many that sparse rows of them stay sparse."""
+        """Whether the columns themselves are the features, and so many that sparse rows stay sparse."""
         return isinstance(self.map, RawFeatures) and d >= WIDE
 
     # ---------------------------------------------------------------- parts
@@ -92,7 +92,7 @@ class Linear(Learner):
         return build(*shape)
 
     def _made_of(self, state: State) -> Any:
-        """What the frequencies of independent columns depend on, but for the number of columns."""
+        """What the frequencies of independent columns depend on, apart from the number of columns."""
         return repr(self.map), repr(map_entries(state)), state["dtype"]
 
     def domain(self) -> Any:
@@ -131,7 +131,7 @@ class Linear(Learner):
         state |= no_centres(self.est, outputs)
 
     def _keep_factor(self, state: State, d: int) -> None:
-        """Sums of squares of many columns fade by one factor, where rows may be sparse."""
+        """Where rows may be sparse, let the sums of squares of many columns fade by one common factor."""
         if "G" in state and "G_scale" not in state and self._wide(d):
             state["G_scale"] = np.ones(state["n_outputs"])
 
@@ -161,7 +161,7 @@ class Linear(Learner):
         mapping = self.mapping(state)
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = (W is not None or isinstance(mapping, RawMapping)) and not self.ops.on_device
-        core = self.ops.spec(self.est._loss_now(state), self.update).core
+        core = self.spec(state).core
         return self.ops.row_learner("linear", self.est, state, W, mapping.unit, core) if known and core else None
 
     def fade(self, state: State, keep: float) -> bool:
@@ -181,7 +181,7 @@ class Linear(Learner):
     def widen(self, state: State, d: int) -> None:
         if not self.map.extends:
             raise ValueError(
-                f"{self.map!r} cannot take more columns once rows have been learned: provide for all of them beforehand"
+                f"{self.map!r} cannot take more columns once rows have been learned: provide all columns from the start"
             )
         mapping: Any = self.est._cache.get("mapping")
         if type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None:
@@ -197,7 +197,7 @@ class Linear(Learner):
 
     # ---------------------------------------------------------------- schema
     def map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
-        """Entries of the map, which are checked, and the number of its features; 0 as long as it waits for rows."""
+        """Entries of the map, which are checked here, and the number of its features; 0 while it waits for rows."""
         if not trained and self.map.needs_data:
             return {}, 0
         entries, d = map_entries(state), state["n_features"]
@@ -255,18 +255,18 @@ class FeatureClassifier(StreamClassifier):
     ----------
     loss : Loss or str, default="hinge"
         Binary losses turn into their multi-class form when a third class appears; "crammer_singer" and "softmax" are
-        multi-class from the start. "logistic" and "softmax" have probabilities of their own.
+        multi-class from the start. "logistic" and "softmax" provide probabilities themselves.
     update : Update or str, default="auto"
-        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by 0.9997 a
-        row: it needs no step size and follows changes.
+        How a row changes w. "auto" is :class:`~kernelstream.updates.AdaGrad` with sums of squares that fade by a factor
+        of 0.9997 per row: it needs no step size and follows changes.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the map's random numbers, if the map has none of its own.
+        Seed of the map's random numbers, unless the map has its own.
 
     See Also
     --------
     FeatureRegressor : The same for numbers.
-    KernelClassifier : A combination of unlike learners that needs no choice.
-    OnlineRidgeClassifier : Second-order steps, fewer rows needed, more time for each.
+    KernelClassifier : A combination of different learners that works without tuning.
+    OnlineRidgeClassifier : Second-order steps: fewer rows needed, more time for each.
 
     Notes
     -----
@@ -274,10 +274,10 @@ class FeatureClassifier(StreamClassifier):
     returns the scores held before each row: their mistakes are an honest estimate of the error.
 
     The Gaussian kernel has one width, by default the median distance of the first rows, and first-order steps take very
-    long to learn labels that change within much less: 24 labels in turn around a circle have 84 % mistakes in the first
-    3,000 rows. ``RandomFourier("laplacian")`` has frequencies of all scales and makes 3 %. It is not the default: of 14
-    data sets ten have fewer mistakes with it, but electricity has a quarter more. Where other columns say nothing about
-    the labels, :class:`KernelClassifier` has grids over few columns.
+    long to learn labels that change over much shorter distances: with 24 labels in turn around a circle, 84 % of the
+    first 3,000 rows are mistakes. ``RandomFourier("laplacian")``, which has frequencies of all scales, makes 3 %. It is
+    not the default: ten of 14 data sets have fewer mistakes with it, but electricity has a quarter more. If only a few
+    of many columns tell about the labels, use :class:`KernelClassifier`, which has grids over few columns.
 
     References
     ----------
@@ -313,7 +313,7 @@ class FeatureRegressor(StreamRegressor):
     .. math:: f(x) = \bar y + w'z(x), \qquad w \leftarrow \delta\, w + \tau\, z(x)
 
     with :math:`(\delta, \tau)` given by the update for the loss of a row: with random Fourier features [1]_ and
-    gradient steps this is FOGD [2]_. Several targets, y (n, k), have weights of their own on the same features.
+    gradient steps this is FOGD [2]_. Several targets, y (n, k), each have their own weights on the same features.
 
     Parameters
     ----------
@@ -325,8 +325,8 @@ class FeatureRegressor(StreamRegressor):
     See Also
     --------
     FeatureClassifier : The same for labels.
-    KernelRegressor : A combination of unlike learners that needs no choice.
-    OnlineRidge : Second-order steps, fewer rows needed, more time for each.
+    KernelRegressor : A combination of different learners that works without tuning.
+    OnlineRidge : Second-order steps: fewer rows needed, more time for each.
 
     Notes
     -----
@@ -359,7 +359,7 @@ class FeatureRegressor(StreamRegressor):
 
 
 class EachTarget:
-    """Learner of several targets: one of its own for each, on the same features.
+    """Learner of several targets: a separate one for each, on the same features.
 
     Parameters
     ----------

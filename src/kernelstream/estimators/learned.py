@@ -176,16 +176,10 @@ class LearnedFeatures(Learner):
     # ---------------------------------------------------------------- rows
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         step = self.step.eta_g, self.step.batch_size
-        return self.ops.rrf_pass(X, y, weight, state, self._spec(state), self.spectrum, self._base(state), *step)
-
-    def _spec(self, state: State) -> Any:
-        # which loss is in use depends on the number of outputs
-        return self.est._cached(
-            f"spec{state['n_outputs']}", lambda: self.ops.spec(self.est._loss_now(state), self.update)
-        )
+        return self.ops.rrf_pass(X, y, weight, state, self.spec(state), self.spectrum, self._base(state), *step)
 
     def row_learner(self, state: State) -> Any:
-        core = None if self.ops.on_device else self._spec(state).core
+        core = None if self.ops.on_device else self.spec(state).core
         if self.step.batch_size > 1 or self.spectrum.native() != ("diagonal", 1) or core is None:
             return None
         return self.ops.row_learner("learned_widths", self.est, state, self._base(state), self.step.eta_g, GUARD, core)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,12 +54,23 @@ class Problem:
     seed: int = 0
     report: Callable[[int, float], None] = field(default=lambda iteration, value: None)
 
-    def column(self, c: int) -> Problem:
-        """The problem of one output."""
-        start = None if self.start is None else np.ascontiguousarray(self.start[:, c : c + 1])
-        offset = None if self.offset is None else self.offset[c : c + 1]
-        Y = np.ascontiguousarray(self.Y[:, c : c + 1])
-        return Problem(**{**self.__dict__, "Y": Y, "start": start, "offset": offset})
+    def cut(self, size: int) -> list[Problem]:
+        """The same for ``size`` outputs at a time."""
+        if self.Y.shape[1] <= size:
+            return [self]
+        parts = []
+        for c in range(0, self.Y.shape[1], size):
+            start = None if self.start is None else np.ascontiguousarray(self.start[:, c : c + size])
+            offset = None if self.offset is None else self.offset[c : c + size]
+            parts.append(replace(self, Y=np.ascontiguousarray(self.Y[:, c : c + size]), start=start, offset=offset))
+        return parts
+
+    def by_output(self, solve: Callable[[Problem], Solution]) -> Solution:
+        """Solve for every output separately; the history is the sum of theirs."""
+        parts = [solve(part) for part in self.cut(1)]
+        longest = max(len(part.history) for part in parts)
+        padded = [part.history + part.history[-1:] * (longest - len(part.history)) for part in parts]
+        return Solution.joined(parts, [float(sum(values)) for values in zip(*padded)])
 
     def base(self) -> np.ndarray:
         """Scores at w = 0, (n, C)."""
@@ -80,12 +91,18 @@ class Solution:
     n_iter: int
     converged: bool
 
+    @classmethod
+    def joined(cls, parts: list[Solution], history: list[float]) -> Solution:
+        """The solutions of a problem that was cut by outputs."""
+        W = np.concatenate([part.W for part in parts], axis=1)
+        return cls(W, history, max(part.n_iter for part in parts), all(part.converged for part in parts))
+
 
 class Solver(WithParameters):
     """Base of the solvers: parameters, the losses they serve, and ``solve``."""
 
     name: ClassVar[str] = ""
-    losses: ClassVar[tuple[str, ...]] = ()
+    losses: ClassVar[tuple[str, ...] | None] = None  # names of the losses it serves; None for all smooth ones
     tol: float
     max_iter: int
 
@@ -104,6 +121,8 @@ class Solver(WithParameters):
 
     def can(self, loss: Loss) -> bool:
         """Whether the solver can minimise a loss: by its name, or by the attributes that the loss has."""
+        if self.losses is None:
+            return loss.smoothness is not None
         return loss.name in self.losses and not (loss.name == "squared" and loss.smoothness is None)
 
     def solve(self, problem: Problem) -> Solution:

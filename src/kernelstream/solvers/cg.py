@@ -29,7 +29,7 @@ class ConjugateGradient(Solver):
     """
 
     name: ClassVar[str] = "cg"
-    losses: ClassVar[tuple[str, ...]] = ("squared",)
+    losses: ClassVar[tuple[str, ...] | None] = ("squared",)
 
     def __init__(self, tol: float = 1e-3, max_iter: int = 200):
         self.tol = tol

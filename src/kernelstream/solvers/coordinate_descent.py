@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..losses import Loss
 from ..random import Stream, generator
 from ._problem import DenseMatrix, Problem, Solution, Solver
 
@@ -43,19 +42,8 @@ class CoordinateDescent(Solver):
         self.tol = tol
         self.max_iter = max_iter
 
-    def can(self, loss: Loss) -> bool:
-        return loss.smoothness is not None
-
     def solve(self, problem: Problem) -> Solution:
-        outputs = problem.Y.shape[1]
-        if outputs > 1:
-            parts = [self.solve(problem.column(c)) for c in range(outputs)]
-            W = np.concatenate([part.W for part in parts], axis=1)
-            longest = max(len(part.history) for part in parts)
-            padded = [part.history + part.history[-1:] * (longest - len(part.history)) for part in parts]
-            total = [float(sum(values)) for values in zip(*padded)]
-            return Solution(W, total, max(part.n_iter for part in parts), all(part.converged for part in parts))
-        return self._one(problem)
+        return problem.by_output(self._one)
 
     def _one(self, problem: Problem) -> Solution:
         Z, lam, loss = problem.Z, problem.lam, problem.loss

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..losses import Loss
 from ._problem import Problem, Solution, Solver
 from .cg import descend
 
@@ -37,9 +36,6 @@ class NewtonCG(Solver):
         self.tol = tol
         self.max_iter = max_iter
 
-    def can(self, loss: Loss) -> bool:
-        return loss.smoothness is not None
-
     def solve(self, problem: Problem) -> Solution:
         Z, Y, loss, lam = problem.Z, problem.Y, problem.loss, problem.lam
         dtype = np.dtype(problem.dtype)
@@ -61,7 +57,7 @@ class NewtonCG(Solver):
             direction = np.zeros_like(W)
             downhill = np.where(going, -gradient, dtype.type(0))
             H = a * loss.curvature(Y, F)
-            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, _no_report)
+            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, lambda *_: None)
             toward = Z.dot(direction)
             step, objective = self._search(problem, W, F, direction, toward, gradient, objective, going)
             W += step.astype(dtype) * direction
@@ -100,10 +96,6 @@ class NewtonCG(Solver):
                 return step, np.where(step > 0, new, objective)
             step = np.where(fails, step / 2, step)
         return np.where(fails, 0.0, step), np.where(fails, objective, new)
-
-
-def _no_report(iteration: int, value: float) -> None:
-    pass
 
 
 def _norms(V: np.ndarray) -> np.ndarray:

@@ -28,18 +28,6 @@ def row_weights(problem: Problem) -> np.ndarray:
     return np.ones(len(problem.Y)) if problem.weight is None else problem.weight
 
 
-def by_column(problem: Problem, solve: Callable[[Problem], Solution]) -> Solution:
-    """Solve for every output separately; the history is the sum of theirs."""
-    parts = [solve(problem.column(c)) for c in range(problem.Y.shape[1])]
-    if len(parts) == 1:
-        return parts[0]
-    longest = max(len(part.history) for part in parts)
-    padded = [part.history + part.history[-1:] * (longest - len(part.history)) for part in parts]
-    W = np.concatenate([part.W for part in parts], axis=1)
-    n_iter = max(part.n_iter for part in parts)
-    return Solution(W, [float(sum(at)) for at in zip(*padded)], n_iter, all(part.converged for part in parts))
-
-
 def value_at(problem: Problem, W: np.ndarray) -> float:
     """Objective, summed over the outputs, at weights W (P, C)."""
     penalty = 0.5 * problem.lam * np.square(W, dtype=np.float64).sum(axis=0)

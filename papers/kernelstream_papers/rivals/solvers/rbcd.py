@@ -9,12 +9,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernelstream.develop import whole
-from kernelstream.losses import Loss
 from kernelstream.random import Stream, generator
 from kernelstream.second_order.statistics import more_ridge
 from kernelstream.solvers import Problem, Solution, Solver, register
 
-from .dense import by_column, dense_rows, row_weights, slopes
+from .dense import dense_rows, row_weights, slopes
 
 
 @register
@@ -49,9 +48,6 @@ class BlockCoordinateDescent(Solver):
     max_iter: int = 50
     block_size: int = 128
 
-    def can(self, loss: Loss) -> bool:
-        return loss.smoothness is not None
-
     def check(self) -> None:
         super().check()
         whole("block_size", self.block_size)
@@ -67,7 +63,7 @@ class BlockCoordinateDescent(Solver):
             bound = (scaled.T @ scaled).astype(np.float64)
             bound[np.diag_indices_from(bound)] += problem.lam
             factors.append(_factored(bound))
-        return by_column(problem, lambda one: self._one(one, blocks, factors))
+        return problem.by_output(lambda one: self._one(one, blocks, factors))
 
     def _one(self, problem: Problem, blocks: list[slice], factors: list[Any]) -> Solution:
         Z, lam = dense_rows(problem), problem.lam

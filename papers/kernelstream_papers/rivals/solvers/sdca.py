@@ -11,7 +11,7 @@ from kernelstream.losses import Loss, dual_of
 from kernelstream.random import Stream, generator
 from kernelstream.solvers import Problem, Solution, Solver, register
 
-from .dense import by_column, dense_rows, row_weights
+from .dense import dense_rows, row_weights
 
 
 @register
@@ -47,7 +47,7 @@ class SDCA(Solver):
     def solve(self, problem: Problem) -> Solution:
         if problem.start is not None:
             raise ValueError("solver 'sdca' cannot begin with given weights: it keeps a number for every row instead")
-        return by_column(problem, self._one)
+        return problem.by_output(self._one)
 
     def _one(self, problem: Problem) -> Solution:
         Z, lam, y = dense_rows(problem), problem.lam, problem.Y[:, 0]

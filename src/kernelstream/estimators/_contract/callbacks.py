@@ -37,15 +37,25 @@ def listens(est: Any) -> bool:
 def learn_passes(est: Any, X: Any, y: Any, order: Order, rows: Any, target: Any, weight: Any) -> None:
     """Learn checked rows in the passes of an order, and call the callbacks, which get X and y as they came.
 
-    The link learns in the first pass only: later ones bring rows that the model knows.
+    After every part a callback may end the fit. The link learns in the first pass only: later ones bring rows that the
+    model knows.
     """
     context = None
     if listens(est):
         context = est._init_callback_context(max_subtasks=order.n_parts)
         context.call_on_fit_task_begin(estimator=est, X=X, y=y)
+
+    def learn(name: str, part: Any) -> bool:
+        task = None if context is None else context.subcontext(task_name=name)
+        if task is not None:
+            task.call_on_fit_task_begin(estimator=est, X=X, y=y)
+        est._learn_part(take(rows, part), target[part], None if weight is None else weight[part])
+        attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
+        return task is not None and bool(task.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes))
+
     try:
         for parts in order:
-            ended = _learn_in_parts(est, context, parts, rows, target, weight)
+            ended = any(learn(f"part {i + 1} of {len(parts)}", part) for i, part in enumerate(parts))
             warm_up.end(est)
             if ended:
                 break
@@ -55,18 +65,3 @@ def learn_passes(est: Any, X: Any, y: Any, order: Order, rows: Any, target: Any,
         est.__dict__.pop("_link_frozen", None)
     if context is not None:
         context.call_on_fit_task_end(estimator=est, X=X, y=y)
-
-
-def _learn_in_parts(est: Any, context: Any, parts: list[Any], X: Any, y: Any, weight: Any) -> bool:
-    """Learn checked rows, and call the callbacks after every part; True if one of them ends the fit early."""
-    for i, rows in enumerate(parts):
-        part = None
-        if context is not None:
-            part = context.subcontext(task_name=f"part {i + 1} of {len(parts)}")
-            part.call_on_fit_task_begin(estimator=est, X=X, y=y)
-        est._learn_part(take(X, rows), y[rows], None if weight is None else weight[rows])
-        if part is not None:
-            attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
-            if part.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes):
-                return True
-    return False

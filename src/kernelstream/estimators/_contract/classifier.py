@@ -23,6 +23,7 @@ from ...state.turns import in_turn
 from ...streams.cells import is_missing
 from . import link, warm_up
 from .base import State, StreamEstimator
+from .state import is_trained
 
 #: Scores (m, outputs) of a run of rows, the classes known then, the place of the one whose first row it begins with.
 Part = tuple[np.ndarray, np.ndarray, int | None]
@@ -234,7 +235,18 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _check_class_weight(self, y: np.ndarray | None = None) -> None:
         """Raise ValueError for invalid class weights."""
-        _check_weights(self.class_weight, y)
+        given: Any = self.class_weight
+        if given is None or (isinstance(given, str) and given == "balanced"):
+            return
+        if not isinstance(given, dict):
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {given!r}")
+        for label, value in given.items():
+            if not is_number(value) or not np.isfinite(value) or value < 0:
+                raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
+            if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
+                raise ValueError(
+                    f"class_weight names the label {label!r}, but y holds labels of another type, such as {y[0]!r}"
+                )
 
     def _check_whole(self, y: np.ndarray, weight: np.ndarray | None) -> None:
         if not isinstance(self.class_weight, dict):
@@ -258,16 +270,11 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 self._add_class(state, label, trained=False)
         else:
             for label in np.setdiff1d(classes, state["classes"]):
-                self._add_class(state, label, trained=self._trained(state))
+                self._add_class(state, label, trained=is_trained(state))
         state["classes_fixed"] = int(fixed)
         self._learner.declared(state)
 
     # ---------------------------------------------------------------- growing
-    @staticmethod
-    def _trained(state: State) -> bool:
-        """Whether there are weights to carry over when the outputs change."""
-        return bool(not state["warm_rows"] or state["warm_count"])
-
     def _sign_of_lone(self, state: State) -> float:
         """The side a lone class is put on until the second one appears."""
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
@@ -333,7 +340,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             lone = len(before) == 1 and outputs == 1
             flips = lone and (label > before[0]) == (self._sign_of_lone(state) > 0)
             coming = 0 if state["warm_rows"] else known + len(arrivals)  # while it lasts, all is built again and again
-            place = self._add_class(state, label, self._trained(state), coming)
+            place = self._add_class(state, label, is_trained(state), coming)
             if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
                 parts = [(-scores, classes, at) for scores, classes, at in parts]
             run(int(row), stop, place if len(before) else None)
@@ -474,15 +481,3 @@ def _inside(y: np.ndarray, classes: Any) -> None:
     outside = np.setdiff1d(y, classes)
     if len(outside):
         raise ValueError(f"y holds labels outside classes={classes}: {outside[:5]}")
-
-
-def _check_weights(class_weight: Any, y: np.ndarray | None) -> None:
-    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
-        return
-    if not isinstance(class_weight, dict):
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict of label: weight, got {class_weight!r}")
-    for label, value in class_weight.items():
-        if not is_number(value) or not np.isfinite(value) or value < 0:
-            raise ValueError(f"class_weight of label {label!r} must be a number >= 0, got {value!r}")
-        if y is not None and len(y) and isinstance(label, str) != (y.dtype.kind in "US"):
-            raise ValueError(f"class_weight names the label {label!r}, which labels like {y[0]!r} can never be")

@@ -6,15 +6,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone, is_classifier
 
+from ...passes.ensemble.python import HISTORY
+from ...random import Stream, generator
 from ...rows import Rows
 from ...state.change import Change
-from ...state.nested import State
-from ...state.schema import Members, Schema
+from ...state.nested import WARM, State
+from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
-from ..ensemble import members as _members
+from ..feature import Linear
 from .base import Shell, StreamEstimator
 from .learner import Learner
+from .scaling import AUTO
+from .state import is_trained
 
 
 class Composite(Learner):
@@ -71,7 +76,7 @@ class Composite(Learner):
     # ---------------------------------------------------------------- a state
     def begin(self, state: State) -> None:
         self.est._state = state
-        state["members"] = [_members.start(member, i, state) for i, member in enumerate(self.examples())]
+        state["members"] = [start(member, i, state) for i, member in enumerate(self.examples())]
 
     def declared(self, state: State) -> None:
         for member in state["members"]:
@@ -139,10 +144,9 @@ class Composite(Learner):
         return {"members": Members(n)}
 
     def verify(self, state: State) -> None:
-        trained = not state["warm_rows"] or state["warm_count"] > 0
         for i, member in enumerate(self.members):
             try:
-                member._check_state(trained)
+                member._check_state(is_trained(state))
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
 
@@ -151,6 +155,73 @@ def _without_labels(member: State, state: State) -> None:
     """Before the first label, where a member's state knows of none yet."""
     if "classes" not in member:
         member |= {"classes": state["classes"][:0], "class_counts": state["class_counts"][:0], "classes_fixed": 0}
+
+
+# -------------------------------------------------------------------- members: first states, targets and scores
+def start(member: StreamEstimator, i: int, state: State) -> State:
+    """State of member i before any row, from that of the whole."""
+    source = member._learner.seed_source()
+    own = {name: state[name] for name in ("n_features", "dtype")} | WARM
+    own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
+    member._learner.begin(own)
+    if not is_classifier(member):
+        member._declare(own, None)
+    return own
+
+
+def _seed(member: StreamEstimator, i: int, seed: int) -> int:
+    """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
+    if type(member._learner) is Linear:
+        return seed
+    return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
+
+
+def check(member: Any, whole: StreamEstimator) -> None:
+    """Raise ValueError for something that cannot be a member of ``whole``."""
+    if not isinstance(member, StreamEstimator):
+        raise ValueError(f"members must be estimators of this library, got {member!r}")
+    if type(member) is type(whole):
+        raise ValueError(f"a {type(whole).__name__} cannot be a member of another one")
+    if is_classifier(member) != is_classifier(whole):
+        kind = "classifiers" if is_classifier(whole) else "regressors"
+        raise ValueError(f"the members of a {type(whole).__name__} must be {kind}, got {type(member).__name__}")
+    for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
+        if getattr(member, name, plain[0]) not in plain:
+            raise ValueError(f"set {name} of the {type(whole).__name__}, which applies to all members, not of a member")
+    if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
+        raise ValueError(f"random_state of a member must be an integer, or None for that of the {type(whole).__name__}")
+    member._check_parameters()
+
+
+def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
+    """Unfitted copies that use the given engine, and take rows as they come: the whole scales them."""
+    made = [clone(learner) for learner in learners]
+    for learner in made:
+        learner.engine = engine
+        if learner.standardize == AUTO:
+            learner.standardize = False
+    return made
+
+
+def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded target as the member takes it: labels ±1 become codes for losses that keep a column for every class."""
+    own = member._state
+    if "classes" not in own or state["n_outputs"] > 1 or member._loss_now(own).kind != "multiclass":
+        return y
+    return (y > 0).astype(float) if len(state["classes"]) == 2 else np.zeros(len(y))
+
+
+def scores(F: np.ndarray, outputs: int) -> np.ndarray:
+    """Scores of a member, (n, C), as the whole has them: two columns of two classes become their difference."""
+    return F if F.shape[1] == outputs else F[:, 1:] - F[:, :1]
+
+
+def history_schema(state: State, m: int) -> Schema:
+    """The entries that remember weights of m members after every ``history_stride`` rows."""
+    stride = state.get("history_stride")
+    if not isinstance(stride, int) or stride < 1 or state["t"] // stride > HISTORY:
+        raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
+    return {"history": Array((HISTORY, m), "float32"), "history_stride": Count(1)}
 
 
 # -------------------------------------------------------------------- what the estimators say of their members

@@ -59,6 +59,12 @@ class Learner:
         """The engine."""
         return self.est._ops
 
+    def spec(self, state: State) -> Any:
+        """Loss, update and strategy in the form that a pass takes; with other outputs the loss may be another."""
+        own: Any = self
+        parts = (own.update, own.strategy) if hasattr(own, "strategy") else (own.update,)
+        return self.est._cached(("spec", state["n_outputs"]), lambda: self.ops.spec(self.est._loss_now(state), *parts))
+
     def seed_source(self) -> Any:
         """Where the seed of a model comes from."""
         return self.est.random_state

@@ -31,10 +31,14 @@ def check_state(est: Any, trained: bool | None) -> None:
     """ValueError unless all entries of an estimator's state have the right type, shape and range."""
     state = est._state
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
-    if trained is None:
-        trained = not state["warm_rows"] or state["warm_count"] > 0
+    trained = is_trained(state) if trained is None else trained
     schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
     check(state, schema | est._learner.schema(state, trained))
+
+
+def is_trained(state: State) -> bool:
+    """Whether there are weights."""
+    return not state["warm_rows"] or state["warm_count"] > 0
 
 
 def scales(state: State) -> Array:

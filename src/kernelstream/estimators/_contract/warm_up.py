@@ -8,6 +8,7 @@ cut into calls. Whether columns are scaled is decided there too, before the esti
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,33 +42,32 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
     state = est._state
     if not state["warm_rows"]:
         return _learn_in_cuts(est, X, y, est._set_aside(y, weight))
-    parts = []
-    start, n = 0, X.shape[0]
-    while start < n:
-        if not state["warm_rows"]:
-            ws = est._set_aside(y[start:], None if weight is None else weight[start:])
-            parts.append(_learn_in_cuts(est, X[start:], y[start:], ws))
-            break
-        before = state["warm_count"]
-        stop = rows_until(weight, start, n, _next_point(state) - before)
-        Xs, ys = host(X[start:stop]), y[start:stop]
-        ws = est._set_aside(ys, None if weight is None else weight[start:stop])
-        if before == 0:
-            parts.append(np.zeros((stop - start, state["n_outputs"])))
-            if not est._learner.warm_up_rows():  # nothing is estimated: as without a warm-up
-                est._follow(parts[0], est._encode(state, ys), est._final_weights(state, ys, ws))
+    parts, n = [], X.shape[0]
+    for rows in runs(weight, n, lambda: _next_point(state) - state["warm_count"] if state["warm_rows"] else n):
+        own = est._set_aside(y[rows], None if weight is None else weight[rows])
+        if state["warm_rows"]:
+            parts.append(_learn_first(est, host(X[rows]), y[rows], own))
         else:
-            parts.append(est._learner.learn_scaled(Xs, ys, ws))
-        state["warm_count"] += kept.add("warm", state, Xs, ys, ws)
-        now = state["warm_count"]
-        if now == state["warm_rows"]:
-            renew(est)
-            warn_about_units(est, unpack("warm_X", state))
-            _drop_kept(est)
-        elif now > before and now & (now - 1) == 0:
-            renew(est)
-        start = stop
+            parts.append(_learn_in_cuts(est, X[rows], y[rows], own))
     return np.concatenate(parts)
+
+
+def _learn_first(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Rows of the warm-up, up to the next renewal of the estimates."""
+    state = est._state
+    before = state["warm_count"]
+    if before:
+        scores = est._learner.learn_scaled(X, y, weight)
+    else:
+        scores = np.zeros((X.shape[0], state["n_outputs"]))
+        if not est._learner.warm_up_rows():  # nothing is estimated: as without a warm-up
+            est._follow(scores, est._encode(state, y), est._final_weights(state, y, weight))
+    now = state["warm_count"] = before + kept.add("warm", state, X, y, weight)
+    if now == state["warm_rows"]:
+        _finish(est)
+    elif now > before and now & (now - 1) == 0:
+        renew(est)
+    return scores
 
 
 def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -109,8 +109,10 @@ def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
         state |= no_moments(X.shape[1])
 
 
-def _drop_kept(est: StreamEstimator) -> None:
-    """The warm-up has ended."""
+def _finish(est: StreamEstimator) -> None:
+    """The last estimate, after which no rows are kept."""
+    renew(est)
+    warn_about_units(est, unpack("warm_X", est._state))
     kept.take("warm", est._state)
     est.__dict__.pop("_draws", None)
     est._state |= {"warm_rows": 0, "warm_count": 0}
@@ -169,20 +171,23 @@ def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
 
 def end(est: StreamEstimator) -> None:
     """The data have ended (``fit``): estimate from what there is."""
-    state = est._state
-    if state["warm_rows"] and state["warm_count"]:
-        renew(est)
-        warn_about_units(est, unpack("warm_X", state))
-        _drop_kept(est)
+    if est._state["warm_rows"] and est._state["warm_count"]:
+        _finish(est)
     est._learner.end_warm_up()
 
 
 def _next_point(state: State) -> int:
     """Row count at which the estimate is renewed next: a power of two, or the end of the warm-up."""
-    point = 1
-    while point <= state["warm_count"]:
-        point *= 2
-    return min(point, state["warm_rows"])
+    return min(1 << state["warm_count"].bit_length(), state["warm_rows"])
+
+
+def runs(weight: np.ndarray | None, n: int, wanted: Callable[[], int]) -> Iterator[slice]:
+    """Cuts of n rows; each is the shortest that holds as many rows of positive weight as are ``wanted`` by then."""
+    start = 0
+    while start < n:
+        stop = rows_until(weight, start, n, wanted())
+        yield slice(start, stop)
+        start = stop
 
 
 def rows_until(weight: np.ndarray | None, start: int, n: int, wanted: int) -> int:

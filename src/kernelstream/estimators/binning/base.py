@@ -53,18 +53,9 @@ class Binning(Solved):
         """Whether the penalty is the L1 norm, so that most weights are 0."""
         return isinstance(self.solver, CoordinateDescent)
 
-    @property
-    def threads(self) -> int:
-        """For cells and products."""
-        return most_threads()
-
     def kernel(self, state: State) -> Any:
         """The kernel with its bandwidth."""
-        return self.kernel_of(state.get("gamma"))
-
-    def kernel_of(self, gamma: float | None) -> Any:
-        """The kernel with a bandwidth."""
-        return self.given.resolved({"gamma": gamma})
+        return self.given.resolved({"gamma": state.get("gamma")})
 
     def grids(self, state: State) -> _grids.Grids:
         """The grids, made again from the seed."""
@@ -94,7 +85,7 @@ class Binning(Solved):
 
     def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
         """Rows in their cells."""
-        ops, grids, threads = self.ops.binning, self.grids(state), self.threads
+        ops, grids, threads = self.ops.binning, self.grids(state), most_threads()
         table = self.est._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
         return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
 
@@ -143,7 +134,7 @@ class Binning(Solved):
         if lam is None:
             search = Search(self, state, X, Y, weight)
             lam = state["searched_lam"] = search.penalty(self.kernel(state), relative)
-        features = make_features(X, self.grids(state), ops, self.threads)
+        features = make_features(X, self.grids(state), ops, most_threads())
         if relative:
             lam = max(lam * largest_penalty(features, Y, weight, loss, offset), 1e-12)
         start = None
@@ -151,9 +142,8 @@ class Binning(Solved):
             start = carry_over(old, features.keys, features.Z.starts).astype(state["dtype"])
         label = f"{type(self.est).__name__}, {features.Z.shape[1]:,} columns"
         with SolverBar(label) as report:
-            found = solve(
-                features, Y, weight, loss, float(lam), solver, offset, start, state["dtype"], ops, state["seed"], report
-            )
+            given = {"start": start, "offset": offset, "dtype": state["dtype"], "seed": state["seed"], "report": report}
+            found = solve(features, solver, Y, loss, float(lam), ops, weight, **given)
         if not found.converged:
             warn_unsolved(
                 f"{type(solver).__name__} did not reach tol={solver.tol:g} in {solver.max_iter} iterations; "

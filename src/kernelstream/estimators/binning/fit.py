@@ -40,41 +40,18 @@ def make_features(X: Rows, grids: _grids.Grids, ops: Any, threads: int) -> Featu
 
 
 def solve(
-    features: Features,
-    Y: np.ndarray,
-    weight: np.ndarray | None,
-    loss: Loss,
-    lam: float,
-    solver: Solver,
-    offset: np.ndarray,
-    start: np.ndarray | None,
-    dtype: Any,
-    ops: Any,
-    seed: int,
-    report: Any = lambda iteration, value: None,
+    features: Features, solver: Solver, Y: np.ndarray, loss: Loss, lam: float, ops: Any, weight: Any, **more: Any
 ) -> Solution:
-    """Weights (D, C) for targets Y (n, C), given in the original order of the rows, and offset (C,)."""
-    if features.order is not None:
-        Y = Y[features.order]
-        weight = None if weight is None else weight[features.order]
-    Z = features.Z
-    parts = []
-    outputs = max(1, _TOGETHER // max(1, Z.shape[1]))
-    for c in range(0, Y.shape[1], outputs):
-        span = slice(c, c + outputs)
-        begin = None if start is None else np.ascontiguousarray(start[:, span])
-        part = np.ascontiguousarray(Y[:, span])
-        fixed = (loss, lam, ops, weight, begin, offset[span], dtype, Z.threads, seed, report)
-        parts.append(solver.solve(Problem(Z, part, *fixed)))
-    if len(parts) == 1:
-        return parts[0]
-    histories = [part.history for part in parts]
-    return Solution(
-        np.concatenate([part.W for part in parts], axis=1),
-        max(histories, key=len),
-        max(part.n_iter for part in parts),
-        all(part.converged for part in parts),
-    )
+    """Weights (D, C) for targets Y (n, C) and weights, both in the original order of the rows.
+
+    ``more`` are the other fields of the :class:`Problem`.
+    """
+    Z, order = features.Z, features.order
+    if order is not None:
+        Y, weight = Y[order], None if weight is None else weight[order]
+    problem = Problem(Z, Y, loss, lam, ops, weight, threads=Z.threads, **more)
+    parts = [solver.solve(part) for part in problem.cut(max(1, _TOGETHER // max(1, Z.shape[1])))]
+    return Solution.joined(parts, max((part.history for part in parts), key=len))
 
 
 def best_constant(Y: np.ndarray, weight: np.ndarray | None, loss: Loss) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core import grids as _grids
 from ...core.cell_matrix import CellMatrix
+from ...features.binning import most_threads
 from ...losses import Loss, Squared
 from ...random import Stream, generator
 from ...rows import Rows
@@ -78,32 +79,32 @@ class Search:
             start = None
             for k, choice in enumerate(choices):
                 lam = max(choice * unit, 1e-12)
-                start = self._solve(features, Y, weight, lam, loss, self.learner.solver, offset, start)
+                start = self._solve(features, self.learner.solver, Y, loss, lam, weight, offset, start)
                 totals[k] += self._error(held.dot(start) + offset, test)
         return choices[int(np.argmin(totals))]
 
     def _ridge_error(self, gamma: float, rows: int, grids: int) -> float:
         total = 0.0
         for train, test in self._cuts(rows):
-            features, held = self._cells(self.learner.kernel_of(gamma), train, test, grids)
+            features, held = self._cells(self.learner.kernel({"gamma": gamma}), train, test, grids)
             Y, weight = self.Y[train], self._weights(train)
             offset = best_constant(Y, weight, Squared())
-            W = self._solve(features, Y, weight, 0.1, Squared(), _QUICK, offset, None)
+            W = self._solve(features, _QUICK, Y, Squared(), 0.1, weight, offset, None)
             total += self._error(held.dot(W) + offset, test)
         return total
 
     def _solve(
-        self, features: Features, Y: Any, weight: Any, lam: float, loss: Loss, solver: Solver, offset: Any, start: Any
+        self, features: Features, solver: Solver, Y: Any, loss: Loss, lam: float, weight: Any, offset: Any, start: Any
     ) -> Any:
-        fixed = np.dtype(self.state["dtype"]), self.learner.ops, self.state["seed"]
-        return solve(features, Y, weight, loss, lam, solver, offset, start, *fixed).W
+        given = {"offset": offset, "start": start, "dtype": np.dtype(self.state["dtype"]), "seed": self.state["seed"]}
+        return solve(features, solver, Y, loss, lam, self.learner.ops, weight, **given).W
 
     def _error(self, F: np.ndarray, rows: np.ndarray) -> float:
         """Of scores F of some rows."""
         return (squares if self.learner.regression else mistakes)(F, self.Y[rows], self._weights(rows))
 
     def _cells(self, kernel: Any, train: np.ndarray, test: np.ndarray, R: int) -> tuple[Features, CellMatrix]:
-        ops, threads, state = self.learner.ops, self.learner.threads, self.state
+        ops, threads, state = self.learner.ops, most_threads(), self.state
         grids = _grids.draw(kernel, state["seed"], self.X.shape[1], R, self.X.dtype, state.get("width"))
         features = make_features(self.X[train], grids, ops, threads)
         table = ops.binning.cell_table(features.keys, features.Z.starts)

@@ -175,7 +175,7 @@ class KernelExpansion(WithKernel):
                 scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
             else:
                 Z = self._features(state, X[rows]) if "budget_w" in state else None
-                scores[rows] = self.ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self._spec(state))
+                scores[rows] = self.ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self.spec(state))
         return scores
 
     def _cuts(self, state: State, n: int, expansion: Any) -> Iterator[slice]:
@@ -199,12 +199,6 @@ class KernelExpansion(WithKernel):
         if self.may_grow(state) and state["n_support"] == state["alpha"].shape[1]:
             self._make_room(state, state["n_support"] + 1)
 
-    def _spec(self, state: State) -> Any:
-        make = self.ops.spec
-        return self.est._cached(
-            ("rule", state["n_outputs"]), lambda: make(self.est._loss_now(state), self.update, self.strategy)
-        )
-
     # ---------------------------------------------------------------- support sets that only grow
     def _grow(
         self, state: State, expansion: Any, X: Rows, y: np.ndarray, weight: np.ndarray | None, u: np.ndarray | None
@@ -224,7 +218,7 @@ class KernelExpansion(WithKernel):
             expansion.among(X),
             y,
             weight,
-            self._spec(state),
+            self.spec(state),
             state,
             room,
             u=u,

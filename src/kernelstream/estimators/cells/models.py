@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import is_number, one_of, whole
+from ..._checks import fraction, one_of, whole
 from ...core.threads import cuts
 from ...passes.cells.python import KEPT
 from ...random import Stream, generator, uniforms
@@ -29,11 +29,12 @@ from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema
 from ...state.turns import in_turn
+from ...updates import check_auto
 from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
 from .._contract.learner import Learner
 from .._contract.regressor import StreamRegressor
-from .._contract.warm_up import rows_until
+from .._contract.warm_up import runs
 from .._described import described
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
@@ -74,12 +75,8 @@ class Cells(Learner):
     def check_parameters(self) -> None:
         whole("n_grids", self.n_grids)
         one_of("grids", self.grids, GRIDS)
-        for name, most in (("eta", math.inf), ("forgetting", 1.0)):
-            value = getattr(self, name)
-            if name == "eta" and isinstance(value, str) and value == "auto":
-                continue
-            if not is_number(value) or not 0 < value <= most or not np.isfinite(value):
-                raise ValueError(f"{name} must be a positive number{' up to 1' if most == 1 else ''}, got {value!r}")
+        check_auto(self.eta)
+        fraction("forgetting", self.forgetting, zero=False, one=True)
 
     def auto_scaling(self) -> bool:
         return self.grids == "hashed"  # their widths are in deviations; the others do not know units
@@ -113,18 +110,14 @@ class Cells(Learner):
             scores, _ = self._block(state, X, y, weight, spec)
             state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
             return self._of_outputs(state, scores)
-        parts, start, n = [], 0, len(X)
-        while start < n:
-            due = _next_review(state["t"])
-            stop = rows_until(weight, start, n, due - state["t"])
-            rows = slice(start, stop)
-            own = None if weight is None else weight[rows]
+        parts = []
+        for rows in runs(weight, len(X), lambda: _next_review(state["t"]) - state["t"]):
+            own, due = None if weight is None else weight[rows], _next_review(state["t"])
             scores, down = self._block(state, X[rows], y[rows], own, spec)
             self._sample(state, X[rows], down, own)
             parts.append(scores)
             if state["t"] == due:  # not again for rows of weight 0
                 self._review(state)
-            start = stop
         return self._of_outputs(state, np.concatenate(parts) if len(parts) != 1 else parts[0])
 
     @staticmethod

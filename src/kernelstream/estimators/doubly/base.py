@@ -33,8 +33,8 @@ from .._contract.kernel import WithKernel
 from .._contract.order import check_order, counted
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
-from .._contract.warm_up import DENSE_ROWS, WARM_UP, rows_until
-from .choice import CHOICE_ROWS, choose, trial, unit
+from .._contract.warm_up import DENSE_ROWS, WARM_UP, runs
+from .choice import CHOICE_ROWS, choose, unit
 from .step import BATCH, LARGE_BATCH, BatchTags, DoublySchedule, DoublyStep, Plan, checked_passes
 
 KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
@@ -168,12 +168,6 @@ class Doubly(WithKernel):
             state["lam"] /= unit(self.est._loss_now(state), y, weight)
         return choose(self, state, kernel.resolve(X), X, y, weight, plan)
 
-    def trial(
-        self, state: State, kernel: Kernel, eta: float, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
-    ) -> float:  # fmt: skip
-        """The loss by which a kernel and a step are judged."""
-        return trial(self, state, kernel, eta, X, y, weight, plan)
-
     def stream_rows(self, n: int) -> int:
         """Number of rows for which to regularise after n rows of a stream."""
         return CHOICE_ROWS
@@ -198,14 +192,13 @@ class Doubly(WithKernel):
         X = warm_up.standardized(self.est, state, X, weight)
         wanted = not self.est.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
-        start = 0
-        while start < n:
-            stop = rows_until(weight, start, n, self.batch_size - state["waiting"])
-            part = slice(start, stop)
+        for part in runs(weight, n, lambda: self.batch_size - state["waiting"]):
             fresh = kept.add("wait", state, X[part], y[part], None if weight is None else weight[part])
             state["waiting"] += fresh
             full = state["waiting"] == self.batch_size
-            if full and fresh == stop - start:  # usually: the rows complete a batch, whose scores are computed anyway
+            if (
+                full and fresh == part.stop - part.start
+            ):  # usually: the rows complete a batch, whose scores are computed anyway
                 before = self.learn_waiting(wanted)
                 if wanted:
                     scores[part] = before[-fresh:]
@@ -214,7 +207,6 @@ class Doubly(WithKernel):
                     scores[part] = self.score(state, X[part])
                 if full:
                     self.learn_waiting(False)
-            start = stop
         if wanted:
             self.est._follow(scores, self.est._encode(state, y), weight)
         return scores
@@ -322,14 +314,11 @@ class Doubly(WithKernel):
         width = FeatureBlocks(self.kernel(state), state["seed"], d, self.block_size, dtype, self.ops).width
         weights = Array((blocks, width, self.columns(state)), dtype)
         average: Schema = {"mean": weights} if self.step.average else {}
-        return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | self._waiting_schema(state)
-
-    def _waiting_schema(self, state: State) -> Schema:
-        """Rows that wait for their batch."""
-        waiting = Count(0, self.batch_size - 1)
-        check({name: state[name] for name in ("waiting",) if name in state}, {"waiting": waiting})
+        waiting: Schema = {"waiting": Count(0, self.batch_size - 1)}
+        check({name: state[name] for name in waiting if name in state}, waiting)
         n = state["waiting"]
-        return {"waiting": waiting} | (kept.schema("wait", state, n) if n else {})
+        waiting |= kept.schema("wait", state, n) if n else {}
+        return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | waiting
 
     def tags(self, tags: Any) -> Any:
         tags.input_tags.positive_only = self.given.kernel_object.domain == "nonnegative"

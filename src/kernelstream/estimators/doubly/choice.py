@@ -66,24 +66,24 @@ def choose(
     def step(kernel: Kernel, factor: float) -> float:
         return factor / max(top(kernel, X, weight), 1e-12) if eta == "auto" else float(eta)
 
-    def trial(kernel: Kernel, factor: float) -> float:
-        return learner.trial(state, kernel, step(kernel, factor), X, y, weight, plan)
+    def loss_of(kernel: Kernel, factor: float) -> float:
+        return trial(learner, state, kernel, step(kernel, factor), X, y, weight, plan)
 
     widths = [scaled(kernel, fraction) for fraction in fractions]
     at, factor, reached = 0, usual, np.nan
     if len(widths) > 1:
-        reached, at = _least((trial(k, usual), i) for i, k in enumerate(widths))
+        reached, at = _least((loss_of(k, usual), i) for i, k in enumerate(widths))
     if enough and len(factors) > 1:
-        tried = {c: trial(widths[at], c) for c in factors}
+        tried = {c: loss_of(widths[at], c) for c in factors}
         reached, factor = _least((loss, c) for c, loss in tried.items())
         if plan.precondition:  # directions of small variance hardly show in the held-out loss
             factor = max(c for c, loss in tried.items() if loss <= reached + HARMLESS * abs(reached))
         if len(widths) > 1 and factor != usual:  # with other steps another width may be better
             # more rows than these learn narrower kernels than these do: a wider one that is better here is not later
             ways = (1,) if plan.large and plan.rows > X.shape[0] else (-1, 1)
-            at, reached = _downhill(at, tried[factor], len(widths), lambda i: trial(widths[i], factor), ways)
+            at, reached = _downhill(at, tried[factor], len(widths), lambda i: loss_of(widths[i], factor), ways)
     if enough and learner.measures_loss and np.isnan(reached):
-        reached = trial(widths[at], factor)
+        reached = loss_of(widths[at], factor)
     learner.enter_kernel(state, widths[at])
     state["eta"] = step(widths[at], factor)
     return reached

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..._checks import fraction
 from ...kernels import Kernel
 from ...passes.doubly.descent import Descent
-from ...passes.doubly.novelty import NoveltyDescent
+from ...passes.doubly.novelty import NoveltyDescent, threshold
 from ...random import Stream, generator
 from ...rows import Rows
 from ...state.schema import Number, Schema
@@ -30,11 +30,6 @@ FIRST_STEP = 0.5  # times the largest eigenvalue of K/n, which is about how larg
 TURNOVERS = 2.0  # theta >= TURNOVERS / nu: with smaller ones the start of f is never forgotten
 QUANTILE_ROWS = 2048
 MARGIN = 0.02  # a narrower kernel must separate better by this
-
-
-def threshold(state: State) -> float:
-    """The threshold tau of a model."""
-    return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
 
 
 class Novelties(Doubly):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,24 +13,20 @@ from ..._checks import one_of
 from ...core import threads
 from ...features import RandomFourier
 from ...kernels import Gaussian
-from ...passes.ensemble.python import HISTORY, Hedge
+from ...passes.ensemble.python import Hedge
 from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Number, Schema
+from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import STANDARD, UNIT, deviation, in_units
-from .._contract.warm_up import WARM_UP, rows_until
+from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
-from . import choice as _hedge
-from . import members as _members
-from .fourier import FourierFamily
-from .fourier import find as find_family
-from .parts import HedgeWeights, StochasticUpdates
-from .pool import ExpansionFamily
-from .pool import find as find_expansions
+from .families import ExpansionFamily, FourierFamily, find
+from .parts import HedgeWeights, StochasticUpdates, chances, drawn
 
 VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
@@ -78,7 +75,7 @@ class Ensemble(Composite):
         if weights is None:
             return 0.0, 0.0
         usual = 0.61 if self.regression else 0.99
-        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), weights.share
+        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), float(weights.share)
 
     @property
     def _draws_learners(self) -> StochasticUpdates | None:
@@ -92,7 +89,7 @@ class Ensemble(Composite):
 
     def prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
-        return _members.copies(self.pool if self.learners is None else list(self.learners), self.est.engine)
+        return composite.copies(self.pool if self.learners is None else list(self.learners), self.est.engine)
 
     def size(self, i: int, member: Any) -> None:
         if "capacity" in self.est._state:
@@ -113,7 +110,7 @@ class Ensemble(Composite):
             state[UNIT] = deviation(y)
 
     def weights(self, state: State) -> np.ndarray:
-        return self.est._ops.theta(state["log_theta"])
+        return self.ops.theta(state["log_theta"])
 
     def outputs_changed(self, state: State) -> None:
         self._regroup()
@@ -133,84 +130,74 @@ class Ensemble(Composite):
         for member in self.members:
             member._state["t"] = 0
             member._learner.reset(member._state)
-        state |= self.est._ops.start_hedge(len(self.states), self.hedge())
+        state |= self.ops.start_hedge(len(self.states), self.hedge())
         if self._scales_target():
             state.setdefault(UNIT, 1.0)
 
     @in_units
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        n = X.shape[0]
         if self.capacity != "weights":
             return self._learn_rows(state, X, y, weight)
-        parts, start = [], 0
-        while start < n:
-            stop = rows_until(weight, start, n, CAPACITY_PERIOD - state["t"] % CAPACITY_PERIOD)
-            rows, before = slice(start, stop), state["t"]
+        parts = []
+        for rows in runs(weight, X.shape[0], lambda: CAPACITY_PERIOD - state["t"] % CAPACITY_PERIOD):
+            before = state["t"]
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
-            if state["t"] > before:
+            if state["t"] > before and state["t"] % CAPACITY_PERIOD == 0:
                 self._follow_weights(state)
-            start = stop
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        expansions = self._expansions()
-        if expansions is not None and X.shape[0] >= SIDE_BY_SIDE:
-            with threads.one_blas_thread():
-                return self._learn_runs(state, X, y, weight, expansions)
-        return self._learn_runs(state, X, y, weight, expansions)
-
-    def _learn_runs(
-        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, expansions: ExpansionFamily | None
-    ) -> np.ndarray:
-        hedge = self.est._cached("hedge", self.hedge)
-        chance = self._draws_learners
-        stochastic, only_drawn = chance is not None, chance is not None and chance.counted == "drawn"
-        all_pooled = expansions is not None and len(expansions.where) == len(self.states)
+        pooled = self._expansions() is not None and X.shape[0] >= SIDE_BY_SIDE
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for rows, P in self._blocks(X):
-            start = rows.start
-            while start < rows.stop:
-                run = slice(start, start + self._run_length(state, rows.stop - start))
-                counted = None if weight is None else weight[run]
-                expansions = self._expansions()
-                if stochastic and all_pooled and expansions is not None and not self._scarce(state):
-                    run = slice(start, min(run.stop, start + expansions.rows()))
-                    counted = None if weight is None else weight[run]
-                    scores[run] = self._learn_drawn(state, X, y[run], counted, run, hedge)
-                    start = run.stop
-                    continue
-                own = None if counted is None else np.tile(counted, (len(self.states), 1))
-                drawn = None
-                if stochastic:
-                    drawn = self._drawn(state, counted, run, hedge)
-                    run = slice(start, start + len(drawn))
-                    counted = None if weight is None else weight[run]
-                    own = np.ascontiguousarray(drawn.T * (1.0 if counted is None else counted))
-                part = None if P is None else P[run.start - rows.start : run.stop - rows.start]
-                F = self._member_scores(state, X, run, part, y[run], own)
-                scores[run] = self.est._ops.hedge_pass(F, y[run], counted, state, hedge, drawn if only_drawn else None)
-                start = run.stop
+        with threads.one_blas_thread() if pooled else contextlib.nullcontext():
+            for rows, P in self._blocks(X):
+                start = rows.start
+                while start < rows.stop:
+                    run = slice(start, start + self._run_length(state, rows.stop - start))
+                    part = None if P is None else P[start - rows.start :]
+                    found = self._learn_run(state, X, run, y[run], None if weight is None else weight[run], part)
+                    scores[start : start + len(found)] = found
+                    start += len(found)
         return scores
 
-    def _learn_drawn(
-        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, rows: slice, hedge: Hedge
+    def _learn_run(
+        self, state: State, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray | None, P: np.ndarray | None
     ) -> np.ndarray:
+        """Scores (k, C) of the first k of some ``rows``, which are learned; y, weight and P are theirs."""
+        hedge, draws, expansions = self.est._cached("hedge", self.hedge), self._draws_learners, self._expansions()
+        m, which, own = len(self.states), None, None
+        if draws is not None:
+            if expansions is not None and len(expansions.where) == m and not self._scarce(state):
+                rows = slice(rows.start, min(rows.stop, rows.start + expansions.rows()))
+                n = rows.stop - rows.start
+                return self._learn_drawn(state, X[rows], y[:n], None if weight is None else weight[:n], hedge)
+            n = min(len(y), DRAWN_AHEAD if self.ops.BLOCK > 1 else 1)
+            ahead = None if weight is None else weight[:n]
+            u = chances(state["seed"], state["t"], ahead, n, m)
+            which = drawn(state["log_theta"], u, ahead, draws.smoothing, hedge)
+            y, weight = y[: len(which)], None if weight is None else weight[: len(which)]
+            own = np.ascontiguousarray(which.T * (1.0 if weight is None else weight))
+        elif weight is not None:
+            own = np.tile(weight, (m, 1))
+        rows = slice(rows.start, rows.start + len(y))
+        F = self._member_scores(state, X, rows, None if P is None else P[: len(y)], y, own)
+        counted = which if draws is not None and draws.counted == "drawn" else None
+        return self.ops.hedge_pass(F, y, weight, state, hedge, counted)
+
+    def _learn_drawn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, hedge: Hedge) -> np.ndarray:
         """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
-        expansions = self._expansions()
-        assert expansions is not None
-        chances = _hedge.chances(state["seed"], state["t"], weight, len(y), len(self.states))
-        able = np.ones(len(self.states), bool)
+        expansions, draws, m = self._expansions(), self._draws_learners, len(self.states)
+        assert expansions is not None and draws is not None
+        able = np.ones(m, bool)
         if self._needs_room(weight):
-            able[:] = [self._has_room(state, i) for i in range(len(able))]
+            able[:] = [self._has_room(state, i) for i in range(m)]
         if weight is not None and state["n_outputs"] > 1:
             y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
-        chance = self._draws_learners
-        assert chance is not None
-        least, only_drawn = chance.smoothing, chance.counted == "drawn"
-        return expansions.learn_drawn(X[rows], y, weight, chances, able, least, only_drawn, state, hedge)
+        u = chances(state["seed"], state["t"], weight, len(y), m)
+        return expansions.learn_drawn(X, y, weight, u, able, draws.smoothing, draws.counted == "drawn", state, hedge)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        ops, hedge = self.est._ops, self.hedge()
+        ops, hedge = self.ops, self.hedge()
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows, P in self._blocks(X):
             F = self._member_scores(state, X, rows, P)
@@ -220,19 +207,18 @@ class Ensemble(Composite):
     # ---------------------------------------------------------------- rows and members
     def _family(self) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self.est._cached(
-            "family", lambda: find_family(self.members, self.est._state["n_outputs"], self.est._ops)
-        )
+        return self.est._cached("family", lambda: self._found(FourierFamily))
 
     def _expansions(self) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self.est._cached(
-            "expansions", lambda: find_expansions(self.members, self.est._state["n_outputs"], self.est._ops)
-        )
+        found = self.est._cached("expansions", lambda: self._found(ExpansionFamily))
         if found is not None and not found.fits():  # a learner was trained on its own in between
             self.est._cache.pop("expansions")
             return self._expansions()
         return found
+
+    def _found(self, kind: Any) -> Any:
+        return find(kind, self.members, self.est._state["n_outputs"], self.ops)
 
     def _regroup(self) -> None:
         """Forget which learners share work: it has changed."""
@@ -242,7 +228,7 @@ class Ensemble(Composite):
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
         family = self._family()
-        cuts = threads.cuts(X.shape[0], ROWS_AT_ONCE if self.est._ops.BLOCK > 1 else 1)
+        cuts = threads.cuts(X.shape[0], ROWS_AT_ONCE if self.ops.BLOCK > 1 else 1)
         if family is None:
             return ((rows, None) for rows in cuts)
         if len(cuts) == 1:
@@ -251,7 +237,7 @@ class Ensemble(Composite):
         return threads.prefetch(
             lambda rows: family.project(X[rows], f"family{rows.start // ROWS_AT_ONCE % threads.BUFFERS}"),
             cuts,
-            self.est._ops.THREADED,
+            self.ops.THREADED,
         )
 
     def _member_scores(
@@ -273,10 +259,7 @@ class Ensemble(Composite):
         alone = y is None and not state["log_theta"].flags.writeable  # mapped files are read-only, passes write
         family = None if alone else self._family()
         if family is not None and P is not None:
-            if y is None:  # a pass over rows of weight 0 changes nothing
-                family.learn(P, np.zeros(n), np.zeros((len(F), n)), F)
-            else:
-                family.learn(P, family.target(state, y), weights, F)
+            family.learn(state, P, y, weights, F)
         grows = y is not None and self._needs_room(weights)
         turns = y is not None and self._scarce(state)
         expansions = None if turns or alone else self._expansions()
@@ -289,7 +272,7 @@ class Ensemble(Composite):
                 for i in expansions.where:
                     if not self._has_room(state, i):
                         weights[i] = 0.0
-            self._pooled_scores(expansions, block, y, weights, F)
+            expansions.learn(block, y, weights, F)
 
         def work(i: int) -> None:
             member = members[i]
@@ -299,41 +282,11 @@ class Ensemble(Composite):
                 own = None if weights is None else weights[i]
                 if grows and not self._has_room(state, i):
                     own = np.zeros(n)
-                part = member._learner.learn(member._state, block, _members.target(member, state, y), own)
-            F[i] = _members.scores(part, outputs)
+                part = member._learner.learn(member._state, block, composite.target(member, state, y), own)
+            F[i] = composite.scores(part, outputs)
 
-        if self.est._ops.THREADED and n >= SIDE_BY_SIDE:
-            threads.each(work, others)
-        else:
-            for i in others:
-                work(i)
+        threads.each(work, others, self.ops.THREADED and n >= SIDE_BY_SIDE)
         return F
-
-    @staticmethod
-    def _pooled_scores(
-        expansions: ExpansionFamily, X: Rows, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray
-    ) -> None:
-        """The part of F (m, n, C) that belongs to learners with a pool of vectors."""
-        own = None if weights is None else weights[expansions.where]
-        start, n = 0, X.shape[0]
-        while start < n:
-            rows = slice(start, min(n, start + expansions.rows()))
-            start = rows.stop
-            part = X if rows == slice(0, n) else X[rows]
-            if y is None:
-                F[expansions.where, rows] = expansions.scores(part)
-                continue
-            weight = None if own is None else np.ascontiguousarray(own[:, rows])
-            target = y[rows] if weight is None or F.shape[2] == 1 else np.where(weight.any(axis=0), y[rows], 0.0)
-            F[expansions.where, rows] = expansions.learn(part, target, weight)
-
-    def _drawn(self, state: State, weight: np.ndarray | None, rows: slice, hedge: Hedge) -> np.ndarray:
-        """Learners drawn to learn, (n, m), for the next n rows: those for which the choice is certain."""
-        n = min(rows.stop - rows.start, DRAWN_AHEAD if self.est._ops.BLOCK > 1 else 1)
-        ahead = None if weight is None else weight[:n]
-        u = _hedge.chances(state["seed"], state["t"], ahead, n, len(self.states))
-        assert self._draws_learners is not None
-        return _hedge.drawn(state["log_theta"], u, ahead, self._draws_learners.smoothing, hedge)
 
     # ---------------------------------------------------------------- capacity
     def _n_support(self) -> int:
@@ -377,14 +330,10 @@ class Ensemble(Composite):
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
-        """Every CAPACITY_PERIOD rows, give the learners support vectors in proportion to their weights."""
-        if state["t"] == 0 or state["t"] % CAPACITY_PERIOD:
-            return
+        """Give the learners support vectors in proportion to their weights."""
         now, members = state["capacity"], self.members
         total = sum(member.budget for member in self.examples())
-        sizes = _capacity.shares(
-            self.est._ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members)
-        )
+        sizes = _capacity.shares(self.ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
         if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
             return
         for member, n in zip(members, sizes, strict=True):
@@ -400,7 +349,7 @@ class Ensemble(Composite):
             if not isinstance(learners, (list, tuple)) or not learners:
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
-                _members.check(learner, self.est)
+                composite.check(learner, self.est)
         one_of("vote", self.vote, VOTES)
         self._check_choices()
         self._check_capacity()
@@ -418,18 +367,21 @@ class Ensemble(Composite):
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
         one_of("capacity", self.capacity, CAPACITIES)
         if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
-            raise ValueError("combination='uniform' has no weights that could choose updates or be followed")
+            raise ValueError(
+                "combination='uniform' keeps all weights equal, but updates='stochastic' and capacity='weights' need "
+                "weights that change: use combination='hedge'"
+            )
 
     def _check_capacity(self) -> None:
         if self.capacity == "fixed":
             return
         if self.capacity == "shared" and self.updates == "deterministic":
             raise ValueError(
-                "capacity='shared' is a common budget for stochastic updates: it needs updates='stochastic'"
+                "capacity='shared' is a common budget for learners that are drawn: set updates='stochastic' as well"
             )
         if not all(map(_capacity.is_budget, self.examples())):
             raise ValueError(
-                f"capacity={self.capacity!r} needs budgeted learners that remove or replace support vectors"
+                f"capacity={self.capacity!r} needs learners with a budget that remove or replace support vectors"
             )
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -439,15 +391,7 @@ class Ensemble(Composite):
         if self._scales_target():
             first[UNIT] = Number(POSITIVE)
         m = len(self.states)
-        stride = state.get("history_stride")
-        whole = isinstance(stride, int) and stride > 0 and state["t"] // stride <= HISTORY
-        if not whole:
-            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
-        schema: Schema = first | {
-            "log_theta": Array((m,)),
-            "history": Array((HISTORY, m), "float32"),
-            "history_stride": Count(1),
-        }
+        schema: Schema = first | {"log_theta": Array((m,))} | composite.history_schema(state, m)
         if self.regression:
             schema["range"] = Array((2,), rising=True)
         if self.capacity != "fixed":

@@ -16,62 +16,64 @@ from .parts import NAMED_PARTS, HedgeWeights, StochasticUpdates
 @described()
 @dataclass(eq=False, repr=False)
 class MultiKernelClassifier(StreamClassifier):
-    r"""Classifier made of many, one per kernel, that vote with weights earned by predicting well.
+    r"""Classifier made of many, one per kernel, whose votes are weighted by how well each has predicted.
 
     .. math:: \hat y = \mathrm{sign} \sum_i \theta_i\, \mathrm{sign} f_i(x), \qquad
               \theta_i \leftarrow \theta_i\, \gamma^{[y f_i(x) \le 0]}
 
-    with :math:`\mathrm{sign}(0) = 0` inside the vote: a learner with a score below 1e-300, whose sign is a matter of
-    rounding, has no vote, but it counts as wrong (Hedge; algorithms 14 to 18 of [1]_, after [2]_). With several classes
+    with :math:`\mathrm{sign}(0) = 0` in the vote: a learner with a score below 1e-300, whose sign is a matter of
+    rounding, has no vote, but counts as wrong (Hedge; algorithms 14 to 18 of [1]_, after [2]_). With several classes
     every learner votes for one.
 
     Parameters
     ----------
     learners : list of estimators or None, default=None
-        Classifiers of this library, in any mixture, one for each kernel. None is FOGD with 100 frequencies for each of
+        Classifiers of this library, of any kind, one for each kernel. None means FOGD with 100 frequencies for each of
         13 Gaussian kernels, sigma = 2^-6, …, 2^6.
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
-        Weights that follow the mistakes, with a factor of 0.99 for each (an object has more choices); or equal ones.
+        "hedge" multiplies a learner's weight by 0.99 for each mistake (an object has more options); "uniform" keeps
+        all weights equal.
     updates : StochasticUpdates, "deterministic" or "stochastic", default="deterministic"
-        All learners learn every row; or learner i does with probability ``(1 - delta) theta_i / max theta + delta``,
-        which saves the work on hopeless ones. The object sets delta, by default 0.001, and which rows count.
+        "deterministic" lets all learners learn every row; "stochastic" lets learner i do so with probability
+        ``(1 - delta) theta_i / max theta + delta``, which saves work on hopeless ones. An object sets delta, 0.001 by
+        default, and which rows count.
     capacity : {"fixed", "shared", "weights"}, default="fixed"
-        Every learner keeps the size it was given. Or budgeted learners with stochastic updates take their support
-        vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). Or, every 1000 rows,
-        budgets move towards the learners that earn weight: a quarter of the sum stays spread evenly, the rest goes by
-        weight.
+        "fixed" keeps the size of every learner. "shared" lets budgeted learners with stochastic updates take their
+        support vectors from one budget, the sum of theirs: those that learn more get more (algorithm 18). "weights"
+        moves budgets towards the learners that earn weight every 1000 rows: a quarter of the sum stays spread evenly,
+        the rest goes by weight.
     vote : {"sign", "score"}, default="sign"
         Add votes, or the scores themselves, ``sum_i theta_i f_i(x)``.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
-        where the first 100 rows have columns of different units, unless all widths of the ``learners`` are given
-        numbers.
+        Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
+        "auto" does so if the first 100 rows show columns of different units, unless the widths of all ``learners`` are
+        given as numbers.
     class_weight : dict, "balanced" or None, default=None
-        Factors of losses and discounts by class.
+        Weight of each class in losses and discounts.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices, and of all learners that have none of their own. Fourier features of all learners are made
-        of the same numbers.
+        Seed of the random choices, and of all learners without their own. The Fourier features of all learners use the
+        same random numbers.
 
     Attributes
     ----------
     weights_ : (m,) array
         The theta_i, which sum to one.
     weights_history_ : pair of arrays (k,), (k, m)
-        Row numbers and the weights after them, at most 256.
+        Row numbers and the weights after those rows, at most 256.
     learners_ : list
         The learners, fitted.
 
     See Also
     --------
     MultiKernelRegressor : The same for numbers.
-    KernelClassifier : Unlike learners, combined by a recursion.
+    KernelClassifier : Different learners, combined by a recursion.
     kernelstream.estimators.HedgeWeights : Discount and share.
-    kernelstream.estimators.StochasticUpdates : Who learns a row.
+    kernelstream.estimators.StochasticUpdates : Which learners learn a row.
 
     Notes
     -----
-    Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share a
-    pool of support vectors.
+    The Fourier features of all Gaussian learners come from one product of rows and frequencies; budgeted learners share
+    a pool of support vectors.
 
     References
     ----------
@@ -81,7 +83,7 @@ class MultiKernelClassifier(StreamClassifier):
 
     Examples
     --------
-    No width of the kernel is given.
+    No kernel width has to be chosen.
 
     >>> from sklearn.datasets import make_moons
     >>> from kernelstream import MultiKernelClassifier
@@ -116,22 +118,24 @@ class MultiKernelRegressor(StreamRegressor):
     .. math:: \hat y = \sum_i \theta_i f_i(x), \qquad
               \theta_i \leftarrow \theta_i\, \gamma^{(y - f_i(x))^2 / R^2}
 
-    R is the range of the targets so far, which forecasts do not leave. With gamma >= exp(-1/2) the average's squared
-    loss is within ``2 R^2 log m`` of that of the best learner, on any sequence (exponentially weighted average [1]_).
+    R is the range of the targets so far, to which forecasts are confined. With gamma >= exp(-1/2) the squared loss of
+    the average is within ``2 R^2 log m`` of that of the best learner, on any sequence (exponentially weighted average
+    [1]_).
 
     Parameters
     ----------
     learners : list of estimators or None, default=None
-        Regressors of this library; None is FOGD with 100 frequencies for each of 13 Gaussian kernels.
+        Regressors of this library; None means FOGD with 100 frequencies for each of 13 Gaussian kernels.
     combination : HedgeWeights, "hedge" or "uniform", default="hedge"
-        Weights that follow the squared errors, with a factor of 0.61 (an object has more choices); or equal ones.
+        "hedge" makes weights follow the squared errors, with a factor of 0.61 (an object has more options); "uniform"
+        keeps them equal.
 
     See Also
     --------
     MultiKernelClassifier : The same for labels.
-    KernelRegressor : Unlike learners, combined by a recursion.
+    KernelRegressor : Different learners, combined by a recursion.
     kernelstream.estimators.HedgeWeights : Discount and share.
-    kernelstream.estimators.StochasticUpdates : Who learns a row.
+    kernelstream.estimators.StochasticUpdates : Which learners learn a row.
 
     References
     ----------

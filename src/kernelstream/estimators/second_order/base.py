@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ... import second_order
+from ..._checks import fraction
 from ...core import threads
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
 from .._contract.base import State
-from .._contract.warm_up import rows_until
+from .._contract.warm_up import runs
 from ..feature import MAP, Linear, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
@@ -76,18 +77,16 @@ class SecondOrder(Linear):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         y = np.ascontiguousarray(targets(state, y))
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        start, n = 0, X.shape[0]
+        n = X.shape[0]
         second_order.announce(state, n)
-        while start < n:
-            stop = self._grow(state, weight, start, n)
+        for run in runs(weight, n, lambda: self._grow(state, n)):
             recursion = self.recursion(state)
-            for rows, Z in self._rows_to_learn(state, X[start:stop], weight is None):
-                rows = slice(start + rows.start, start + rows.stop)
+            for rows, Z in self._rows_to_learn(state, X[run], weight is None):
+                rows = slice(run.start + rows.start, run.start + rows.stop)
                 part = None if weight is None else weight[rows]
                 F, S = recursion.learn(Z, y[rows], part)
                 scores[rows] = self._forecast_and_learn(state, F, S, y[rows], part)
                 state["t"] += len(Z) if part is None else int(np.count_nonzero(part))
-            start = stop
         return scores
 
     def _rows_to_learn(self, state: State, X: Rows, all_count: bool) -> Iterator[tuple[slice, np.ndarray]]:
@@ -115,8 +114,8 @@ class SecondOrder(Linear):
         return False
 
     # ---------------------------------------------------------------- maps that grow
-    def _grow(self, state: State, weight: np.ndarray | None, start: int, n: int) -> int:
-        """Let the map grow if it is time (at powers of two of the rows learned); returns the row of the next time."""
+    def _grow(self, state: State, n: int) -> int:
+        """Let the map grow if it is time, at powers of two of the rows learned; rows until then, n if never."""
         if not getattr(self.map, "grows", False):
             return n
         t = state["t"]
@@ -127,7 +126,7 @@ class SecondOrder(Linear):
                 state |= {MAP + key: value for key, value in grown.items()}
                 self.est._cache.pop("mapping", None)
                 second_order.widen(state, self.width(state), self.forgetting)
-        return rows_until(weight, start, n, (1 << t.bit_length()) - t)
+        return (1 << t.bit_length()) - t
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema, width = self.map_schema(state, trained)
@@ -153,8 +152,7 @@ class SecondOrder(Linear):
         ridges = self.ridges()
         if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
-        if isinstance(self.forgetting, str) or not 0 < self.forgetting <= 1:
-            raise ValueError(f"forgetting must be in (0, 1], got {self.forgetting!r}")
+        fraction("forgetting", self.forgetting, one=True)
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:

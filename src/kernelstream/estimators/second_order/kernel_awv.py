@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from ..._checks import one_of
+from ..._checks import one_of, positive
 from ...core.overflow import quiet, require_finite
 from ...core.threads import cuts
 from ...rows import Rows, dense
@@ -133,8 +133,7 @@ class GrowingFactor(WithKernel):
         }
 
     def check_parameters(self) -> None:
-        if isinstance(self.lam, str) or not 0 < self.lam < np.inf:
-            raise ValueError(f"lam must be > 0, got {self.lam!r}")
+        positive("lam", self.lam)
         one_of("forecaster", self.forecaster, FORECASTERS)
 
     def mix_outputs(self, state: State, change: Change) -> None:

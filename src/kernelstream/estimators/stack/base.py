@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from ...rows import Rows, dense
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
+from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
+from .._contract.state import is_trained
 from .._contract.warm_up import rows_until
-from ..ensemble import members as _members
 from ..metric import SIZES
 from . import batch, intervals, level, reasons, watch, weights
 from . import rows as few_rows
@@ -61,7 +62,7 @@ class Stack(Composite):
         return [name for name, _ in self._given()]
 
     def prototypes(self) -> list[Any]:
-        return _members.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
+        return composite.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
 
     def _width(self) -> int:
         """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
@@ -92,14 +93,13 @@ class Stack(Composite):
         super().declared(state)
         examples = self.examples()
         state["members"] += [
-            _members.start(examples[i % len(examples)], i, state)
+            composite.start(examples[i % len(examples)], i, state)
             for i in range(len(state["members"]), self.count(state))
         ]
 
     def widen(self, state: State, d: int) -> None:
         """Members that cannot take more columns start again, and are counted."""
-        trained = not state["warm_rows"] or state["warm_count"] > 0
-        restarts = state["restarts"].copy() if trained else None
+        restarts = state["restarts"].copy() if is_trained(state) else None
         for i, (member, part) in enumerate(zip(self.members, state["members"], strict=True)):
             try:
                 member._learner.widen(part, d)
@@ -127,7 +127,7 @@ class Stack(Composite):
         if not isinstance(est.members, (list, tuple)) or not est.members:
             raise ValueError(f"members must be 'auto' or a list of estimators, got {est.members!r}")
         for member in est.members:
-            _members.check(member, est)
+            composite.check(member, est)
             if isinstance(member._learner, Composite):
                 raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
@@ -219,15 +219,15 @@ class Stack(Composite):
     def outputs_changed(self, state: State) -> None:
         for name in ("targets", "rows", "batch"):
             self.est._cache.pop(name, None)
-        batch.drop(state)
+        state.pop("batch", None)  # it does not know the new class
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.est.recent) and not self.est.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
-        X = self.est._ops.squashed(dense(X))
+        X = self.ops.squashed(dense(X))
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
-        step = COMBINED if X.shape[0] > COMBINED and self.est._ops.THREADED and threads.second() else ROWS_AT_ONCE
+        step = COMBINED if X.shape[0] > COMBINED and self.ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             F = self.forecasts(state, X[rows], y[rows], own, left)
@@ -248,7 +248,7 @@ class Stack(Composite):
                 stop = rows_until(weight, start, stop, last - state["t"])
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
             start = stop
-        if batch.present(state):
+        if "batch" in state:
             scores[:] = batch.blended(self.est, state, X, scores, t, weight)
         reasons.follow(state["reasons"], X, y, t, weight)
         errors = intervals.follow(self, state, X, scores, y, weight)
@@ -272,7 +272,7 @@ class Stack(Composite):
             block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
             target = of_output(y[rows], o)
             spec = (self.regression, recent)
-            found = self.est._ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
+            found = self.ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
             scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
         state["t"] = after
         self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
@@ -327,13 +327,11 @@ class Stack(Composite):
                 F[i] = self.member_learns(state, i, X, of_output(y, i // N), weight)
             took[i] = time.perf_counter() - start
 
-        items = range(0 if left is None else -1, len(members))
-        if self.est._ops.THREADED and n >= SIDE_BY_SIDE:
-            # at first: the last ones take longest
-            threads.each(work, sorted(items, key=lambda i: -took.get(i, float(i))))
-        else:
-            for i in items:
-                work(i)
+        items: Sequence[int] = range(0 if left is None else -1, len(members))
+        threaded = self.ops.THREADED and n >= SIDE_BY_SIDE
+        if threaded:  # at first: the last ones take longest
+            items = sorted(items, key=lambda i: -took.get(i, float(i)))
+        threads.each(work, items, threaded)
         return F
 
     def _unit(self, state: State, i: int) -> tuple[float, float]:
@@ -343,7 +341,7 @@ class Stack(Composite):
 
     def _scores(self, state: State, i: int, part: np.ndarray) -> np.ndarray:
         """Scores (n, C) from those of member i; where it has none, as before its first row."""
-        scores = _members.scores(part, self.columns(state))
+        scores = composite.scores(part, self.columns(state))
         if not np.isfinite(scores).all():
             scores = np.where(np.isfinite(scores), scores, 0.0)
         if not self.regression:
@@ -363,7 +361,7 @@ class Stack(Composite):
             mean, unit = self._unit(state, i)
             y = (y - mean) / unit
         try:
-            part = member._learner.learn(member._state, X, _members.target(member, state, y), weight)
+            part = member._learner.learn(member._state, X, composite.target(member, state, y), weight)
         except ValueError as error:
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
@@ -375,7 +373,7 @@ class Stack(Composite):
         return self._scores(state, i, part)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        return self.combined(state, self.est._ops.squashed(dense(X)))
+        return self.combined(state, self.ops.squashed(dense(X)))
 
     def combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
@@ -386,7 +384,7 @@ class Stack(Composite):
         scores = self.members_score(state, X, streams and X.shape[0] == 1)
         if streams and X.shape[0] > 1 and not self.regression:
             scores += level.shift(self, state)
-        return batch.blended(self.est, state, X, scores, state["t"]) if batch.present(state) else scores
+        return batch.blended(self.est, state, X, scores, state["t"]) if "batch" in state else scores
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find: it is kept until a row is learned."""
@@ -404,7 +402,7 @@ class Stack(Composite):
             F = self.forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):
-                found = self.est._ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
+                found = self.ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
                 scores[rows, o : o + found.shape[1]] = found
         return scores
 
@@ -416,10 +414,7 @@ class Stack(Composite):
         if not trained:
             return first
         N, k = len(self.examples()), self.outputs(state)
-        stride = state.get("history_stride")
-        if not isinstance(stride, int) or stride < 1 or state["t"] // stride > HISTORY:
-            raise ValueError(f"the weights after every {stride!r} of {state['t']} rows do not fit {HISTORY} places")
-        schema: Schema = first | {"history": Array((HISTORY, N), "float32"), "history_stride": Count(1)}
+        schema: Schema = first | composite.history_schema(state, N)
         schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
         if self.regression:
             schema |= {"target_mean": Array((k,)), "target_unit": Array((k,), low=POSITIVE)}

@@ -85,11 +85,6 @@ def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray,
     return share
 
 
-def present(state: State) -> bool:
-    """Whether a model has learned rows at once."""
-    return "batch" in state
-
-
 def alone(state: State) -> bool:
     """Whether the members have no part in forecasts."""
     return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
@@ -117,11 +112,6 @@ def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any 
     share = _share(state, age)
     F = share * G + (1.0 - share) * S
     return F if est._learner.regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
-
-
-def drop(state: State) -> None:
-    """Forget it: a class has appeared that it does not know."""
-    state.pop("batch", None)
 
 
 def schema(state: State) -> Schema:

@@ -2,10 +2,10 @@
 
 Rows are taken in random order, and a tenth of them is held out. Members learn the others as a stream; then those that
 take small steps go over the rows again as long as their loss on the held-out rows falls. The members are weighed on the
-held-out rows, whose forecasts none of them has seen, and learn those rows as well.
+held-out rows, which none of them has learned yet, and then learn those rows as well.
 
-From 200 rows on all rows are also learned at once (:mod:`.batch`), beside the members that never forget. How
-much these count is decided on the held-out rows too.
+From 200 rows on, all rows are also learned at once (:mod:`.batch`), beside the members that never forget. The held-out
+rows also decide how much these members count.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def fit(
     time_limit: float | None = None,
     verbose: bool = False,
 ) -> StackShell:
-    """Forget everything, then learn all rows, whose order does not matter.
+    """Forget everything, then learn all rows, in any order.
 
     Parameters
     ----------
@@ -72,11 +72,11 @@ def fit(
         Take the rows in a random order that follows from the estimator's seed. False keeps the order, in one pass:
         what ``learn`` does on a fresh model.
     passes : int or "auto", default="auto"
-        How often members go through the rows, at most. "auto" ends when the loss on held-out rows does not fall any
-        more, after eight passes or four million rows at the latest. 1 is the stream's pass alone: no metric either.
+        Largest number of passes over the rows. "auto" stops when the loss on held-out rows no longer falls, after eight
+        passes or four million rows at the latest. 1 makes a single pass, as on a stream, and learns no metric.
     time_limit : float, optional
-        Seconds after which the search for a metric ends, or passes do. One pass there is always, and the last system
-        has as many rows as there is time for.
+        Seconds after which the search for a metric and the passes end. There is always one pass, and the last system
+        takes as many rows as the time allows.
     verbose : bool, default=False
         Show a progress bar on stderr.
 
@@ -199,11 +199,7 @@ def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarra
     def work(i: int) -> None:
         est._learner.member_learns(state, i, X, of_output(y, i // N), weight)
 
-    if est._ops.THREADED:
-        threads.each(work, which)
-    else:
-        for i in which:
-            work(i)
+    threads.each(work, which, est._ops.THREADED)
 
 
 def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:

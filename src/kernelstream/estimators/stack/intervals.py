@@ -139,7 +139,8 @@ def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, a
             part = tracker(est, state, o).quantiles(scores[rows, o], np.append(asked, 0.5), seen, following)
             found[rows, o], median[rows, o] = part[:, :-1], part[:, -1]
     if not following:
-        found = median[:, :, None] + _ways(est, asked) * (found - median[:, :, None])
+        ways = est._learner.until_next_row("ways", state, tuple(asked), lambda: _ways(est, asked))
+        found = median[:, :, None] + ways * (found - median[:, :, None])
     order = np.argsort(asked)
     found[:, :, order] = np.sort(found, axis=2)
     return found
@@ -153,11 +154,6 @@ def _ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
     < M < H for (1 - c)/2, 1/2 and (1 + c)/2, their targets have gone (y - M)/(H - M) or (M - y)/(M - L) of the way, and
     the :math:`\lceil (m + 1) c \rceil`-th of these numbers is the factor (split conformal: Papadopoulos et al. 2002).
     """
-    found = est._learner.until_next_row("ways", est._state, tuple(asked), lambda: _found_ways(est, asked))
-    return np.asarray(found)
-
-
-def _found_ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
     state = est._state
     kept, outputs = state["reasons"], est._learner.outputs(state)
     m, factors = min(state["t"], len(kept["y"])), np.ones((outputs, len(asked)))

@@ -24,9 +24,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
 from ...state.nested import State
-from . import batch
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -40,13 +40,13 @@ LEAST_VARIATION = 2.0  # n v: with less, the rows that were kept do not know the
 
 
 def shift(stack: Stack, state: State) -> float:
-    """What is added to the scores of a table; it follows from the state alone."""
+    """What is added to the scores of a table; it follows from the state alone, and is kept until a row is learned."""
     return float(stack.until_next_row("level", state, None, lambda: _shift(stack, state)))
 
 
 def _shift(stack: Stack, state: State) -> float:
     weighs = stack.est._weighs() or stack.weighs(state)
-    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or batch.present(state):
+    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or "batch" in state:
         return 0.0
     kept = next((part for part in state["members"] if "sample_down" in part), None)
     if kept is None:
@@ -65,14 +65,14 @@ def towards(f: np.ndarray, y: np.ndarray, share: float, m: float) -> float:
     """The shift b of the formula, from scores and labels (n,) of kept rows and the share of the label in m rows."""
     n, b = len(f), 0.0
     for _ in range(2):  # the second time with the spread at the level that was found
-        p = _sigmoid(f + b)
+        p = expit(f + b)
         v = float(np.mean(p * (1 - p)))
         if n * v < LEAST_VARIATION:
             return 0.0
         s1, s2 = v / n, float(p.var()) * max(1 / n - 1 / m, 0.0) + v / m
         a = s2 / (s1 + s2)
         b = _matching(f, a * float(y.mean()) + (1 - a) * share)
-    p = _sigmoid(f + b)
+    p = expit(f + b)
     v = float(np.mean(p * (1 - p)))
     now = min(1 / (KNOWN * v), MOST_NOISE)
     return b * now / (now + DRIFT**2 + s1 * s2 / (s1 + s2) / v**2)
@@ -83,10 +83,5 @@ def _matching(f: np.ndarray, mean: float) -> float:
     low, high = -4.0, 4.0
     for _ in range(40):
         b = 0.5 * (low + high)
-        low, high = (low, b) if _sigmoid(f + b).mean() > mean else (b, high)
+        low, high = (low, b) if expit(f + b).mean() > mean else (b, high)
     return 0.5 * (low + high)
-
-
-def _sigmoid(f: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-f))

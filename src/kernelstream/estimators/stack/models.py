@@ -1,4 +1,4 @@
-r"""The default learner: unlike members, combined by a second-order recursion on their forecasts."""
+r"""The default learner: different members, combined by a second-order recursion on their forecasts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
 from ...trust.quantiles import check_quantiles, ends_for, learn_interval, predict_interval
+from .._contract.base import Shell
 from .._contract.classifier import StreamClassifier
-from .._contract.composite import learners, weights, weights_history
+from .._contract.composite import fitted, learners, weights, weights_history
 from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .about import members
 from .base import Stack
 from .fit import fit
 from .intervals import collected, half_width, quantiles, tracker
@@ -25,56 +25,77 @@ from .watch import changes
 
 
 def ops(est: Any) -> Any:
-    """The engine of rows that stream: the processor's, even where ``fit`` has a GPU."""
+    """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
     return engines.get(engines.of_processor(est.engine))
+
+
+@in_turn
+def members(est: Shell[Stack]) -> list[dict[str, Any]]:
+    """A small table: name, weight, error so far and over about the last 1,000 rows, restarts and rows of each member.
+
+    Errors are those of the member alone: the share of mistakes for labels, the root mean squared error for numbers.
+    Rows that ``fit`` went over several times are counted each time.
+    """
+    state, stack = fitted(est), est._learner
+    names, errors, rows = stack.names(), stack.errors(state), max(state["t"], 1)
+    table = []
+    for i, (name, weight) in enumerate(zip(names, stack.weights(state), strict=True)):
+        whole, lately = errors[0, i] / rows, errors[1, i] / max(errors[2, i], 1e-300)
+        if stack.regression:
+            whole, lately = whole**0.5, lately**0.5
+        table.append(
+            {"name": name, "weight": float(weight), "error": float(whole), "error_lately": float(lately)}
+            | {"restarts": int(state["restarts"].reshape(-1, len(names))[:, i].sum())}
+            | {"rows": int(state["members"][i]["t"])}
+        )
+    return table
 
 
 @described()
 @dataclass(eq=False, repr=False)
 class KernelClassifier(StreamClassifier):
-    r"""Classifier of streams that needs no choice.
+    r"""Classifier for streams that works without tuning.
 
-    Nine unlike learners see every row: cells of grids over few columns (with a long and a short memory), hashed random
-    binning, Fourier features with learned widths, with forgetting and by recursive least squares, a linear model, a
-    smoother over the last thousand rows, and kernel ridge on the last 8,192 rows in a learned metric. Each forecasts a
-    row before it learns it, and a recursion combines the log-odds z of these forecasts:
+    Nine different learners see every row: cells of grids over few columns (with a long and a short memory), hashed
+    random binning, Fourier features with learned widths, with forgetting and by recursive least squares, a linear
+    model, a smoother over the last thousand rows, and kernel ridge on the last 8,192 rows in a learned metric. Each
+    forecasts a row before it learns it, and a recursion combines the log-odds z of these forecasts:
 
     .. math:: p = \sigma(w'z), \quad A \leftarrow \gamma A + p(1-p) z z', \quad w \leftarrow w - (A + 5I)^{-1} z (p-y)
 
     with three memories :math:`\gamma` mixed by likelihood; several classes share the weights. A second level of the
-    same kind looks at the last labels and residuals. Columns are scaled by running statistics.
+    same kind uses the latest labels and residuals. Columns are scaled by running statistics.
 
-    ``learn`` and ``partial_fit`` are the stream: rows in their order, one pass. ``fit`` is the batch call: any order,
-    all rows at once, by kernel ridge in a learned metric (:class:`MetricClassifier`).
+    ``learn`` and ``partial_fit`` are for streams: rows in their order, in one pass. ``fit`` is for batches: all rows at
+    once, in any order, by kernel ridge in a learned metric (:class:`MetricClassifier`).
 
     Parameters
     ----------
     members : "auto" or list of classifiers of this library, default="auto"
-        "auto" is those of above; a list takes their place, each with its own parameters.
+        "auto" means the learners above; a list replaces them, and its learners keep their own parameters.
     size : {"small", "medium", "large"}, default="medium"
-        Trades time and memory for accuracy, for "auto": four members (1.5 MB for two classes), nine (7 MB), or nine
-        large ones (15 MB). In ``fit`` each size takes about four times as long as the one before.
+        Trades time and memory for accuracy if members="auto": four members (1.5 MB for two classes), nine (7 MB), or
+        nine large ones (15 MB). In ``fit`` each size takes about four times as long as the one before.
     recent : bool, default=True
-        Whether the last labels may help to forecast the next one in a stream. Turn it off where labels arrive late.
-        ``predict`` takes a row that it is asked alone for the next row of the stream. After ``fit`` there is none.
+        Whether the latest labels may help to forecast the next one in a stream. Turn it off if labels arrive late.
+        ``predict`` takes a single row to be the next one of the stream; after ``fit`` there is no next row.
     columns : "auto" or dict of name: kind, default="auto"
-        Rows may hold words, dates and gaps: frames, dictionaries or arrays of objects are encoded on the way
-        (:class:`~kernelstream.columns.Columns`), where the first rows are not numbers only. A dict names the kinds of
-        columns whose first value does not tell: "number", "integer", "category", "date" or "text" (left out).
+        Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
+        arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
+        columns whose first value does not show it: "number", "integer", "category", "date" or "text" (left out).
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
-        With "torch", ``fit`` learns its metric and its system of all rows on a GPU; rows that stream stay with the
-        processor.
+        "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is
+        installed. With "torch", ``fit`` learns the metric and solves the system of all rows on a GPU; streams are
+        learned on the processor.
 
     Attributes
     ----------
     weights_ : (m,) array
         Weights of the members' log-odds now.
     weights_history_ : pair of arrays (k,), (k, m)
-        Row numbers and the weights after them, at most 256.
+        Row numbers and the weights after those rows, at most 256.
     members_ : list of dict
-        Each member's name, weight, share of mistakes so far and lately, restarts after numbers out of range, rows
-        learned.
+        Name, weight, share of mistakes so far and lately, restarts after overflow, and rows learned of each member.
     learners_ : list
         The members, fitted.
     columns_ : Columns
@@ -83,12 +104,12 @@ class KernelClassifier(StreamClassifier):
     See Also
     --------
     KernelRegressor : The same for numbers.
-    FeatureClassifier : One learner of a kind: less work for a row.
+    FeatureClassifier : A single learner: less work per row.
 
     Notes
     -----
-    Every member forecasts a row before it learns it, so the weights are earned on rows that nobody had seen. The
-    combination of forecasts by a learner of its own is stacking [1]_, the recursion an online Newton step [2]_.
+    Every member forecasts a row before it learns it, so the weights are based on rows that no member had seen.
+    Combining forecasts by another learner is stacking [1]_; the recursion is an online Newton step [2]_.
 
     References
     ----------
@@ -128,10 +149,10 @@ class KernelClassifier(StreamClassifier):
 
     @in_turn
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Which labels each row may well have: sets that hold the truth in a given share of the rows.
+        """Sets of plausible labels for each row, which contain the true label in a given share of the rows.
 
-        They are the labels with a probability above a threshold, which follows the forecasts made so far by adaptive
-        conformal inference (:class:`kernelstream.trust.IntervalTracker` of 1 - P(truth)).
+        A set holds the labels whose probability is above a threshold; adaptive conformal inference adjusts the
+        threshold to the forecasts made so far (:class:`kernelstream.trust.IntervalTracker` of 1 - P(truth)).
 
         Parameters
         ----------
@@ -142,7 +163,7 @@ class KernelClassifier(StreamClassifier):
         Returns
         -------
         (n, n_classes) bool array
-            Columns follow ``classes_``. A set may be empty: nothing fits. All labels, before a row has been forecast.
+            Columns follow ``classes_``. A set is empty if no label fits; before the first forecast it holds all labels.
         """
         coverage = check_coverage(coverage)
         return self._sets_of(self._proba(X), coverage)
@@ -156,7 +177,7 @@ class KernelClassifier(StreamClassifier):
     def learn_set(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, coverage: float = 0.9
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the rows in order; returns scores and sets of labels, as they were before each row.
+        """Learn the rows in order; returns the scores and the sets of labels held before each row.
 
         Parameters
         ----------
@@ -172,7 +193,7 @@ class KernelClassifier(StreamClassifier):
         scores : (n,) or (n, n_classes) array
             What ``learn`` returns.
         sets : (n, n_classes) bool array
-            Columns follow ``classes_``; all labels, before there was a row to learn from.
+            Columns follow ``classes_``; a set holds all labels before there was a row to learn from.
         """
         scores, stretches = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
         if len(self.classes_) < 2:
@@ -190,35 +211,35 @@ class KernelClassifier(StreamClassifier):
 @described(like=KernelClassifier)
 @dataclass(eq=False, repr=False)
 class KernelRegressor(StreamRegressor):
-    r"""Regression of streams that needs no choice.
+    r"""Regressor for streams that works without tuning.
 
-    The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around an average
-    of them, weighted by their squared errors, with residuals of size s: with z = ((p - base)/s, 1),
+    The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around a base, their
+    average weighted by squared errors, which leaves residuals of size s: with z = ((p - base)/s, 1),
 
     .. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
               \hat y = base + s\, z'(A + \Lambda)^{-1} b
 
-    and h less than one for residuals beyond three s. Three memories :math:`\gamma`, and a second level that looks at
-    the last targets and residuals, as there.
+    and h less than one for residuals beyond three s. As there, three memories :math:`\gamma` are mixed, and a second
+    level uses the latest targets and residuals.
 
     Parameters
     ----------
     members : "auto" or list of regressors of this library, default="auto"
-        "auto" is nine regressors of the kinds named above; a list takes their place, each with its own parameters.
+        "auto" means nine regressors of these kinds; a list replaces them, and its learners keep their own parameters.
     recent : bool, default=True
-        Whether the last targets may help to forecast the next one in a stream.
+        Whether the latest targets may help to forecast the next one in a stream.
 
     Attributes
     ----------
     weights_ : (m,) array
         Weights of the members now.
     members_ : list of dict
-        Each member's name, weight, error so far and lately, restarts after numbers out of range, rows learned.
+        Name, weight, error so far and lately, restarts after overflow, and rows learned of each member.
 
     See Also
     --------
     KernelClassifier : The same for labels.
-    FeatureRegressor : One learner of a kind: less work for a row.
+    FeatureRegressor : A single learner: less work per row.
 
     Examples
     --------
@@ -267,11 +288,11 @@ class KernelRegressor(StreamRegressor):
     def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
         """Quantiles of the targets of rows.
 
-        How far the errors of forecasts spread is learned from the errors made so far, for each row by its forecast and
-        its columns, and quantiles of the scaled errors follow the stream
-        (:class:`kernelstream.trust.QuantileTracker`). A row asked alone is the next of the stream. Of a table that is
-        not known: its quantiles are at least as far from the median as the model's errors now at rows of about the last
-        thousand. After ``fit`` the errors are those of rows that were forecast by the others.
+        The spread of the errors is learned from the errors made so far, as a function of a row's forecast and columns,
+        and quantiles of the scaled errors follow the stream (:class:`kernelstream.trust.QuantileTracker`). A single row
+        is taken to be the next one of the stream. The rows of a table may be of any time: their quantiles are at least
+        as far from the median as the current model's errors on about the last thousand rows. After ``fit``, errors are
+        those of rows that were forecast by all others.
 
         Parameters
         ----------
@@ -281,7 +302,7 @@ class KernelRegressor(StreamRegressor):
         Returns
         -------
         (n, k) array, or (n, outputs, k) for several targets
-            It rises with the quantile.
+            Values rise with the quantile.
         """
         _, found = self._scores_and_quantiles(X, quantiles)
         return found[:, 0] if found.shape[1] == 1 else found
@@ -295,7 +316,7 @@ class KernelRegressor(StreamRegressor):
     def learn_quantiles(
         self, X: Any, y: Any, sample_weight: Any = None, quantiles: Any = (0.1, 0.5, 0.9)
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn the rows in order; returns predictions and quantiles of the targets, as they were before each row.
+        """Learn the rows in order; returns the predictions and the quantiles of the targets held before each row.
 
         Parameters
         ----------

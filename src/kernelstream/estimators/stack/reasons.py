@@ -97,20 +97,15 @@ def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
     """
     state = fitted(est)
     rows = np.asarray(checked_rows(est, encoded(est, X), reset=False))
-    base: Any
-    if baseline is None:
-        base = np.asarray(state["x_mean"], rows.dtype)[None]
-    else:
+    base: Any = np.asarray(state["x_mean"], rows.dtype)[None]
+    if baseline is not None:
         base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
         base = np.asarray(checked_rows(est, encoded(est, base), reset=False))
     if len(base) != 1:
         raise ValueError(f"baseline must be one row, got {len(base)}")
     seen, start = (est._ops.squashed(dense(scaled_rows(est._ops, part, state))) for part in (rows, base))
-    said, at_base = (
-        _answers_to(est, np.concatenate([seen, start])),
-        _answers_to(est, np.repeat(start, 2, axis=0))[0],
-    )
-    said = said[:-1]
+    said = _answers_to(est, np.concatenate([seen, start]))[:-1]
+    at_base = _answers_to(est, np.repeat(start, 2, axis=0))[0]
     which = said.argmax(axis=1) if said.shape[1] > 1 and not est._learner.regression else np.zeros(len(rows), np.intp)
     groups, _ = _sources(est)
     parts = in_turns(functools.partial(_answers_to, est), np.asarray(seen), np.asarray(start[0]), which, groups)

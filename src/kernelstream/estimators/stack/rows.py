@@ -28,7 +28,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
-    if "_wanted" in stack.est.__dict__ or batch.present(state):
+    if "_wanted" in stack.est.__dict__ or "batch" in state:
         return None
     return _answer(stack, state, lambda bound: bound.learn(X, y, bool(stack.est.recent)))
 
@@ -41,7 +41,7 @@ def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
     scores = _answer(stack, state, lambda bound: bound.score(X, streams and alone))
     if scores is not None and streams and not (alone or stack.regression):
         scores += level.shift(stack, state)
-    if scores is None or not batch.present(state):
+    if scores is None or "batch" not in state:
         return scores
     seen = stack.ops.squashed(scaled_rows(stack.ops, X, state))
     return batch.blended(stack.est, state, seen, scores, state["t"])

@@ -123,11 +123,8 @@ class FeatureBlocks:
                 made = self.random_part(i) if coordinates is None else self._frequencies(i, coordinates)
                 self._add(part, made, A[k], F, together)
 
-        if self.ops.THREADED and n * len(A) > 1000:  # for less, starting threads takes longer than the work
-            threads.each(work, pieces)
-        else:
-            for piece in pieces:
-                work(piece)
+        # for less, starting threads takes longer than the work
+        threads.each(work, pieces, self.ops.THREADED and n * len(A) > 1000)
         for rows, group in pieces:
             out[rows] += sums[rows.start, group.start]
         return out

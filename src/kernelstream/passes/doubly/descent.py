@@ -60,9 +60,9 @@ class Descent:
             state["mean"] = empty.copy()
 
     # ---------------------------------------------------------------- scores
-    def iterate(self, state: State, X: Rows, together: bool = False) -> np.ndarray:
+    def iterate(self, state: State, X: Rows) -> np.ndarray:
         """Scores of the last iterate, (n, C): what gradients are taken at."""
-        return state["offset"] + state["shrink"] * self.blocks.scores(X, state["alpha"], together=together)
+        return state["offset"] + state["shrink"] * self.blocks.scores(X, state["alpha"])
 
     def predict(self, state: State, X: Rows) -> np.ndarray:
         """Scores of the average if there is one, else of the last iterate, (n, C)."""

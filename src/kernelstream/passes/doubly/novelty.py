@@ -27,19 +27,21 @@ from ...state.nested import State
 from .descent import Descent
 
 
+def threshold(state: State) -> float:
+    """The threshold tau that answers: its average, where there is one."""
+    return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
+
+
 @dataclass
 class NoveltyDescent(Descent):
     """Adds the threshold: ``tau``, and its average ``tau_mean`` if ``average``. The share nu is ``lam``."""
 
-    def _threshold(self, state: State) -> float:
-        return state["tau_mean"] if self.average else state["tau"]
-
     def predict(self, state: State, X: Rows) -> np.ndarray:
-        return super().predict(state, X) - self._threshold(state)
+        return super().predict(state, X) - threshold(state)
 
     def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
         F, shown = super().both(state, X)
-        return F, shown - self._threshold(state)
+        return F, shown - threshold(state)
 
     def reset(self, state: State, n_outputs: int) -> None:
         super().reset(state, n_outputs)

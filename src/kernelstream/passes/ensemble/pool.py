@@ -16,7 +16,6 @@ from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.nested import State
 from ..expansion.native import WIDE, squared_norms
-from .native import numbers
 from .python import Hedge
 
 ENTRIES = 1 << 18  # products of a block: they stay in the second-level cache until the last learner has read them
@@ -133,10 +132,8 @@ class Pool:
             self.columns[:, at] = vectors.T
 
 
-def pool_pass(
-    block: PoolRows, start: int, y: np.ndarray, weights: np.ndarray | None, specs: list[Any], F: np.ndarray
-) -> list[int]:
-    """Every learner learns the rows of a block from ``start`` on; returns how many rows joined each growing set.
+def pool_pass(block: PoolRows, y: np.ndarray, weights: np.ndarray | None, specs: list[Any], F: np.ndarray) -> list[int]:
+    """Every learner learns the rows of a block; returns how many rows joined each growing set.
 
     Parameters
     ----------
@@ -150,7 +147,7 @@ def pool_pass(
     F : (m, n, C)
         Becomes the scores before each update.
     """
-    return _core.pool_pass(block.arrays, start, y, weights, specs, _threads(len(y), specs), F)
+    return _core.pool_pass(block.arrays, 0, y, weights, specs, _threads(len(y), specs), F)
 
 
 def pool_hedge_pass(
@@ -163,7 +160,7 @@ def pool_hedge_pass(
     Returns how many rows joined each growing set, and the scores of the whole, (n, C).
     """
     scores = np.empty(F.shape[1:])
-    draws = numbers(hedge), (float(smoothing), only_drawn)
+    draws = hedge, (float(smoothing), only_drawn)
     threads = _threads(len(y), specs)
     joined = _core.pool_hedge_pass(state, block.arrays, specs, (y, weight, chances, able), draws, threads, (F, scores))
     return joined, scores

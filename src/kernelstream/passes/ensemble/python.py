@@ -1,25 +1,23 @@
-"""Many learners over the same rows, in the python engine: their weights, and features that share a product."""
+"""The weights of many learners over the same rows, in the python engine."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.arrays import cos_sin
 from ...state.nested import State
-from ..linear.python import linear_pass
 
-Pool: Any = None  # no shared vectors in the specification: each learner has its own
+# The specification shares neither vectors nor projections: each learner has its own.
+Pool: Any = None
+family_pass: Any = None
 
 GRID = 2.0**-40  # sums of votes are rounded to multiples of this, so that a tie stays a tie
 NO_VOTE = 1e-300  # smaller scores are no vote: of such denormal numbers rounding decides the sign
 HISTORY = 256  # weights that are remembered; when the history is full, every second entry is dropped
 
 
-@dataclass(frozen=True)
-class Hedge:
+class Hedge(NamedTuple):
     """How the scores of m learners become one, and what a row does to their weights.
 
     Attributes
@@ -156,31 +154,3 @@ def remember(state: State) -> None:
         state["history_stride"] *= 2
     if t % state["history_stride"] == 0:
         history[t // state["history_stride"] - 1] = theta(state["log_theta"])
-
-
-def family_pass(
-    P: np.ndarray,
-    stretch: list[float],
-    y: np.ndarray,
-    weights: np.ndarray | None,
-    states: list[State],
-    specs: list[Any],
-) -> np.ndarray:
-    """Learners on Fourier features whose frequencies are multiples of the same ones; returns their scores, (m, n, C).
-
-    Parameters
-    ----------
-    P : (n, D)
-        Projections of the rows on the common frequencies. Learner i takes the cosines and sines of ``stretch_i P``, or
-        of as many of its columns as its weights are for.
-    y : (n,) float64
-    weights : (m, n) or None
-        Factors of the gradients, for every learner its own.
-    states, specs : lists of length m
-        As in ``linear_pass``.
-    """
-    F = np.empty((len(states), len(P), len(states[0]["w"])))
-    for i, (state, spec) in enumerate(zip(states, specs, strict=True)):
-        projections = P[:, : state["w"].shape[1] // 2] * P.dtype.type(stretch[i])
-        F[i] = linear_pass(cos_sin(projections), y, None if weights is None else weights[i], state, spec, True)
-    return F

@@ -1,0 +1,274 @@
+"""Members that share work: Fourier features made of the same random numbers, and support sets with one pool of vectors.
+
+Sharing is up to the compiled engine; the python engine lets every member learn on its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ... import budgets
+from ...features import RandomFourier, sampling
+from ...kernels import Gaussian
+from ...passes.ensemble.python import Hedge
+from ...random import Stream, uniforms
+from ...rows import Rows
+from .._contract.base import State
+from .._contract.composite import target
+from ..budget.base import KernelExpansion
+from ..feature import MAP, Linear, map_entries
+
+# Strategies that need only numbers about their vectors, and nothing between two rows.
+REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
+POOLED = (*REMOVING, budgets.Replace, budgets.Stop, budgets.OSKL, budgets.SPA)
+CHANCES = 2048  # random numbers made at once
+
+Family = TypeVar("Family", "FourierFamily", "ExpansionFamily")
+
+
+def find(kind: type[Family], members: list[Any], outputs: int, ops: Any) -> Family | None:
+    """The largest set of members with ``outputs`` outputs that can share work in this way; None without two."""
+    groups: dict[Any, list[int]] = {}
+    for i, member in enumerate(members):
+        key = kind.key(member, ops) if member._state["n_outputs"] == outputs else None
+        if key is not None:
+            groups.setdefault(key, []).append(i)
+    largest = max(groups.values(), key=len, default=[])
+    return kind(members, largest, ops) if len(largest) > 1 else None
+
+
+class FourierFamily:
+    """Members i with features ``[cos(s_i P), sin(s_i P)]``, P the projections on one set of frequencies.
+
+    Attributes
+    ----------
+    W : (d, D)
+        The frequencies of the Gaussian kernel with sigma = 1.
+    stretch : (k,)
+        s_i = 1/sigma_i, ascending: the angles of one member are often twice those of the one before.
+    where : (k,)
+        Positions of the members among all.
+    """
+
+    def __init__(self, members: list[Any], where: list[int], ops: Any):
+        stretch = np.array([math.sqrt(2.0 * _fourier_kernel(members[i]).gamma) for i in where])
+        order = np.argsort(stretch, kind="stable")
+        self.where = [where[i] for i in order]
+        own = [members[i] for i in self.where]
+        state, features = own[0]._state, [member._learner.map for member in own]
+        self.members = [
+            (member._state, member._learner.spec(member._state).core, s)
+            for member, s in zip(own, stretch[order].tolist(), strict=True)
+        ]
+        self.ops, self.first = ops, own[0]
+        D = max(each.n_components for each in features)
+        self.W = sampling.frequencies(
+            Gaussian(0.5), state[MAP + "seed"], state["n_features"], D, features[0].sampling, state["dtype"]
+        )
+
+    @staticmethod
+    def key(member: Any, ops: Any) -> Any:
+        """What members of a family have in common: their maps differ in the width of a Gaussian only."""
+        if ops.family_pass is None or type(member._learner) is not Linear:
+            return None
+        features = member._learner.map
+        if not isinstance(features, RandomFourier) or type(_fourier_kernel(member)) is not Gaussian:
+            return None
+        if member._learner.spec(member._state).core is None:
+            return None
+        # independent frequencies do not depend on how many there are; the others do
+        D = None if features.sampling == "iid" else features.n_components
+        return member._state[MAP + "seed"], features.sampling, D, member._loss_now(member._state).kind
+
+    def project(self, X: Rows, buffer: str) -> np.ndarray:
+        """Projections of the rows, (n, D), in a buffer that the next call with the same name uses again."""
+        D = self.W.shape[1]
+        return self.ops.matmul(X, self.W, self.ops.workspace(buffer, (X.shape[0], D), self.W.dtype))
+
+    def learn(
+        self, state: State, P: np.ndarray, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray
+    ) -> None:
+        """Learn rows with projections P (n, D), encoded targets of the whole and weights (m, n) of all members.
+
+        Writes the scores before each update into these members' part of F; without y nothing is learned.
+        """
+        own = None if weights is None else weights[self.where]
+        if y is None:  # a pass over rows of weight 0 changes nothing
+            y, own = np.zeros(len(P)), np.zeros((len(self.where), len(P)))
+        else:
+            y = target(self.first, state, y)
+        F[self.where] = self.ops.family_pass(P, y, own, self.members)
+
+
+class ExpansionFamily:
+    """Members i with ``f_i(x) = sum_j alpha_ij k_i(s_ij, x)``: one product of rows and vectors serves all kernels.
+
+    Attributes
+    ----------
+    where : list
+        Positions of the members among all.
+    """
+
+    def __init__(self, members: list[Any], where: list[int], ops: Any):
+        self.where, self.ops = where, ops
+        self.members = [members[i] for i in where]
+        self.states: list[State] = [member._state for member in self.members]
+        first = self.states[0]
+        self.kernels = [ops.Pool.kernel(member._learner.kernel(member._state)) for member in self.members]
+        self.specs: list[Any] = [
+            member._learner.spec(member._state).core for member in self.members
+        ]  # not None: see `key`
+        self.pool = ops.Pool(
+            first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
+        )
+        self.places = [np.full(len(state["support"]), -1, np.int32) for state in self.states]
+        self.chances: list[tuple[np.ndarray, int]] = [(np.zeros(0), 0) for _ in self.states]
+        self._fill()
+        self._seen = self._position()
+
+    @staticmethod
+    def key(member: Any, ops: Any) -> Any:
+        """The type of the vectors of a member whose kernel values can come from a pool."""
+        learner, state = member._learner, member._state
+        if ops.Pool is None or not isinstance(learner, KernelExpansion) or type(learner.strategy) not in POOLED:
+            return None
+        if learner.may_grow(state) or state["n_features"] > ops.Pool.widest:  # blocks must end where arrays are full
+            return None
+        if (
+            state["n_outputs"] == 1 and member._loss_now(state).kind == "multiclass"
+        ):  # one class so far: encoded differently
+            return None
+        if ops.Pool.kernel(learner.kernel(state)) is None or member._learner.spec(member._state).core is None:
+            return None
+        return state["support"].dtype
+
+    def fits(self) -> bool:
+        """Whether the members are as this family left them."""
+        return self._seen == self._position()
+
+    def rows(self) -> int:
+        """Rows that should be learned together."""
+        return self.pool.rows()
+
+    def learn(self, X: Rows, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray) -> None:
+        """Learn rows with weights (m, n) of all members; writes the scores before each update into their part of F.
+
+        Without y nothing is learned.
+        """
+        start, n = 0, X.shape[0]
+        while start < n:
+            rows = slice(start, min(n, start + self.rows()))
+            start = rows.stop
+            part = X if rows == slice(0, n) else X[rows]
+            own = None if weights is None else np.ascontiguousarray(weights[self.where, rows])
+            F[self.where, rows] = self._learn_block(part, None if y is None else y[rows], own)
+
+    def _learn_block(self, X: Rows, y: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
+        learns, n = y is not None, X.shape[0]
+        F = np.empty((len(self.states), n, self.states[0]["n_outputs"]))
+        if y is None:  # a pass over rows of weight 0 changes nothing
+            y, weights = np.zeros(n), np.zeros((len(F), n))
+        elif weights is not None and F.shape[2] > 1:  # the code of a row that nobody learns may be invalid
+            y = np.where(weights.any(axis=0), y, 0.0)
+        block, specs = self.pool.block(X, learns), self._specs(n)
+        joined = self.ops.pool_pass(block, y, weights, specs, F)
+        if learns:
+            self._settle(block, specs, joined)
+        return F
+
+    def learn_drawn(
+        self,
+        X: Rows,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        chances: np.ndarray,
+        able: np.ndarray,
+        smoothing: float,
+        only_drawn: bool,
+        whole: State,
+        hedge: Hedge,
+    ) -> np.ndarray:
+        """Learn rows, all members being in this family; scores of the whole, (n, C).
+
+        Members are drawn where ``chances`` (n, m) are small, and learn if ``able`` (m,) to. With ``only_drawn``
+        a row counts for the weights of those drawn alone.
+        """
+        F = np.empty((len(self.states), len(y), self.states[0]["n_outputs"]))
+        block, specs = self.pool.block(X, True), self._specs(len(y))
+        joined, scores = self.ops.pool_hedge_pass(
+            block, y, weight, chances, able, smoothing, only_drawn, specs, F, whole, hedge
+        )
+        self._settle(block, specs, joined)
+        return scores
+
+    # ---------------------------------------------------------------- between blocks
+    def _specs(self, n: int) -> list[Any]:
+        """What the passes over n rows need to know about every member."""
+        specs = []
+        for i, (member, state) in enumerate(zip(self.members, self.states, strict=True)):
+            outputs, capacity = state["alpha"].shape
+            if len(self.places[i]) < capacity:
+                self.places[i] = np.pad(self.places[i], (0, capacity - len(self.places[i])), constant_values=-1)
+            u, first = self._chances(i, state, n) if member._learner.strategy.random else (None, state["t"])
+            joining = None
+            if member._learner.strategy.grows:
+                room = n if member.budget is None else min(n, member.budget - state["n_support"])
+                joining = np.empty(room, np.int64), np.empty((room, outputs)), np.empty(outputs), np.empty(room)
+            specs.append((state, self.kernels[i], self.specs[i], self.places[i], u, first, joining))
+        return specs
+
+    def _chances(self, i: int, state: State, n: int) -> tuple[np.ndarray, int]:
+        """Random numbers of member i for n rows at least, and the row at which they start."""
+        u, first = self.chances[i]
+        if not first <= state["t"] <= first + len(u) - n:
+            first = state["t"]
+            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), Stream.BUDGET), first
+        return u, first
+
+    def _settle(self, block: Any, specs: list[Any], joined: list[int]) -> None:
+        """Enter into the states which rows of the block became support vectors."""
+        for i, (member, state, q) in enumerate(zip(self.members, self.states, joined, strict=True)):
+            if specs[i][-1] is not None:
+                rows, coefficients, decay, born = specs[i][-1]
+                rows = rows[:q]
+
+                def put(n: int, i: int = i, rows: np.ndarray = rows) -> None:
+                    self._put(block, i, n, rows)
+
+                member._learner.join(state, put, coefficients[:q], decay, born[:q])
+        for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
+            if changed:
+                member._cache.pop("expansion", None)  # it holds the former vectors
+        self._seen = self._position()
+
+    def _put(self, block: Any, i: int, n: int, rows: np.ndarray) -> None:
+        """Rows of the block have joined member i from slot n on."""
+        state, (degree, gamma, c) = self.states[i], self.kernels[i]
+        capacity, stop = len(state["support"]), n + len(rows)
+        if len(self.places[i]) < capacity:
+            self.places[i] = np.pad(self.places[i], (0, capacity - len(self.places[i])), constant_values=-1)
+        self.places[i][n:stop] = block.arrays[0] + rows
+        state["diag"][n:stop] = (gamma * block.arrays[3][rows] + c) ** degree if degree else 1.0
+
+    def _position(self) -> list[tuple[int, int]]:
+        return [(state["t"], state["n_support"]) for state in self.states]
+
+    def _fill(self) -> None:
+        """Add the vectors that the members have already, each once."""
+        known: dict[bytes, int] = {}
+        for own, state in zip(self.places, self.states, strict=True):
+            new = []
+            for j, vector in enumerate(state["support"][: state["n_support"]]):
+                name = vector.tobytes()
+                if name not in known:
+                    known[name] = len(known)
+                    new.append(j)
+                own[j] = known[name]
+            self.pool.enter(state["support"][new])
+
+
+def _fourier_kernel(member: Any) -> Any:
+    return member._learner.map.resolved(map_entries(member._state))
