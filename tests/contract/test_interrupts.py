@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from without_core import without_core
 
 import kernelstream as ks
-from kernelstream import KernelAWV, losses, make_stream, zoo
+from kernelstream import KernelAWV, make_stream, zoo
 from kernelstream.columns import Columns
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights
 from kernelstream.features import RandomFourier
@@ -262,34 +262,6 @@ def test_a_row_that_is_learned_alone():
             model.learn_row(X[:1].copy(), 1)
             break
         assert difference(before, model.state_) is None, n
-
-
-class Odd(losses.Squared):
-    """Fails at a certain number of calls."""
-
-    name = "odd"
-    left = 10**9
-
-    def gradient(self, y, f):
-        type(self).left -= 1
-        if type(self).left == 0:
-            raise ZeroDivisionError("an error in somebody's loss")
-        return super().gradient(y, f)
-
-
-def test_an_error_in_a_loss_of_ones_own():
-    model = ks.FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
-    model.learn(X[:100], TARGETS["regression"][:100])
-    before = copy.deepcopy(model.state_)
-    Odd.left = 20
-    with pytest.raises(ZeroDivisionError, match="somebody"):
-        model.learn(X[100:], TARGETS["regression"][100:])
-    assert difference(before, model.state_) is None
-    Odd.left = 10**9
-    model.learn(X[100:], TARGETS["regression"][100:])
-    whole = ks.FeatureRegressor(small, loss=Odd(), engine="python", random_state=0)
-    whole.learn(X, TARGETS["regression"])
-    assert difference(whole.state_, model.state_) is None
 
 
 def test_divergence():

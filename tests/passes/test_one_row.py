@@ -41,32 +41,6 @@ def test_a_row_takes_few_calls():
     assert calls[0] == "learn" and len(calls) <= MOST, calls
 
 
-@pytest.mark.parametrize("engine", ["python", "auto"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("update", ["auto", "ogd"])
-def test_row_by_row_is_the_block(engine, dtype, update):
-    """One row at a time, all at once, and the formula ``f = w'z`` of the features themselves."""
-    X, y = rows()
-    X = X.astype(dtype)
-    made = [
-        FeatureClassifier(RandomFourier(n_components=8, gamma=0.5), update=update, engine=engine, random_state=0)
-        for _ in range(2)
-    ]
-    for model in made:
-        model.partial_fit(X[:20], y[:20])
-    one, all_at_once = made
-    scores = []
-    for i in range(20, 60):
-        z = one._learner.mapping(one.state_)(X[i : i + 1])[0].astype(float)
-        expected = float(one.state_["w"][0].astype(float) @ z) * one.state_["scale"][0]
-        scores.append(one.learn(X[i : i + 1], y[i : i + 1])[0])
-        np.testing.assert_allclose(scores[-1], expected, rtol=1e-4 if dtype == np.float32 else 1e-10, atol=1e-6)
-    together = all_at_once.learn(X[20:], y[20:])
-    tolerance = 1e-5 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(scores, together, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(one.state_["w"], all_at_once.state_["w"], rtol=tolerance, atol=tolerance)
-
-
 def test_a_row_of_many_labels_takes_the_short_way():
     """Also of more labels than tables have columns in the order of the labels; what is learned is that of blocks."""
     pytest.importorskip("kernelstream._core")
