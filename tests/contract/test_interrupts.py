@@ -7,6 +7,7 @@ disturbed.
 
 import contextlib
 import copy
+import itertools
 import os
 import pickle
 import sys
@@ -145,18 +146,17 @@ def test_interrupted_anywhere(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["python", "native"])
-@pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name, task", RECIPES, ids=lambda value: value)
-def test_interrupted_everywhere(name, task, sparse, engine):
-    est = zoo.make(name, task=task, random_state=0, engine=engine)
-    if not hasattr(est, "learn"):
-        pytest.skip("learns all rows at once")
+def test_interrupted_everywhere(name, task):
     target = TARGETS[task]
     if task == "multiclass":
         target = np.where(np.arange(N) < 95, np.minimum(target, 2), target)
-    rows = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
-    interrupt(est, rows, target, CALLS, 12, zlib.crc32(f"{name} {task} {sparse}".encode()))
+    for engine, sparse in itertools.product(["python", "native"], [False, True]):
+        est = zoo.make(name, task=task, random_state=0, engine=engine)
+        if not hasattr(est, "learn"):
+            pytest.skip("learns all rows at once")
+        rows = sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
+        interrupt(est, rows, target, CALLS, 12, zlib.crc32(f"{name} {task} {sparse}".encode()))
 
 
 small = RandomFourier(gamma=0.5, n_components=8)
