@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reloaded import reloaded
 from sklearn.base import clone
 
 import kernelstream as ks
@@ -260,17 +259,6 @@ def test_true_still_refuses_sparse_rows():
 
 
 # -------------------------------------------------------------------- copies, files
-@pytest.mark.parametrize("rows", [60, 110])
-def test_a_file_goes_on_where_it_was(rows):
-    est = ks.BudgetRegressor(budget=20, random_state=0)
-    whole, _ = learned(est, X * UNITS)
-    part, _ = learned(est, X * UNITS, rows)
-    again = reloaded(part)
-    assert again.standardize == "auto"
-    again.learn(X[rows:] * UNITS, y[rows:])
-    assert np.array_equal(again.predict(X * UNITS), whole.predict(X * UNITS))
-
-
 @pytest.mark.parametrize("first", [3, 60])
 def test_a_call_that_fails_at_the_decision_leaves_the_model_as_it_was(first, monkeypatch):
     est = ks.FeatureRegressor(FEW, random_state=0)

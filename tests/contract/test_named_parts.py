@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 import kernelstream as ks
 from kernelstream import features, solvers
@@ -12,15 +10,6 @@ from kernelstream.updates import OGD, AdaGrad
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
 y = X[:, 0] * X[:, 1] > 0
-
-
-def test_a_search_over_the_parameters_of_the_default_map():
-    search = GridSearchCV(ks.FeatureClassifier(random_state=0), {"features__n_components": [1, 64]}, cv=2).fit(X, y)
-    assert search.best_estimator_.features.n_components == 64
-    other = ks.FeatureClassifier(features.RandomFourier(n_components=64), random_state=0)
-    np.testing.assert_array_equal(
-        search.best_estimator_.decision_function(X), clone(other).fit(X, y).decision_function(X)
-    )
 
 
 def test_every_kind_of_part():
@@ -71,5 +60,3 @@ def test_names_of_other_libraries():
         ks.FeatureClassifier(loss="log_loss").fit(X, y)
     with pytest.raises(ValueError, match="did you mean 'lam'"):
         ks.OnlineRidge().set_params(C=1.0)
-    with pytest.raises(ValueError, match="did you mean 'n_components'"):
-        ks.FeatureClassifier().set_params(features__n_component=3)

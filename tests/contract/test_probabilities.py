@@ -68,13 +68,6 @@ def test_every_classifier_has_them(name, classes):
     ties_agree(model)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "softmax"])
-@pytest.mark.parametrize("labels", [2, 4])
-def test_the_predicted_label_is_the_most_probable(loss, labels):
-    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % labels
-    ties_agree(FeatureClassifier("raw", loss, random_state=0).partial_fit(X, y))
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "perceptron"])
 @pytest.mark.parametrize("engine", ["python", "auto"])
 def test_they_are_the_calibrator_of_the_forecasts(engine, loss):

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 from recipes import first_of_each_class
-from waiting import in_threads
+from waiting import in_threads, run_until
 from without_core import without_core
 
 import kernelstream as ks
@@ -199,9 +199,10 @@ def test_copies_and_files_made_while_it_learns(tmp_path):
 @pytest.mark.parametrize("kind", ["compiled", "python"])
 def test_the_lock(kind):
     make = _turns.Turns if kind == "compiled" else without_core("kernelstream.state.turns").Turns
-    turns, order, inside = make(), [], []
+    turns, order, inside, came = make(), [], [], []
 
     def work(i):
+        came.append(i)
         with turns, turns:  # again by the same thread
             assert not inside
             inside.append(i)
@@ -213,6 +214,7 @@ def test_the_lock(kind):
         for i in range(6):
             threads.append(threading.Thread(target=work, args=(i,)))
             threads[-1].start()
+            run_until(lambda i=i: len(came) > i)
             time.sleep(0.03)  # they stand in line in this order
     for thread in threads:
         thread.join(30)

@@ -106,17 +106,23 @@ def test_every_kernel_with_features(name):
     np.testing.assert_allclose(model.decision_function(X), scores, atol=1e-9 * max(1, np.abs(scores).max()))
 
 
-@pytest.mark.parametrize("lam, max_blocks, average", [(0.01, 1, True), (0.01, 3, True), (0.3, None, False)])
-def test_variants_of_the_recursion(lam, max_blocks, average):
-    """Blocks that are refined in turn; no average, and a penalty whose factor, 0.2 at first, must be folded."""
-    model = fixed(lam=lam, max_blocks=max_blocks, step=(3.0, 7.0, average)).partial_fit(X2, y2, classes=[0, 1])
-    loss = losses.get("hinge")
-    alpha, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, lam, max_blocks)
+@pytest.mark.parametrize("engine", ["python", "native"])
+@pytest.mark.parametrize(
+    "lam, max_blocks, average", [(0.01, 1, True), (0.01, 3, True), (0.01, None, "uniform"), (0.3, None, False)]
+)
+def test_variants_of_the_recursion(lam, max_blocks, average, engine):
+    """Blocks that are refined in turn; the plain mean of the iterates; no average, and a penalty whose factor, 0.2 at
+    first, must be folded.
+    """
+    step = (3.0, 7.0, average)
+    model = fixed(lam=lam, max_blocks=max_blocks, step=step, engine=engine).partial_fit(X2, y2, classes=[0, 1])
+    loss, uniform = losses.get("hinge"), average == "uniform"
+    alpha, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, lam, max_blocks, uniform)
     assert model.state_["alpha"].shape[0] == (max_blocks or 16)
     np.testing.assert_allclose(model.state_["alpha"] * model.state_["shrink"], alpha, atol=1e-12)
     if average:
         np.testing.assert_allclose(model.state_["mean"], mean, atol=1e-12)
-    assert average == ("mean" in model.state_)
+    assert bool(average) == ("mean" in model.state_)
     scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ a for i, a in enumerate(mean if average else alpha))
     np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
 
@@ -380,15 +386,10 @@ def test_weights_scale_the_step_away():
     np.testing.assert_allclose(heavy.predict(X2), plain.predict(X2), rtol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
-def test_average_can_be_the_plain_mean_of_the_iterates(engine):
-    model = fixed(step=(3.0, 7.0, "uniform"), engine=engine).partial_fit(X2, y2)
-    loss = losses.get("hinge")
-    _, mean = naive(X2, codes(loss, y2), loss, 1, kernels.Gaussian(0.7), 6, 16, 3.0, 7.0, 0.01, uniform=True)
-    scores = sum(naive_features(X2, i, kernels.Gaussian(0.7), 6) @ m for i, m in enumerate(mean))
-    np.testing.assert_allclose(model.decision_function(X2), scores[:, 0], atol=1e-9)
+def test_a_recipe_may_have_steps_of_its_own():
     recipe = zoo.make("doubly_svm", eta=3.0, theta0=7.0, average="uniform", precondition=0.0)
-    assert recipe.step.get_params() == model.step.get_params() and zoo.make("doubly_svm").step == "auto"
+    step = fixed(step=(3.0, 7.0, "uniform")).step
+    assert recipe.step.get_params() == step.get_params() and zoo.make("doubly_svm").step == "auto"
 
 
 def test_probabilities_cost_no_second_choice(monkeypatch):

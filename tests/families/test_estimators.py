@@ -12,7 +12,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.preprocessing import StandardScaler
 
 import kernelstream as ks
-from kernelstream import kernels, updates, zoo
+from kernelstream import kernels, zoo
 from kernelstream.features import Nystroem, RandomFeatures, RandomFourier
 from kernelstream.testing.streaming import assert_same_state
 from kernelstream.updates import AdaGrad
@@ -113,43 +113,6 @@ def test_columns_of_learn_follow_classes(model):
         if column != 2:  # the first row of all knows no class; nothing is ahead
             assert (scores[: first + 1, column] == -np.inf).all()
         assert np.isfinite(scores[first + 1 :, column]).all()
-
-
-# -------------------------------------------------------------------- weights
-def weighted_fogd(X, y, weight, eta):
-    """Scores and weight vector of FOGD with a factor on every row's gradient."""
-    Z = clone(FIXED).fit(X).transform(X)
-    w, scores = np.zeros(Z.shape[1]), []
-    for z, label, factor in zip(Z, 2 * y - 1, weight):
-        scores.append(w @ z)
-        if label * scores[-1] < 1:
-            w += factor * eta * label * z
-    return np.array(scores), w
-
-
-def test_sample_weight_scales_the_gradient():
-    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.0], 300)
-    model = ks.FeatureClassifier(FIXED, update=updates.OGD(0.4))
-    scores, w = weighted_fogd(X2, y2, weight, 0.4)
-    np.testing.assert_allclose(model.learn(X2, y2, [0, 1], weight), scores, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose((model.state_["w"] * model.state_["scale"])[0], w, rtol=1e-9, atol=1e-12)
-
-
-def test_class_weight_dict():
-    model = ks.FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight={0: 0.5, 1: 3.0})
-    expected, _ = weighted_fogd(X2, y2, np.where(y2 == 1, 3.0, 0.5), 0.4)
-    np.testing.assert_allclose(model.learn(X2, y2, classes=[0, 1]), expected, rtol=1e-9, atol=1e-12)
-
-
-def test_class_weight_balanced():
-    """Rows so far / (2 × rows of this class so far), this row included; times the sample weight."""
-    y = (np.arange(300) % 5 == 0).astype(int)
-    counts = np.cumsum(y)
-    seen = np.arange(1, 301)
-    factor = seen / (2 * np.where(y == 1, counts, seen - counts))
-    expected, _ = weighted_fogd(X2, y, 1.5 * factor, 0.4)
-    model = ks.FeatureClassifier(FIXED, update=updates.OGD(0.4), class_weight="balanced")
-    np.testing.assert_allclose(model.learn(X2, y, [0, 1], np.full(300, 1.5)), expected, rtol=1e-9, atol=1e-12)
 
 
 # -------------------------------------------------------------------- units and bandwidth

@@ -33,7 +33,7 @@ def stop_after(rows, stream):
     return lambda: stream.rows >= rows
 
 
-@pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [31, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_operations_on_files(tmp_path, every, rng):
     wide = rng.random((3000, 30)) < 0.3
     with open(tmp_path / "data.svm", "w") as file:

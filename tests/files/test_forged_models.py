@@ -58,7 +58,7 @@ def fuzz(trials, first, every):
 
 @linux
 def test_some_forgeries():
-    fuzz(60, 0, every=9)
+    fuzz(60, 0, every=15)
 
 
 @linux

@@ -22,7 +22,6 @@ from kernelstream import (
     FeatureRegressor,
     KernelClassifier,
     NystroemClassifier,
-    kernels,
     losses,
     model_io,
     updates,
@@ -163,21 +162,6 @@ def test_values_that_cannot_be_kept():
             encode({"a": [value]}, [], "notes")
     with pytest.raises(ValueError, match="parameter random_state"):
         kernelstream.save(FeatureClassifier(random_state=object()), io.BytesIO())
-
-
-def test_own_components_by_their_registered_name():
-    @kernels._base.register
-    class Flat(Gaussian):
-        name = "flat_for_test"
-
-    try:
-        est = FeatureClassifier(RandomFourier(Flat(0.5)), random_state=0).fit(X, y)
-        file = dumped(est)
-        np.testing.assert_array_equal(kernelstream.load(file).decision_function(X), est.decision_function(X))
-    finally:
-        del kernels._base.CATALOGUE.parts["flat_for_test"]
-    with pytest.raises(ModelFileError, match="which is not one of kernelstream's own: import test_model_io"):
-        kernelstream.load(file)
 
 
 def test_notes_names_and_same_bytes(tmp_path):

@@ -68,7 +68,11 @@ def test_messages_that_kafka_has_forgotten(tmp_path, kafka, caplog):
     assert "forgotten/0: the broker has no messages 5 to " in caplog.text
 
 
-@pytest.mark.parametrize("code, passing", [("_TRANSPORT", True), ("_ALL_BROKERS_DOWN", True), ("_RESOLVE", True),
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("code, passing", [("_TRANSPORT", True), pytest.param("_ALL_BROKERS_DOWN", True, marks=SLOW),
+                                           pytest.param("_RESOLVE", True, marks=SLOW),
                                            ("COORDINATOR_NOT_AVAILABLE", True), ("TOPIC_AUTHORIZATION_FAILED", False),
                                            ("_AUTHENTICATION", False)])  # fmt: skip
 def test_errors_of_kafka(tmp_path, kafka, short_waits, code, passing):

@@ -70,14 +70,14 @@ def test_nobody_waits_for_a_long_request(slow):
     """While 1,000 rows are predicted for a second, single rows and /health are answered; and so are all rows."""
     server, model, client = slow()
     thread, found = in_background(lambda: client.post(PREDICT, rows(1000)))
-    time.sleep(0.1)
+    run_until(lambda: model.calls)
     other, waits = Client(server.port), []
     while thread.is_alive() and len(waits) < 5:
         for call in (lambda: other.post(PREDICT, {"rows": [[7.0]]})[1]["predictions"], lambda: other.get("/health")[1]):
-            started = time.perf_counter()
+            before = sum(model.calls)
             assert call() in ([14.0], {"status": "ok", "problems": {}})
-            waits.append(time.perf_counter() - started)
-    assert thread.is_alive() and max(waits) < 0.8
+            waits.append(sum(model.calls) - before)  # a millisecond for each row, on any machine
+    assert thread.is_alive() and max(waits) < 800
     thread.join(30)
     assert found[0][0] == 200 and found[0][1]["predictions"] == [2.0 * i for i in range(1000)]
     assert max(model.calls) <= 64  # no call keeps the model for long
@@ -188,9 +188,9 @@ def test_the_work_of_a_client_that_has_left_is_dropped(slow):
 
 
 def test_a_long_prediction_when_the_server_shuts_down(slow):
-    server, _, client = slow(0.004)
+    server, model, client = slow(0.004)
     thread, found = in_background(lambda: client.post(PREDICT, rows(3000)))
-    time.sleep(0.3)
+    run_until(lambda: model.calls)
     server.stop()
     thread.join(20)
     status, answer = found[0]

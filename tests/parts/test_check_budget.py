@@ -6,9 +6,19 @@ import pytest
 from kernelstream import budgets
 from kernelstream.testing import check_budget
 
+KINDS = {"binary": "hinge", "multiclass": "crammer_singer", "regression": "epsilon_insensitive"}
+
 
 @pytest.mark.parametrize("name", budgets.names())
 def test_the_strategies_of_the_library(name):
+    """With one kind of losses that it serves, another one for the next strategy; the slow test takes them all."""
+    kinds = budgets.get(name).kinds
+    check_budget(name, KINDS[kinds[budgets.names().index(name) % len(kinds)]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", budgets.names())
+def test_the_strategies_of_the_library_with_all_kinds_of_losses(name):
     check_budget(name)
 
 

@@ -28,11 +28,12 @@ def features(X, fourier=FOURIER):
 
 # -------------------------------------------------------------------- FOGD
 def fogd_binary(Z, y, eta):
+    """``eta`` is the step of all rows, or of each."""
     w, scores = np.zeros(Z.shape[1]), []
-    for z, label in zip(Z, y):
+    for z, label, rate in zip(Z, y, np.broadcast_to(eta, len(y))):
         scores.append(w @ z)
         if label * scores[-1] < 1:
-            w += eta * label * z
+            w += rate * label * z
     return np.array(scores)
 
 
@@ -68,7 +69,28 @@ def test_fogd(engine, fourier):
     np.testing.assert_allclose(real, fogd_regression(features(X2, fourier), yr, 0.6), rtol=1e-9, atol=1e-12)
 
 
-# -------------------------------------------------------------------- AdaGrad
+SEEN = np.arange(1, 401)
+RARE = (SEEN % 5 == 1).astype(int)
+WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 2.0], 400)
+OF_CLASS = np.where(RARE == 1, np.cumsum(RARE), SEEN - np.cumsum(RARE))  # rows of this class so far, this row included
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "class_weight, weight, factor",
+    [
+        (None, WEIGHT, WEIGHT),
+        ({0: 0.5, 1: 3.0}, None, np.where(RARE == 1, 3.0, 0.5)),
+        ("balanced", np.full(400, 1.5), 1.5 * SEEN / (2 * OF_CLASS)),
+    ],
+    ids=["of rows", "of classes", "balanced"],
+)
+def test_weights_scale_the_gradient(engine, class_weight, weight, factor):
+    model = FeatureClassifier(FOURIER, update=updates.OGD(0.4), class_weight=class_weight, engine=engine)
+    expected = fogd_binary(features(X2), 2 * RARE - 1, 0.4 * factor)
+    np.testing.assert_allclose(model.learn(X2, RARE, [0, 1], weight), expected, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_fogd_of_far_rows(engine):
     """Angles of 10⁶ are not for the fast sine; rows with them stand between others, whose steps are still due."""
@@ -78,6 +100,7 @@ def test_fogd_of_far_rows(engine):
     np.testing.assert_allclose(far, fogd_binary(features(X, WIDER), 2 * y2 - 1, 0.6), rtol=1e-7, atol=1e-8)
 
 
+# -------------------------------------------------------------------- AdaGrad
 def ada_grad(Z, y, gradient, eta):
     """``eta(y so far)`` is the step; one output."""
     w, G, scores = np.zeros(Z.shape[1]), np.zeros(Z.shape[1]), []

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from waiting import in_threads
+from waiting import in_threads, run_until
 
 from kernelstream import FeatureClassifier, settings
 from kernelstream.core import threads
@@ -33,7 +33,7 @@ def test_prefetch_works_ahead_of_a_slow_consumer():
         return threading.get_ident()
 
     for i, worker in threads.prefetch(work, range(8), True):
-        time.sleep(0.01)
+        run_until(lambda i=i: max(started) > i or i == 7)
         workers.append(worker)
         assert max(started) <= i + threads.AHEAD  # so many buffers are enough for whoever consumes
     assert sum(worker != threading.get_ident() for worker in workers) >= 6
@@ -120,12 +120,12 @@ def test_models_used_from_several_threads_do_not_share_buffers():
 def test_a_caller_that_stops_early_leaves_the_helper_free():
     settings.change(threads=2)
     for _ in range(2):
-        blocks = threads.prefetch(lambda i: threading.get_ident(), range(8), True)
+        made = []
+        blocks = threads.prefetch(lambda i, made=made: made.append(threading.get_ident()), range(8), True)
         next(blocks)
-        time.sleep(0.02)  # the helper has worked ahead meanwhile
-        workers = {next(blocks)[1], next(blocks)[1]}
+        run_until(lambda made=made: len(made) > 1)  # the helper works ahead meanwhile
         blocks.close()
-        assert workers - {threading.get_ident()}
+        assert set(made) - {threading.get_ident()}
 
 
 def test_nobody_goes_on_for_a_caller_who_has_given_up():

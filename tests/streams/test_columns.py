@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import datetime
 import math
@@ -16,7 +15,6 @@ from reloaded import reloaded
 
 from kernelstream import engine
 from kernelstream.columns import Columns
-from kernelstream.columns._store import Store
 from kernelstream.columns.dates import cycles, seconds
 from kernelstream.testing.streaming import assert_same_state
 
@@ -373,20 +371,6 @@ def test_refused_calls_leave_no_trace():
     for parameter, value in [*wrong.items(), ("one_hot", "x")]:
         with pytest.raises(ValueError, match=parameter):
             Columns(**{parameter: value}).fit(ROWS, Y)
-
-
-def test_take_back():
-    for n in (1, 1, 50):
-        enc = Columns(max_categories=34).fit(ROWS[:200], Y[:200])
-        state = enc.state_
-        rows = ROWS[200 : 200 + n] if n > 1 else ROWS[200]
-        for more in ({}, {"town": "new town"}, {"brand": "new column"}, {"hour": 0.5}):
-            part = [{**row, **more} for row in rows] if n > 1 else {**rows, **more}
-            with contextlib.suppress(KeyboardInterrupt), enc._kept():
-                enc._learn(part, Y[200 : 200 + n] if n > 1 else Y[200], None)
-                raise KeyboardInterrupt
-            assert_same_state(enc.state_, state, 0.0, "state")
-            assert isinstance(enc._store, Store)
 
 
 def test_set_output():

@@ -83,20 +83,6 @@ def test_rows_of_anything(seed):
     assert len(enc.kinds_) == 25 and enc.wrong_
 
 
-def test_blocks_of_anything():
-    rng = np.random.default_rng(9)
-    enc = Columns(max_categories=200, max_columns=25)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pool = [odd_row(rng) for _ in range(2000)]
-        for block in range(11):
-            rows = [pool[i] for i in rng.integers(0, len(pool), 1000)]
-            X = enc.learn_transform(rows, rng.choice(["a", "b", "c", "d", "e", "f", "g"], len(rows)))
-            assert np.isfinite(X).all()
-            if block % 10 == 0:
-                assert np.isfinite(enc.transform(rows)).all()
-
-
 def test_both_readers_of_dictionaries():
     """The compiled reader of single dictionaries and the road of blocks: same numbers and state, whatever the cells."""
     rng = np.random.default_rng(3)

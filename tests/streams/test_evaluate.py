@@ -12,10 +12,9 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.metrics import accuracy_score, log_loss
 
 import kernelstream as ks
-from kernelstream import FeatureClassifier, FeatureRegressor, datasets, drift
+from kernelstream import FeatureClassifier, datasets, drift
 from kernelstream.evaluate import Curve, Metric, Tally, model_bytes, prequential
 from kernelstream.evaluate._runners import rows_learned
-from kernelstream.features import RandomFourier
 from kernelstream.monitor import Monitor
 
 
@@ -108,19 +107,6 @@ def test_delayed_labels(rows, delay):
     prequential(undelayed, X, y)
     if delay == 2000:  # nothing was learned before the end, but then everything
         np.testing.assert_array_equal(student.state_["w"], undelayed.state_["w"])
-
-
-def test_delay_in_blocks_learns_every_row_once(rows):
-    X, y = rows
-    learned = []
-
-    class Spy(Perceptron):
-        def learn(self, X, y, classes=None, sample_weight=None):
-            learned.extend(X[:, 0])
-            return super().learn(X, y, classes, sample_weight)
-
-    prequential(Spy(), X, y, delay=30, block_size=64)
-    np.testing.assert_array_equal(learned, X[:, 0])
 
 
 def test_predict_then_fit_by_blocks(rows):
@@ -296,17 +282,6 @@ def test_multiclass_learner(engine):
     assert (scores.argmax(axis=1) != y).sum() == result.mistakes
 
 
-def test_regressor():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-3, 3, size=(1500, 1))
-    y = np.sin(2 * X[:, 0])
-    est = FeatureRegressor(RandomFourier(gamma=1.0), random_state=0)
-    result = prequential(clone(est), X, y)
-    assert result.mse == pytest.approx(np.mean((clone(est).learn(X, y) - y)[1:] ** 2))
-    assert result.mse < 0.1  # the targets' variance is 0.5
-    assert result.curve.windowed(5)[1][-1] < 0.02
-
-
 @pytest.mark.parametrize("delay, unknown", [(0, 1), (40, 41)])
 def test_numbers_count_once_a_row_was_learned(delay, unknown):
     """Targets far from zero: the error is theirs, not that of a model that has seen none."""
@@ -319,14 +294,6 @@ def test_numbers_count_once_a_row_was_learned(delay, unknown):
     assert tally.value("mse") == pytest.approx(np.mean((before - y[unknown:]) ** 2), rel=1e-6)
     assert tally.n == 600 - unknown and not marks
     assert tally.result()["r2"] > -0.1
-
-
-def test_delay_with_our_learners(rows):
-    X, y = rows
-    exact = prequential(
-        FeatureClassifier(random_state=0, loss="logistic"), X[:200], y[:200], delay=3, metrics="log_loss"
-    )
-    assert exact.mistake_rate < 0.4
 
 
 # --- drifting streams -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from kernelstream.estimators._contract.mixed import is_mixed
 pd = pytest.importorskip("pandas")
 
 rng = np.random.default_rng(0)
-N = 600
+N = 300
 FRAME = pd.DataFrame(
     {
         "town": rng.choice(["Rome", "Oslo", "Paris"], N),
@@ -48,11 +48,11 @@ def test_it_is_the_encoder_and_the_learner():
 
 
 def test_new_columns_and_unknown_words():
-    model = small().partial_fit(FRAME[:300], LABELS[:300])
+    model = small().partial_fit(FRAME[:150], LABELS[:150])
     width = model.n_features_in_
     model.learn([{"town": "Atlantis", "x": 1.0, "new": "word"}], ["a"])
     assert model.n_features_in_ > width
-    model.partial_fit(FRAME[300:], LABELS[300:])
+    model.partial_fit(FRAME[150:], LABELS[150:])
     assert model.predict([{"x": 3.0}]).shape == (1,)
 
 
