@@ -28,7 +28,7 @@ from kernelstream import KernelRegressor
 from kernelstream.live import DurableLearner
 
 
-class Told(NamedTuple):
+class Message(NamedTuple):
     """A message: its key, its position in the source, the row, and the target."""
 
     key: str
@@ -51,18 +51,18 @@ class Learning(StatefulBatchLogic):
         self.folder, self.model = folder, model
         self.learner: DurableLearner | None = None
 
-    def on_batch(self, values: list[Told]) -> tuple[list[Forecast], bool]:
+    def on_batch(self, values: list[Message]) -> tuple[list[Forecast], bool]:
         key = values[0].key
         if self.learner is None:
             self.learner = DurableLearner(self.folder / key, self.model, flush="request")
         begin = int(self.learner.positions.get(key, 0))
-        new = [told for told in values if told.position >= begin]
+        new = [message for message in values if message.position >= begin]
         if not new:
             return [], self.RETAIN
-        rows = [told.row for told in new]
+        rows = [message.row for message in new]
         expected = self.learner.predict(rows).tolist() if self.learner.total else [float("nan")] * len(new)
-        self.learner.learn(rows, [told.y for told in new], positions={key: new[-1].position + 1})
-        return [Forecast(told.position, y) for told, y in zip(new, expected, strict=True)], self.RETAIN
+        self.learner.learn(rows, [message.y for message in new], positions={key: new[-1].position + 1})
+        return [Forecast(message.position, y) for message, y in zip(new, expected, strict=True)], self.RETAIN
 
     def on_notify(self) -> tuple[list[Forecast], bool]:
         return [], self.RETAIN
@@ -86,18 +86,18 @@ class Learning(StatefulBatchLogic):
 def make_flow(source: Any, sink: Any, folder: Path, model: Any) -> Dataflow:
     """Messages in; keys and forecasts out, each made before its row was learned."""
     made = Dataflow("learning")
-    keyed = op.key_on("by_key", op.input("messages", made, source), lambda told: told.key)
+    keyed = op.key_on("by_key", op.input("messages", made, source), lambda message: message.key)
     op.output("forecasts", op.stateful_batch("learn", keyed, lambda state: Learning(folder, model)), sink)
     return made
 
 
-def sales(n: int = 1_200, shops: int = 3) -> list[Told]:
+def sales(n: int = 1_200, shops: int = 3) -> list[Message]:
     """Sales of some shops by weekday and weather, generated."""
     rng, found = random.Random(0), []
     for i in range(n):
         shop, day, rain = i % shops, i // shops % 7, rng.random() < 0.3
         y = 20.0 + 5 * shop + (8 if day >= 5 else 0) - 4 * rain + rng.gauss(0, 1)
-        found.append(Told(f"shop-{shop}", i, {"weekday": day, "weather": "rain" if rain else "sun"}, y))
+        found.append(Message(f"shop-{shop}", i, {"weekday": day, "weather": "rain" if rain else "sun"}, y))
     return found
 
 
