@@ -1,4 +1,4 @@
-"""Parameters of users: a value that fits, or a ValueError that names the parameter and says what it must be.
+"""Checks of user parameters: they return a valid value or raise a ValueError that says what it must be.
 
 >>> positive("eta", 0.5), whole("budget", 100), fraction("share", 0.0, zero=True)
 (0.5, 100, 0.0)
@@ -74,6 +74,6 @@ def flag(name: str, value: Any) -> None:
 
 
 def one_of(name: str, value: Any, known: Collection[str]) -> None:
-    """ValueError unless the value is one of some words."""
+    """ValueError unless the value is one of the known words."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")

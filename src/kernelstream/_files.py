@@ -1,4 +1,4 @@
-"""Files that are replaced in one step: a reader finds the old content or the new one, complete, whatever happens."""
+"""Files that are replaced in one step: whatever happens, a reader finds the old content or the new one, complete."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _alive(pid: int) -> bool:
 
 def npy_header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
     """Shape, whether stored by columns, and type of an array in numpy's format; the file is then at its numbers."""
-    from numpy.lib import format as formats  # wanted only here
+    from numpy.lib import format as formats  # needed only here
 
     version = formats.read_magic(file)
     if version not in ((1, 0), (2, 0)):

@@ -1,4 +1,4 @@
-"""For people who wait: a progress bar on stderr, for work that takes long enough, and sizes."""
+"""Progress bars on stderr for work that takes a while, and sizes in readable units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 1.5  # seconds that work may take before a bar appears
 
 
 def size_text(n: float) -> str:
-    """Bytes for people.
+    """A number of bytes in a readable unit.
 
     >>> size_text(4096)
     '4.1 kB'
@@ -25,7 +25,7 @@ def size_text(n: float) -> str:
 
 
 class Bar:
-    """How much is done, a remark, and the time left. A context, which closes it.
+    """How much is done, a remark, and the time left. A context manager that closes it.
 
     Parameters
     ----------

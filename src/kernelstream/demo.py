@@ -148,7 +148,7 @@ class _Pipeline:
 
 
 def _learners(first: np.ndarray) -> dict[str, Any]:
-    """The learners of a stage; scikit-learn's are scaled by the first rows, which they then see once more."""
+    """The learners of a stage; scikit-learn's are scaled by the first rows, which they then see again."""
     sampler = RBFSampler(gamma=1.0 / first.shape[1], n_components=500, random_state=0)
     return {
         "linear (SGDClassifier)": _Pipeline(first),

@@ -74,7 +74,7 @@ def generate(
         raise ValueError(f"n_features must be at least 2, got {n_features}")
     if not 0 <= noise < 0.5:
         raise ValueError(f"noise must be at least 0 and below 0.5, got {noise}")
-    # checked here and not in the generator below, so that mistakes show at the call and not at the first block
+    # checked here and not in the generator below, so that errors are raised at the call and not at the first block
     return _blocks(n_rows, block, kind, seed_from(random_state), n_features, n_concepts, noise)
 
 

@@ -5,7 +5,7 @@ What is kept as sums over rows adds up: ridge regression on any feature map, exa
 .. math:: A = \lambda I + \sum_k (A_k - \lambda I), \qquad b = \sum_k b_k
 
 Learners that take steps from row to row keep no sums (cells, binning, features with steps, and so the default learner).
-Their models go on side by side and their forecasts are averaged,
+Their models are kept side by side and their forecasts are averaged,
 
 .. math:: f(x) = \sum_k w_k f_k(x), \qquad w_k \ge 0, \; \sum_k w_k = 1
 
@@ -76,8 +76,8 @@ def merge(models: Sequence[Any], X: Any = None, y: Any = None) -> Any:
         return made if X is None else made.partial_fit(X, y)
     if X is None or y is None:
         raise ValueError(
-            f"{type(models[0]).__name__} keeps no sums that add up: merge(models, X, y) takes rows of all models to "
-            f"weigh them by"
+            f"{type(models[0]).__name__} cannot be merged exactly: merge(models, X, y) needs rows drawn from those of "
+            f"all models, to weight them by"
         )
     return Merged([copy.deepcopy(model) for model in models])._weigh(X, np.asarray(y))
 
@@ -96,7 +96,7 @@ class Merged(WithParameters):
 
     @property
     def models_(self) -> Sequence[Any]:
-        """The models, which go on learning."""
+        """The models, which keep learning."""
         return self.models
 
     def _weigh(self, X: Any, y: np.ndarray) -> Merged:
@@ -121,10 +121,10 @@ class Merged(WithParameters):
 
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Every model learns the rows; returns the forecasts (of labels: log-odds or log-probabilities) before that."""
-        said = [model.learn(X, y, sample_weight=sample_weight) for model in self.models]
-        if len({part.shape for part in said}) > 1:
+        scores = [model.learn(X, y, sample_weight=sample_weight) for model in self.models]
+        if len({part.shape for part in scores}) > 1:
             raise ValueError("the models do not know the same labels")
-        return np.tensordot(self.weights_, np.stack(said), 1)
+        return np.tensordot(self.weights_, np.stack(scores), 1)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Merged:
         """See :meth:`learn`."""

@@ -16,7 +16,7 @@ class Named(np.ndarray):
     Attributes
     ----------
     names : tuple of str
-        Of the d columns; empty for what is computed from such an array.
+        Names of the d columns; empty for what is computed from such an array.
 
     Examples
     --------

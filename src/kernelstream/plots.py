@@ -222,7 +222,7 @@ def relevance_over_time(
     history : iterable of (rows seen, relevance (d,))
         Values of ``relevance_`` at several times.
     names : sequence of str, optional
-        Of the inputs.
+        Names of the inputs.
     top : int, default=6
         Draw this many inputs, those that mattered most at any time.
     {picture}
@@ -263,7 +263,8 @@ def calibration(
     p : (n,) array
         The probability it was given. Of several classes, take ``p.max(axis=1)`` and whether that class was right.
     bins : int, default=15
-        Of equal width. The expected calibration error, the mean distance from the diagonal over rows, is in the legend.
+        Number of bins, of equal width. The legend has the expected calibration error: the mean distance from the
+        diagonal over rows.
     least : int, default=1
         Bins with fewer rows are not drawn.
     label : str, optional

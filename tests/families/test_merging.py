@@ -84,7 +84,7 @@ def test_what_cannot_be_merged_is_named(table):
     X, y = table
     with pytest.raises(ValueError, match="one class"):
         merge([ks.OnlineRidge(), ks.CellsRegressor()])
-    with pytest.raises(ValueError, match="no sums"):
+    with pytest.raises(ValueError, match="cannot be merged exactly"):
         merge([ks.CellsRegressor().fit(X, y)] * 2)
     with pytest.raises(ValueError, match="different features"):
         merge([ks.OnlineRidge(random_state=i).fit(X, y) for i in range(2)])

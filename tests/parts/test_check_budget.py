@@ -104,7 +104,7 @@ def test_a_strategy_done_right():
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
-        (Remembers(), "something is remembered outside of the state"),
+        (Remembers(), "something is remembered outside the state"),
         (WritesVectors(), "rows in blocks have other scores"),
         (WritesDiagonal(), r"diag is not k\(s, s\)"),
         (WritesGram(), "the Gram matrix is not that of the vectors"),

@@ -383,7 +383,7 @@ def test_registry():
         (RandomFourier(random_state=-1), "random_state"),
         (RandomFeatures("arc_cosine", gamma=1.0), "no bandwidth"),
         (Nystroem(landmarks=np.ones((3, 4)), rank=4), "rank=4 exceeds the number of landmarks, 3"),
-        (Nystroem(landmarks=np.ones((3, 5))), "landmarks have 5 columns, the rows 4"),
+        (Nystroem(landmarks=np.ones((3, 5))), "landmarks have 5 columns, but the rows have 4"),
         (Nystroem(landmarks=np.full((3, 4), np.nan)), "landmarks contains NaN"),
         (Nystroem("chi2", landmarks=-np.ones((3, 4))), "Chi2 needs x >= 0"),
         (TensorSketch(gamma="median"), "gamma of Polynomial must be a number or 'scale'"),

@@ -88,15 +88,15 @@ def test_mistakes_are_named_and_change_nothing():
     model = Delayed(OnlineRidge(random_state=0))
     model.remember(["a", "b"], X[:2])
     cases = [
-        (lambda: model.remember(["b"], X[:1]), "those that wait"),
-        (lambda: model.remember(["c", "c"], X[:2]), "different from each other"),
-        (lambda: model.remember([3], X[:1]), "not of the kind"),
+        (lambda: model.remember(["b"], X[:1]), "not waiting already"),
+        (lambda: model.remember(["c", "c"], X[:2]), "ids must be unique"),
+        (lambda: model.remember([3], X[:1]), "ids must all be integers or all be strings"),
         (lambda: model.remember(["c"], X[:1, :2]), "X has 2 columns"),
-        (lambda: model.remember(["c"], X[:2]), "ids for rows"),
+        (lambda: model.remember(["c"], X[:2]), "ids for rows of shape"),
         (lambda: model.remember(["c"], np.full((1, 3), np.nan)), "NaN"),
-        (lambda: model.learn(id=["z"], y=[1.0]), "no rows wait for the ids"),
-        (lambda: model.learn(id=["a", "a"], y=[1.0, 1.0]), "no rows wait for the ids"),
-        (lambda: model.learn(id=["a"], y=[1.0, 2.0]), "1 ids and y"),
+        (lambda: model.learn(id=["z"], y=[1.0]), "no rows are waiting for the ids"),
+        (lambda: model.learn(id=["a", "a"], y=[1.0, 1.0]), "no rows are waiting for the ids"),
+        (lambda: model.learn(id=["a"], y=[1.0, 2.0]), "got 1 ids, but y"),
         (lambda: model.learn(id=["a"], y=[np.nan]), "NaN"),
         (lambda: model.learn(X, y, id=["a"]), "pass X and y, or id and y"),
         (lambda: Delayed(OnlineRidge(), most=0).remember(["a"], X[:1]), "most must be"),

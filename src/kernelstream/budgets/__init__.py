@@ -1,4 +1,4 @@
-r"""Budget strategies: what happens to the support set of ``f = sum_i alpha_i k(s_i, .)`` when a row wants to join.
+r"""Budget strategies: what happens to the support set of ``f = sum_i alpha_i k(s_i, .)`` when a row joins.
 
 An update (:mod:`kernelstream.updates`) gives a row its coefficients; a strategy takes the row into a support set of at
 most ``budget`` vectors. Any strategy goes with any update, loss and kernel, unless its class says otherwise.

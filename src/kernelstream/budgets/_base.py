@@ -137,7 +137,7 @@ class Budget(WithParameters):
     restless : bool
         Whether it must also see rows on which the update does nothing.
     precise : bool
-        Whether it solves with Gram matrices, which takes float64 whatever the rows are.
+        Whether it solves with Gram matrices, which needs float64 even for float32 rows.
     """
 
     name: ClassVar[str] = ""

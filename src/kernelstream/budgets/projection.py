@@ -191,7 +191,7 @@ class Project(Budget):
 def nearest(Q: np.ndarray, gram: np.ndarray, k: np.ndarray, k_xx: float) -> tuple[np.ndarray, float]:
     """Coefficients ``d = K^-1 k`` of the row's projection, (n,), and its squared distance ``k_xx - k'd``.
 
-    Where little is left of the row it is projected once more, which removes the rounding errors of the first time.
+    Where little is left of the row, it is projected again, which removes the rounding errors of the first projection.
     """
     w = Q @ k
     d = w @ Q
@@ -208,7 +208,7 @@ def refresh(state: dict[str, Any]) -> None:
     n = state["n_support"]
     state["budget_memory"][0] = 0.0
     Q = basis_of(state["budget_gram"][:n, :n])
-    if Q is not None:  # otherwise the present basis has to do
+    if Q is not None:  # otherwise the present basis is kept
         state["budget_basis"][:n, :n] = Q
 
 
@@ -219,7 +219,7 @@ def basis_of(gram: np.ndarray) -> np.ndarray | None:
 
 
 def some_basis(gram: np.ndarray) -> np.ndarray:
-    """Such functions in every case: where rounding errors leave no Cholesky factor, those of the eigenvectors."""
+    """Coefficients of orthonormal functions in every case: from the eigenvectors where there is no Cholesky factor."""
     Q = basis_of(gram)
     if Q is None:
         size, vectors = np.linalg.eigh(gram)

@@ -149,7 +149,7 @@ class RemoveSmallest(Budget):
 def smallest(S: SupportSet, row: Row, turn: int = 0) -> int:
     """Slot of the smallest term of f; ``S.n`` when that is the new row itself.
 
-    Of equal ones it is the first slot from ``turn`` on, and from 0 on where there is none. Pegasos gives all vectors
+    Among equal ones it is the first slot from ``turn`` on, or else from 0 on. Pegasos gives all vectors
     that moved once the same coefficient, up to rounding: sizes this close are equal.
     """
     sizes = (S.coefficients**2).sum(axis=0) * S.diag[: S.n]

@@ -1,1 +1,1 @@
-"""The lowest floor: arrays in, arrays out. What every pass, map and reader is made of."""
+"""The lowest layer: arrays in, arrays out. What every pass, map and reader is made of."""

@@ -46,7 +46,7 @@ def draw(kernel: Any, seed: int, d: int, R: int, dtype: Any, width: np.ndarray |
         With a numeric bandwidth.
     seed, d, R : int
     dtype : numpy dtype
-        Of the rows.
+        Type of the rows.
     width : (d,) array, optional
         Widths by which the columns are divided before the kernel sees them; the grids are scaled instead.
     """

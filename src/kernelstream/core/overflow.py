@@ -1,4 +1,4 @@
-"""Models stay within the range of floats: what a pass says when learning would take one out of it."""
+"""Errors about models that learning would take out of the range of floats."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def require_finite(*arrays: Any) -> None:
 
 
 def reword(error: BaseException) -> None:
-    """ValueError in our words where LAPACK has found a matrix singular while rows were learned; else nothing.
+    """Raise our own ValueError where LAPACK found a matrix singular while rows were learned; else do nothing.
 
-    Every call that learns passes here when it fails (``StreamEstimator``), so that no family has to look after it. A
+    Every call that learns comes here when it fails (``StreamEstimator``), so that no family needs its own handling. A
     matrix that is positive definite on paper is not so in floats where its regularisation is lost beside the rows.
     """
     if isinstance(error, np.linalg.LinAlgError):

@@ -79,7 +79,7 @@ def normals(
     scale : float
         The standard deviation, rounded to ``dtype`` before it multiplies.
     dtype : float32 or float64
-        Of the result. The N(0, 1) numbers themselves are always float32 numbers, so both types hold the same ones.
+        Type of the result. The N(0, 1) numbers themselves are always float32 numbers, so both types hold the same ones.
 
     Examples
     --------

@@ -30,7 +30,7 @@ COUNT, LOW, HIGH, DOUBT, TOTAL = range(5)  # rows of what is remembered of a tar
 
 
 def no_targets(outputs: int) -> np.ndarray:
-    """What is remembered of the targets before the first row, (5, outputs)."""
+    """What is remembered of the targets before the first row: zeros (5, outputs)."""
     return np.zeros((5, outputs))
 
 
@@ -47,7 +47,7 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
     Parameters
     ----------
     y : (n,) or (n, k) float64
-        Of several outputs one is enough to set a row aside.
+        With several outputs one is enough to set a row aside.
     weight : (n,) or None
         Rows of weight 0 are not looked at.
     seen : (5, k) float64

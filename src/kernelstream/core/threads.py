@@ -26,7 +26,7 @@ _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
 def second() -> bool:
-    """Whether a compiled pass may use a second thread: there may be two, and this one is not one of several at work."""
+    """Whether a compiled pass may use a second thread: two are allowed, and `each` does not keep them busy already."""
     return get_num_threads() > 1 and not getattr(_inside, "each", False)
 
 
@@ -70,7 +70,7 @@ WORTH = 1.5e8  # products in a call, some milliseconds, from which a second thre
 def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -> Iterator[tuple[Any, Any]]:
     """``(item, work(item))`` in order; if ``threaded``, a second thread makes the next ones while one is consumed.
 
-    Where that thread is behind, the consumer makes some too instead of waiting. At most :data:`BUFFERS` results of work
+    If that thread falls behind, the consumer makes some too instead of waiting. At most :data:`BUFFERS` results of work
     in one thread are alive at the same time, those of consecutive items.
     """
     if len(items) < WORTH_A_THREAD or getattr(_inside, "each", False):
@@ -88,7 +88,7 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
             for i, item in enumerate(items):
                 yield item, shared.take(i)
         finally:
-            shared.end()  # a caller that stops early must not leave work behind that writes to the buffers
+            shared.end()  # no work that writes to the buffers may outlive a caller that stops early
             _helper.release()
 
 
@@ -158,10 +158,10 @@ class _Ahead:
 
 
 def each(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool = True) -> None:
-    """``work(item)`` for all items, which must not depend on each other, on as many threads as may be used.
+    """``work(item)`` for all items, which must be independent, on as many threads as allowed.
 
-    Items that take long should come first. Inside such work all threads are busy: there, or if not ``threaded``, it is
-    one after the other.
+    Items that take long should come first. Inside such work all threads are busy, so nested calls run in one thread, as
+    do calls that are not ``threaded``.
     """
     global _workers
     count = 1 if not threaded or getattr(_inside, "each", False) else min(get_num_threads(), len(items))

@@ -10,13 +10,13 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 from . import threads
 
 AT_ONCE = 16_384  # rows that LAPACK factorises at once: OpenBLAS on ARM crashes on 20,000 with two threads;
-PART = 4096  # of more, so many
+PART = 4096  # rows of a part, where there are more
 FEW_COLUMNS = 4  # that are divided one by one, which takes OpenBLAS a fifth of the time for one of them
 SMALL = 64  # rows of an inverse that LAPACK computes at once: products are several times as fast as its inverses
 
 
 def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
-    """Put the triangular factor of a symmetric K (n, n) with another diagonal into its upper part; False: none."""
+    """Put the triangular factor of a symmetric K (n, n), with another diagonal, into its upper part; False if none."""
     np.fill_diagonal(K, diagonal)
     if len(K) <= AT_ONCE:
         return _factorised(K)

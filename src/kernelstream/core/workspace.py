@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-LINE = 64  # bytes of a line of the processor's cache
+LINE = 64  # bytes of a cache line
 
 _local = threading.local()
 
@@ -27,7 +27,7 @@ def workspace(name: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def on_lines(shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-    """An array that begins at a line of the processor's cache: vectors of AVX-512 are as long as one."""
+    """An array that begins at a cache line: vectors of AVX-512 are as long as one."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     held = np.empty(size + LINE, np.uint8)
     start = -held.ctypes.data % LINE

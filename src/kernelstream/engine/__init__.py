@@ -50,14 +50,14 @@ def get(name: str | TorchEngine = "auto") -> Any:
 
 
 def check(name: str | TorchEngine, on_device: bool, who: str) -> None:
-    """ValueError for an engine that does not exist here, or not for this family of learners (``on_device``)."""
+    """ValueError for an engine that is not available here, or not for this family of learners (``on_device``)."""
     if is_torch(name) and not on_device:
-        raise ValueError(f"{who} has no torch engine; engine='auto' uses the processor")
+        raise ValueError(f"{who} has no torch engine; engine='auto' uses the CPU")
     get(name)
 
 
 def of_processor(name: str | TorchEngine) -> str | TorchEngine:
-    """The engine for what runs on the processor in any case."""
+    """The engine for what always runs on the CPU."""
     return "auto" if is_torch(name) else name
 
 

@@ -24,7 +24,7 @@ class TorchEngine(BaseEstimator):
     device : str or None
         "cuda", "cuda:1", "cpu", …; None is "cuda" where torch sees a GPU, else "cpu".
     precision : {"tf32", "float32"}
-        Of matrix products of float32 rows on a GPU: products of numbers rounded to 11 bits, summed in float32 (tf32),
+        Matrix products of float32 rows on a GPU: of numbers rounded to 11 bits, summed in float32 (tf32),
         or plain float32. float64 rows stay float64. ``docs/gpu.md`` has the error each causes.
     block : int, default=512
         Rows per block. It changes the speed and, beyond rounding, nothing else.
@@ -51,7 +51,7 @@ class TorchEngine(BaseEstimator):
         if not has_torch():
             raise ValueError(
                 "the torch engine needs PyTorch (pip install kernelstream[gpu]), which is not installed; "
-                "engine='auto' uses the processor"
+                "engine='auto' uses the CPU"
             )
         return _ops(self.device, self.precision, self.block)
 

@@ -46,8 +46,8 @@ def prequential(
     est : estimator
         It is trained in place. One with ``learn`` (all of kernelstream) is evaluated exactly row by row, whatever the
         block size. One with only ``predict`` and ``partial_fit`` (scikit-learn) predicts a block and then fits it, so
-        its rows lag by up to a block unless ``block_size=1``; before its first fit it predicts the first class. Numbers
-        count from the first row on that was predicted by a model that had learned one.
+        its rows lag by up to a block unless ``block_size=1``; before its first fit it predicts the first class. In
+        regression, rows count from the first one that was predicted by a model that had learned one.
     X : array, CSR matrix, data frame (n, d), or iterable of blocks (X, y)
         Blocks longer than ``block_size`` are cut.
     y : array (n,), optional
@@ -73,7 +73,7 @@ def prequential(
     name : str, optional
         Label for tables and plots; the class name by default.
     clock : callable, optional
-        What counts the ``seconds`` inside the estimator; ``time.process_time`` leaves out those of other programs.
+        Clock of the ``seconds`` inside the estimator; ``time.process_time`` leaves out those of other programs.
     monitor : :class:`~kernelstream.monitor.Monitor`, optional
         Watches the rows and the losses (mistakes, or squared errors), each loss when its label has come; the changes it
         marks are in the result, and its ``react`` is called at the end of the block in which one was found.

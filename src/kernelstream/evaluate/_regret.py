@@ -51,7 +51,7 @@ def best_in_hindsight(X: Any, y: Any, kernel: Any, lam: float = 1.0) -> np.ndarr
 
 
 def regret(X: Any, y: Any, predictions: Any, kernel: Any, lam: float = 1.0) -> np.ndarray:
-    """Regret after every row, (n,): losses so far less those (and the norm) of the best function for these rows.
+    """Regret after every row, (n,): losses so far minus those (and the norm) of the best function for these rows.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def probabilities_of(est: Any, scores: np.ndarray) -> np.ndarray | None:
 class Runner:
     """An estimator with the few calls an evaluation makes; ``seconds`` counts the time inside it.
 
-    ``unknown`` are the first rows of the last answer whose numbers nothing was known of, since no row had been learned.
+    ``unknown`` is how many rows at the beginning of the last answer were predicted before any row had been learned.
     """
 
     of_two = 0  # which of two classes is predicted before the first row
@@ -104,7 +104,7 @@ class Runner:
         return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
 
     def _before_learning(self, y: np.ndarray) -> Answer:
-        """Answers of an estimator that has learned no row: 0, which does not count, or a class, all as probable."""
+        """Answers of an estimator that has learned no row: 0, which is not scored, or a class, all equally probable."""
         n = len(y)
         if self.task == "regression":
             self.unknown = n
@@ -130,7 +130,7 @@ class Runner:
 class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
 
-    of_two = 1  # a score of 0 is the second
+    of_two = 1  # a score of 0 predicts the second
     link: np.ndarray | None = None  # how scores became probabilities before a block, where the model learns that
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:

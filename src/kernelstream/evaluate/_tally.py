@@ -100,8 +100,8 @@ class Tally:
 
     def _labels(self, y: np.ndarray, answer: np.ndarray, p: np.ndarray | None) -> None:
         pairs, counts = np.unique(np.stack([y, answer]), axis=1, return_counts=True)
-        for true, said, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
-            self.counts[true, said] = self.counts.get((true, said), 0) + count
+        for true, answered, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+            self.counts[true, answered] = self.counts.get((true, answered), 0) + count
         if p is not None:
             self.rated.append((y, np.asarray(p, np.float64)))
 
@@ -123,8 +123,8 @@ class Tally:
         self.flush()
         labels = sorted({label for pair in self.counts for label in pair}, key=_order)
         N = np.zeros((len(labels), len(labels)), np.int64)
-        for (true, said), count in self.counts.items():
-            N[labels.index(true), labels.index(said)] = count
+        for (true, answered), count in self.counts.items():
+            N[labels.index(true), labels.index(answered)] = count
         return labels, N
 
     def result(self) -> dict[str, float]:
@@ -144,7 +144,7 @@ class Tally:
         return found | {"f1": float(f1[1] if len(labels) == 2 else f1.mean())}
 
     def _auc(self, labels: list[str]) -> float:
-        from sklearn.metrics import roc_auc_score  # which takes long to import
+        from sklearn.metrics import roc_auc_score  # slow to import
 
         positive = np.concatenate([y for y, _ in self.rated]) == labels[1]
         p = np.concatenate([p for _, p in self.rated])

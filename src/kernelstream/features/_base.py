@@ -1,8 +1,8 @@
 """What every feature map shares: the transformer, and the callable it builds.
 
-A map's work is cut in two so that a streaming estimator can use it without ``fit``: ``prepare`` turns rows into a small
-dict (bandwidth, seed, landmarks), which is what gets saved; ``build`` turns that dict into a :class:`Mapping`, the same
-one every time.
+A map's work is split in two so that a streaming estimator can use it without ``fit``: ``prepare`` turns rows into a
+small dict (bandwidth, seed, landmarks), which is what gets saved; ``build`` turns that dict into a :class:`Mapping`,
+the same one every time.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Mapping:
         raise NotImplementedError
 
     def work(self, entries: float) -> float:
-        """About how many products the features of a row with so many entries cost, a cosine or exponential being 32."""
+        """About how many products the features of a row with ``entries`` entries cost; a cosine counts as 32."""
         return self.n_out * (entries + 32.0)
 
 
@@ -116,7 +116,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
     name: ClassVar[str] = ""
     #: True when a wider input keeps the features of the old columns, so that a stream's width may grow.
     extends: bool = False
-    random_state: Any = None  # what is random comes from the seed that `prepare` is given
+    random_state: Any = None  # random numbers come from the seed that `prepare` gets
 
     @property
     def needs_data(self) -> bool:
@@ -129,7 +129,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
         return 0
 
     def prepare(self, X: Any, seed: int) -> Entries:
-        """Entries (numbers, strings, arrays) that together with the parameters decide the map.
+        """Entries (numbers, strings, arrays) that together with the parameters determine the map.
 
         Parameters
         ----------
@@ -154,12 +154,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
 
     @property
     def takes_width(self) -> bool:
-        """Whether a width comes from rows that may as well be shifted and scaled beforehand: their units matter."""
+        """Whether a bandwidth is estimated from rows that may be scaled beforehand, so that their units matter."""
         return False
 
     @property
     def restricted(self) -> bool:
-        """Whether there are finite rows the map cannot take, so that `check` has something to do."""
+        """Whether the map rejects some finite rows, so that `check` has something to do."""
         return False
 
     def check(self, X: Any) -> None:
@@ -205,7 +205,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WithParamete
     def _validate(self, X: Any, reset: bool) -> Any:
         X = canonical(X) if sp.issparse(X) else native(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=reset)
-        if self.restricted:  # outside of the try: an error about a parameter is no error about the rows
+        if self.restricted:  # outside the try: an error about a parameter is not an error about the rows
             try:
                 self.check(X)
             except ValueError as error:  # in the words that scikit-learn's users (and checks) know

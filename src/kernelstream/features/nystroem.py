@@ -39,7 +39,7 @@ class NystroemMapping(Mapping):
 
 
 class GaussianNystroemMapping(NystroemMapping):
-    """The same for the Gaussian kernel, with what depends on the landmarks alone worked out beforehand."""
+    """The same for the Gaussian kernel, with everything that depends on the landmarks alone precomputed."""
 
     def __init__(self, kernel: Any, S: np.ndarray, P: np.ndarray):
         super().__init__(kernel, S, P)
@@ -147,8 +147,8 @@ class Nystroem(KernelMap):
         m = len(self.entries_["landmarks"])
         if isinstance(self.landmarks, str) and _num_samples(X) < self.n_components:
             warnings.warn(
-                f"n_components={self.n_components} landmarks were asked for, but there are only {m} rows; "
-                f"all of them are landmarks",
+                f"n_components={self.n_components} landmarks were requested, but there are only {m} rows; "
+                f"all of them are used",
                 UserWarning,
                 stacklevel=2,
             )
@@ -175,7 +175,7 @@ class Nystroem(KernelMap):
     def build(self, entries: Entries, d: int, dtype: Any) -> NystroemMapping:
         S = entries["landmarks"]
         if S.shape[1] > d:
-            raise ValueError(f"the landmarks have {S.shape[1]} columns, the rows only {d}")
+            raise ValueError(f"the landmarks have {S.shape[1]} columns, but the rows have only {d}")
         # Columns that appeared after the landmarks were chosen are zero in them.
         S = np.pad(S, ((0, 0), (0, d - S.shape[1]))).astype(dtype)
         P = np.ascontiguousarray(entries["projection"], dtype=dtype)
@@ -192,7 +192,7 @@ class Nystroem(KernelMap):
             return S.toarray() if sparse.issparse(S) else S
         S = check_array(self.landmarks, accept_sparse="csr", dtype=FLOATS, input_name="landmarks")
         if X is not None and S.shape[1] != X.shape[1]:
-            raise ValueError(f"landmarks have {S.shape[1]} columns, the rows {X.shape[1]}")
+            raise ValueError(f"landmarks have {S.shape[1]} columns, but the rows have {X.shape[1]}")
         kernel.check(S)
         if self.rank is not None and whole("rank", self.rank) > S.shape[0]:
             raise ValueError(f"rank={self.rank} exceeds the number of landmarks, {S.shape[0]}")

@@ -22,7 +22,7 @@ FEWEST = 8  # rows for each direction without which there are fewer
 FEW, MANY = 16, 64  # directions, if their number is not given: 8 for each 44 that there are in a row's entries + 40
 DEEP = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
 LEAST_EIGENVALUE = 1e-6  # eigenvalues below this share of the largest are rounding
-SMALL = 64  # rows or features up to which all eigenvectors are worked out
+SMALL = 64  # rows or features up to which all eigenvectors are computed
 ROUNDS = 4  # of block power steps where there are more
 
 
@@ -153,7 +153,7 @@ class Preconditioned(FeatureMap):
         if not isinstance(self.rank, str):
             return whole("rank", self.rank)
         if self.rank != "auto":
-            raise ValueError(f"rank must be a whole number or 'auto', got {self.rank!r}")
+            raise ValueError(f"rank must be an integer or 'auto', got {self.rank!r}")
         entries = (X.nnz if sp.issparse(X) else X.size) / max(1, X.shape[0])
         return int(min(max(FEW, 8 * ((entries + 40) // 44)), MANY))
 

@@ -32,17 +32,19 @@ SOBOL_DIMENSIONS = 21201
 class Draws:
     """The random numbers of the last frequencies, for a kernel of the same kind with another bandwidth.
 
-    Holds them as long as it lives itself: up to twice (d, D) numbers in float64.
+    It holds up to twice (d, D) numbers in float64.
     """
 
     def __init__(self) -> None:
-        self.made: tuple[Any, np.ndarray, int] | None = None  # what they belong to, room for them, how many columns
+        self.made: tuple[Any, np.ndarray, int] | None = (
+            None  # the key, a buffer with the numbers, and how many columns it has
+        )
 
     def get(self, kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
         """Frequencies (d, D) with a spread of 1; only those of columns that have none yet are drawn."""
         key = (type(kernel), seed, D)
         if self.made is None or self.made[0] != key:
-            self.made = None  # room for the new ones
+            self.made = None  # frees the memory for the new ones
             self.made = key, _standard(kernel, seed, d, D), d
         _, N, known = self.made
         if d > known:
@@ -96,7 +98,7 @@ def _independent(kernel: Any) -> bool:
 
 
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
-    """D independent frequencies. Row i (input coordinate i) depends on (seed, i) alone wherever the law allows it."""
+    """D independent frequencies. Row i (coordinate i) depends on (seed, i) alone where the distribution allows it."""
     if _independent(kernel):
         return np.stack([kernel.frequencies(generator(seed, Stream.MAP, i), 1, D)[0] for i in range(d)])
     if type(kernel) in SHARING:
@@ -182,7 +184,7 @@ def _require_isotropic(kernel: Any, sampling: str) -> None:
 
 
 def _norms(kernel: Any, rng: np.random.Generator, n: int, D: int) -> np.ndarray:
-    """Norms of D independent frequencies in R^n: all there is to know of an isotropic law."""
+    """Norms of D independent frequencies in R^n: all that an isotropic distribution leaves open."""
     return np.linalg.norm(kernel.frequencies(rng, n, D), axis=0)
 
 
@@ -206,7 +208,7 @@ def quasi(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """
     size = kernel.n_uniforms(d)
     if size > SOBOL_DIMENSIONS:
-        raise ValueError(f"sampling='qmc' has at most {SOBOL_DIMENSIONS} dimensions, {d} columns need {size}")
+        raise ValueError(f"sampling='qmc' supports at most {SOBOL_DIMENSIONS} dimensions, but {d} columns need {size}")
     # What the coordinates share comes last in U; it takes the first dimension, the best one, whatever the width.
     U = np.roll(scrambled_sobol(seed, size, D), d - size, axis=0)
     try:

@@ -3,7 +3,7 @@ r"""Learned spectra: frequencies that are functions of parameters, so that a ker
 The random part of a frequency is drawn once, ``e_j ~ N(0, I)``, and kept; what is learned is the map that turns it into
 ``w_j(theta)`` (the reparameterisation of Nguyen, Le, Bui, Phung: Large-scale online kernel learning with random feature
 reparameterization, IJCAI 2017). Everything here is in units of a starting width: rows come multiplied by ``1/length``,
-so at its start every spectrum is, on average, that of the Gaussian kernel ``exp(-|x - x'|^2 / (2 length^2))``.
+so every spectrum starts, on average, as that of the Gaussian kernel ``exp(-|x - x'|^2 / (2 length^2))``.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class TaylorFeatures(KernelMap):
 
     @property
     def grows(self) -> bool:
-        """Whether a longer stream deserves a higher degree."""
+        """Whether the degree rises with the length of the stream."""
         return isinstance(self.degree, str) and isinstance(self.kernel_object, kernels.Gaussian)
 
     def prepare(self, X: Any, seed: int) -> Entries:

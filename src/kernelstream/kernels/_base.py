@@ -79,11 +79,11 @@ class Kernel(WithParameters):
     bandwidth: ClassVar[str | None] = None
     #: Rules that may stand for a numeric bandwidth.
     rules: ClassVar[tuple[str, ...]] = ("scale", "median")
-    #: Whether the kernel's functions take CSR rows, and as many rows as there are; otherwise they get dense blocks.
+    #: Whether the kernel's functions take CSR rows, any number at a time; otherwise they get dense blocks.
     takes_csr: ClassVar[bool] = False
     #: Parameters that must be positive numbers, besides the bandwidth.
     _positive: ClassVar[tuple[str, ...]] = ()
-    #: Numbers that a draw gives a row, if they are the same for rows of any width.
+    #: How many numbers a draw gives a row, if that does not depend on the width.
     _per_draw: ClassVar[int | None] = None
 
     # Lets ``np.float64(2) * kernel`` reach ``__rmul__`` instead of making an object array.
@@ -302,7 +302,7 @@ class FourierKernel(Kernel):
 
     def of_squares(self, D2: np.ndarray) -> np.ndarray:
         """The kernel at squared distances ``D2`` of any shape, whose memory it may use; for radial kernels."""
-        raise NotImplementedError(f"{type(self).__name__} is no function of the distance")
+        raise NotImplementedError(f"{type(self).__name__} is not a function of the distance")
 
     def n_uniforms(self, d: int) -> int:
         """How many uniform numbers `quantiles` needs for one frequency."""

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from kernelstream.rows import Rows, dense
 
-#: Rows that the median distance looks at.
+#: Rows that the median distance uses.
 MEDIAN_ROWS = 200
 #: Lengths that a kernel can have in the precision of the rows: with shorter or longer ones, ``gamma`` or the random
 #: frequencies would leave the range of floats. Rows much closer than the least count as one.
@@ -21,7 +21,7 @@ COMPARED_ROWS = 64
 
 
 def median_rows(n: int) -> np.ndarray:
-    """Of n rows, those that the median distance looks at: from all over, as the first may be of one class or day."""
+    """Which of n rows the median distance uses: from all over, since the first may be of one class or day."""
     m = min(n, MEDIAN_ROWS)
     return np.arange(m) * n // max(m, 1)
 
@@ -148,6 +148,6 @@ def as_wide_as_gaussian(kernel: Callable[[float], Any], rule: str, X: Rows) -> f
     if start == 0.0:
         return 1.0
     raise ValueError(
-        f"{type(kernel(1.0)).__name__} has no rule {rule!r} for its bandwidth, and none makes it as wide as the "
-        f"Gaussian: give a number, or the kernel a method _estimate(rule, X)"
+        f"{type(kernel(1.0)).__name__} has no rule {rule!r} for its bandwidth, and no bandwidth makes it as wide "
+        f"as the Gaussian: give a number, or define _estimate(rule, X)"
     )

@@ -118,7 +118,7 @@ class Laplacian(StretchedKernel, CoordinateKernel):
     def totals(self, X: Rows, Z: Rows) -> np.ndarray:
         if sparse.issparse(X) or sparse.issparse(Z):
             return super().totals(X, Z)
-        from scipy.spatial.distance import cdist  # slow to import, and seldom wanted
+        from scipy.spatial.distance import cdist  # slow to import, and rarely needed
 
         return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
 

@@ -14,29 +14,13 @@ Conventions, for all learners: a score 0 predicts +1, a multi-class tie predicts
 [-1.0, 1.0, 0.0]
 """
 
+from . import binary, multiclass, regression
 from ._base import Loss, dual_of, get, names, register
-from .binary import Hinge, Logistic, Perceptron, SquaredHinge
-from .multiclass import CrammerSinger, MulticlassLoss, MulticlassPerceptron, OneVsRest, Softmax
-from .regression import Absolute, EpsilonInsensitive, Huber, Quantile, Squared
+from .binary import *  # noqa: F403
+from .multiclass import *  # noqa: F403
+from .regression import *  # noqa: F403
 
-__all__ = [
-    "Absolute",
-    "CrammerSinger",
-    "EpsilonInsensitive",
-    "Hinge",
-    "Huber",
-    "Logistic",
-    "Loss",
-    "MulticlassLoss",
-    "MulticlassPerceptron",
-    "OneVsRest",
-    "Perceptron",
-    "Quantile",
-    "Softmax",
-    "Squared",
-    "SquaredHinge",
-    "dual_of",
-    "get",
-    "names",
-    "register",
-]
+__all__ = ["Loss", "dual_of", "get", "names", "register"]
+__all__ += binary.__all__
+__all__ += multiclass.__all__
+__all__ += regression.__all__

@@ -49,7 +49,7 @@ class Monitor:
         What :func:`~kernelstream.evaluate.prequential` does about a change, at the end of the block in which it was
         found: make the model forget faster, for example, or send a message.
     random_state : int, default=0
-        Of the frequencies for the inputs.
+        Seed of the frequencies for the inputs.
 
     Attributes
     ----------

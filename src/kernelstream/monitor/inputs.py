@@ -1,4 +1,4 @@
-"""Do the rows still look as they did? A kernel two-sample test of the last rows against those before."""
+"""Has the distribution of the rows changed? A kernel two-sample test of the last rows against those before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KernelTwoSample(Detector):
     n_components : int, default=16
         Frequencies w; there are twice as many features.
     random_state : int, default=0
-        Of the frequencies.
+        Seed of the frequencies.
 
     References
     ----------
@@ -84,7 +84,7 @@ class KernelTwoSample(Detector):
             raise ValueError(f"rows must be finite numbers of shape (n, d), got shape {values.shape}")
         width = self.state["kept"].shape[1]
         if values.shape[1] < width:
-            raise ValueError(f"rows have {values.shape[1]} columns, and those before had {width}")
+            raise ValueError(f"rows have {values.shape[1]} columns, but those before had {width}")
         if values.shape[1] > width:  # the first rows, or a stream with more columns than before: start again
             self.state = {"rows": self.state["rows"], "kept": values[:0], "first": values[:0]}
             self.reset()

@@ -1,4 +1,4 @@
-"""Where in the user's program a warning belongs."""
+"""The line of the user's program that a warning points to."""
 
 from __future__ import annotations
 

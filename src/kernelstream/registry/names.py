@@ -11,7 +11,7 @@ from . import plugins as _plugins
 P = TypeVar("P")
 C = TypeVar("C", bound=type)
 
-# Names of scikit-learn and others, and what goes by another name here; of several, the first that there is.
+# Names that scikit-learn and others use, and what they are called here; of several, the first that exists.
 ELSEWHERE = {
     "c": ("lam", "update"), "alpha": ("lam", "update"), "reg_lambda": ("lam",), "eta0": ("eta", "update", "step"),
     "learning_rate": ("eta", "update", "step"), "max_iter": ("passes", "schedule"), "epochs": ("passes",),
@@ -63,7 +63,7 @@ class Catalogue(Generic[P]):
     base : type
         Its base class.
     *parts : classes
-        Those that there are from the start.
+        Those that it has from the start.
 
     Examples
     --------
@@ -112,11 +112,11 @@ class Catalogue(Generic[P]):
         return self.find(spec)()
 
     def _check_own(self, part: Any) -> None:
-        """Raise ValueError for an object that goes by the name of another class, whose formulas it may not have."""
+        """Raise ValueError for an object that has the name of another class, whose formulas may differ."""
         held = self.parts.get(part.name)
         if held is not None and home(held) != home(type(part)):
             raise ValueError(
-                f"{type(part).__name__} goes by the name {part.name!r}, which is that of the {self.kind} "
+                f"{type(part).__name__} goes by the name {part.name!r}, which belongs to the {self.kind} "
                 f"{held.__name__}: give it a name of its own"
             )
 

@@ -17,8 +17,8 @@ from .names import did_you_mean
 class WithParameters(BaseEstimator):
     """scikit-learn's base of objects with parameters, which reads the signature of a class once.
 
-    ``get_params``, and with it every ``clone``, would otherwise inspect the constructor of every part each time. A
-    parameter that does not exist is an error that names the one that may have been meant.
+    ``get_params``, and with it every ``clone``, would otherwise inspect the constructor of every part each time. The
+    error about an unknown parameter suggests the one that may have been meant.
     """
 
     def __new__(cls, *args: Any, **given: Any) -> Any:

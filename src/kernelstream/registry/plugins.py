@@ -5,7 +5,7 @@ A package that brings a loss, a kernel or a recipe says so in its ``pyproject.to
     [project.entry-points."kernelstream.parts"]
     mine = "mine.parts"
 
-The module is imported when a name is looked for that the library itself does not have. A model file that names such a
+The module is imported when a name is looked up that the library itself does not have. A model file that names such a
 part leads to an import on the command line only (:data:`serve_files`).
 """
 
@@ -27,8 +27,8 @@ def load() -> None:
     global _asked
     if _asked:
         return
-    _asked = True  # before the imports: a module that looks for a name must not start again
-    from importlib import metadata  # slow to import, and wanted only here
+    _asked = True  # before the imports: a module that looks up a name must not start this again
+    from importlib import metadata  # slow to import, and needed only here
 
     for point in metadata.entry_points(group=GROUP):
         try:

@@ -63,8 +63,8 @@ def _warn_once(parts: list[Any]) -> None:
         return
     _WARNED.update(home(type(part)) for part in new)
     warnings.warn(
-        f"{', '.join(map(repr, new))}: no compiled version. Models with it use the python engine, which gives the same "
-        f"results, many times slower",
+        f"{', '.join(map(repr, new))}: no compiled version. Models with it use the python engine: same results, many "
+        f"times slower",
         RuntimeWarning,
         stacklevel=caller(),
     )

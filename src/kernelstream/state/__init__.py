@@ -1,1 +1,1 @@
-"""What is true of every model's state: what it may hold, whose turn it is, and how a call is taken back."""
+"""What every model's state has in common: what it may hold, whose turn it is, and how a call is undone."""

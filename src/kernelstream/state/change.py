@@ -47,7 +47,7 @@ class Change:
 
     @cached_property
     def sign(self) -> np.ndarray:
-        """Of the factors, (C_new,)."""
+        """Signs of the factors, (C_new,)."""
         return np.sign(self.factor)
 
     def rows(self, A: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What the entries of a state may be: shapes, types and ranges, declared by the part that keeps them.
 
-A state may come from anywhere (a model file, a pickle), and compiled loops go through its arrays without looking at
+A state may come from anywhere (a model file, a pickle), and compiled loops go through its arrays without checking
 every index. A part of the library therefore says in a ``schema`` method what it keeps::
 
     {"alpha": Array((outputs, capacity), "float64"), "n_support": Count(0, capacity), "gamma": Number(POSITIVE)}
@@ -160,7 +160,7 @@ class Superfluous(ValueError):
 def check(entries: dict[str, Any], schema: Schema, path: str = "", inside: bool = True) -> None:
     """ValueError unless the entries are those of the schema and each is as it says.
 
-    Without ``inside``, states inside are left to whoever has them.
+    Without ``inside``, states inside are not checked.
     """
     unknown = [path + name for name in entries if name not in schema]
     if unknown:

@@ -1,4 +1,4 @@
-"""One caller at a time: the lock that every estimator has, and the decorator that takes it."""
+"""One caller at a time: the lock of every estimator, and the decorator that takes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo of a call that failed: the states become what they were before it, to the last bit.
+"""Undo of a failed call: the states become what they were before it, to the last bit.
 
 A state is a dict. The dict itself is copied before a call, and so is the memory of every array that the call may change
 in place. Large arrays of which a call changes only a few rows are not copied: code that is about to write to such an

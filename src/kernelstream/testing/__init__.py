@@ -1,7 +1,7 @@
-"""Conformance kit: what every kernel, loss, feature map, update, budget strategy and streaming estimator must keep.
+"""Conformance checks for kernels, losses, feature maps, updates, budget strategies and streaming estimators.
 
 Each check raises an ``AssertionError`` that says what is wrong. They run over everything kernelstream registers, and
-are meant just as much for components written elsewhere.
+are meant for components written elsewhere as well.
 
 >>> from kernelstream.testing import check_loss
 >>> check_loss("hinge")

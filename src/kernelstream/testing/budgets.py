@@ -31,12 +31,12 @@ def check_budget(
     budget: int = 8,
     kernel: Kernel | None = None,
 ) -> None:
-    """Check a budget strategy: what every support set must keep, whatever leaves it.
+    """Check a budget strategy: what must hold for every support set, whatever leaves it.
 
     There are never more support vectors than the budget. The score of a row is that of the function that the state
     describes, ``f(x) = sum_j alpha_j k(s_j, x)``, also when rows come in blocks: a slot that changes is changed through
     the support set's own methods. The diagonal, and the Gram matrix where the strategy keeps one, are those of the
-    vectors. Nothing is remembered outside of the state: a model with a copy of it goes on in the same way. All numbers
+    vectors. Nothing is remembered outside the state: a model with a copy of it continues in the same way. All numbers
     are finite, in float32 too.
 
     Parameters
@@ -120,7 +120,7 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
     assert again is not None
     again.learn(X[len(X) // 2 + 1 :], y[len(X) // 2 + 1 :])
     for key, value in est.state_.items():
-        assert np.array_equal(value, again.state_[key]), f"something is remembered outside of the state: {key} differs"
+        assert np.array_equal(value, again.state_[key]), f"something is remembered outside the state: {key} differs"
     blocks._learner.expansion(blocks._state).block = _BLOCK
     close(blocks.learn(X[1:], y[1:]), np.concatenate(found), tolerance, "rows in blocks have other scores", 1.0)
     n = est.n_support_

@@ -1,4 +1,4 @@
-"""What every streaming estimator must keep, whatever it learns."""
+"""What must hold for every streaming estimator, whatever it learns."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _Case:
     """An estimator with an engine, its rows, and models of all of them and of the first half, learned once."""
 
     def __init__(self, estimator: Any, engine: Any, X: Any, y: Any) -> None:
-        # of the learners inside, too: a whole of two engines would keep the law of neither
+        # of the learners inside, too: with two engines mixed, neither would be checked
         params = dict.fromkeys((name for name in estimator.get_params() if name.split("__")[-1] == "engine"), engine)
         if estimator.get_params(deep=False).get("random_state", 0) is None:
             params["random_state"] = 0  # or no two models would be the same

@@ -1,4 +1,4 @@
-"""What every first-order update must keep."""
+"""What must hold for every first-order update."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every wrapper shares: an estimator inside another, whose state lies in that of the whole."""
+"""What every wrapper shares: an estimator inside another, whose state is part of that of the wrapper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .quantiles import QuantileTracker
 
 
 def if_model_has(name: str) -> Any:
-    """Decorator of a method that is there only where the model inside has one of this name."""
+    """Decorator of a method that exists only if the model inside has one of this name."""
 
     def check(self: Any) -> bool:
         getattr(self.__dict__.get("model_", self.model), name)  # its own error says why not
@@ -34,7 +34,7 @@ def if_model_has(name: str) -> Any:
 
 
 def asked(name: str, summary: str) -> Any:
-    """A method that asks the model inside for its own of the same name."""
+    """A method that calls the one of the same name of the model inside."""
 
     def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         return getattr(self._fitted(), name)(self._seen(X), *args, **options)
@@ -44,7 +44,7 @@ def asked(name: str, summary: str) -> Any:
 
 
 def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Rows, targets and weights that can be put into another order; the model inside checks the rest."""
+    """Rows, targets and weights that can be shuffled; the model inside checks the rest."""
     if y is None:
         raise ValueError("fit requires y to be passed, but the target y is None")
     rows = X.tocsr() if sp.issparse(X) else X if hasattr(X, "iloc") else np.asarray(X)
@@ -128,7 +128,7 @@ class Wrapper(WithParameters):
         undo.take_back()
 
     def _adopt(self, model: Any) -> None:
-        """Make a model the one inside, where it is not."""
+        """Make a model the one inside, unless it is already."""
         if self.__dict__.get("model_") is not model:
             self.model_ = model
             self._begin(model)

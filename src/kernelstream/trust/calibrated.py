@@ -31,7 +31,7 @@ class Calibrated(Wrapper):
     coverage : float, default=0.9
         Share of the rows whose set of labels should hold the true one.
     engine : {"auto", "native", "python"}
-        Of the calibration.
+        Engine of the calibration.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Calibrated(Wrapper):
     calibrator_ : Calibrator
         None as long as there are fewer than two classes.
     tracker_ : IntervalTracker
-        Of 1 - P(true class).
+        It tracks 1 - P(true class).
     classes_ : array
     state_ : dict
 

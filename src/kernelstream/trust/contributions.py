@@ -5,7 +5,7 @@ r"""What each column added to an answer.
 from a baseline b to a row x. Where gradients have a formula: integrated gradients along the straight line [1]_.
 Elsewhere: columns change from b to x one after the other, in eight random orders and their reverses, and c_j is the
 mean change of the answer when column j changes (Shapley values by sampling [2]_). The second sum is exact for every
-function, also for one with steps.
+function, even for one with steps.
 
 .. [1] Sundararajan, Taly, Yan: Axiomatic attribution for deep networks, ICML 2017.
 .. [2] Štrumbelj, Kononenko: Explaining prediction models and individual predictions with feature contributions, 2014.
@@ -97,7 +97,6 @@ def in_turns(
             turn[order] = np.arange(g)
             gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): columns changed after 0, 1, ... turns
             path = np.where(gone[:, None], X[None, rows], base)
-            said = answers(path.reshape(-1, d)).reshape(g + 1, n, -1)
-            said = said[:, np.arange(n), which[rows]]
-            found[rows, order] += np.diff(said, axis=0).T
+            scores = answers(path.reshape(-1, d)).reshape(g + 1, n, -1)[:, np.arange(n), which[rows]]
+            found[rows, order] += np.diff(scores, axis=0).T
     return found / (2 * ORDERS)

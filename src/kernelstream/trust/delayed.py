@@ -21,23 +21,23 @@ class Delayed(Wrapper):
     """A learner whose rows wait for their targets: remembered by an id when they are predicted, learned later.
 
     The rows that wait are part of the model's state, so they survive saving and loading. At most ``most`` of them wait,
-    and none stays once ``oldest`` others have been remembered after it: the oldest are dropped first.
+    and a row is dropped once ``oldest`` others have been remembered after it; the oldest are dropped first.
 
     Parameters
     ----------
     model : estimator of this library, or any with ``learn``
         It is cloned before it learns.
     most : int, default=10_000
-        Rows that may wait.
+        Largest number of waiting rows.
     oldest : int, optional
-        A row is forgotten when this many others have been remembered after it; by default age does not matter.
+        A row is dropped when this many others have been remembered after it; by default age does not matter.
 
     Attributes
     ----------
     waiting_ : array
         Ids of the rows that wait, oldest first.
     forgotten_ : int
-        Rows that were forgotten before their truth came.
+        Rows that were dropped before their targets came.
     model_ : the learner, fitted
     state_ : dict
 
@@ -50,8 +50,8 @@ class Delayed(Wrapper):
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
     >>> _ = model.learn(X[:400], X[:400, 0])
     >>> forecast = model.remember([7001, 7002], X[400:402])
-    >>> said = model.learn(id=[7002], y=X[401:402, 0])
-    >>> bool(said[0] == forecast[1]), model.waiting_.tolist()
+    >>> answer = model.learn(id=[7002], y=X[401:402, 0])
+    >>> bool(answer[0] == forecast[1]), model.waiting_.tolist()
     (True, [7001])
     """
 
@@ -81,21 +81,23 @@ class Delayed(Wrapper):
         names = _ids(id)
         rows = canonical(X) if sp.issparse(X) else np.ascontiguousarray(np.asarray(X))
         if rows.ndim != 2 or rows.shape[0] != len(names):
-            raise ValueError(f"there are {len(names)} ids for rows of shape {rows.shape}")
+            raise ValueError(f"got {len(names)} ids for rows of shape {rows.shape}")
         if not sp.issparse(rows):
             rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
             if not np.isfinite(rows).all():
                 raise ValueError("Input X contains NaN or infinity")
         waiting = np.empty(0, names.dtype) if fresh else self._wait["ids"]
         if len(waiting) and (waiting.dtype.kind in "US") != (names.dtype.kind in "US"):
-            raise ValueError(f"ids like {names[0]!r} are not of the kind of those that wait, such as {waiting[0]!r}")
+            raise ValueError(
+                f"ids must all be integers or all be strings: got {names[0]!r}, but {waiting[0]!r} is waiting"
+            )
         again = names[np.isin(names, waiting)]
         if len(again) or len(np.unique(names)) < len(names):
             twice = (again if len(again) else names)[:3]
-            raise ValueError(f"ids must be different from each other and from those that wait: {twice}")
+            raise ValueError(f"ids must be unique and not waiting already: {twice}")
         kept = None if fresh else unpack(ROWS, self._wait)
         if kept is not None and (kept.shape[1] != rows.shape[1] or sp.issparse(kept) != sp.issparse(rows)):
-            raise ValueError(f"X has {rows.shape[1]} columns, but the rows that wait have {kept.shape[1]}")
+            raise ValueError(f"X has {rows.shape[1]} columns, but the waiting rows have {kept.shape[1]}")
         trained = hasattr(model, "n_features_in_") and not fresh
         forecast = model.predict(X) if trained else np.zeros(len(names))
         self._adopt(model)
@@ -113,7 +115,7 @@ class Delayed(Wrapper):
         id : (n,) array, optional
             Instead of X.
         missing : {"raise", "skip"}
-            What to do about ids that are not waiting, for example because they were forgotten.
+            What to do about ids that are not waiting, for example because they were dropped.
         **kwargs
             ``classes`` and ``sample_weight``, see the model inside.
 
@@ -136,14 +138,14 @@ class Delayed(Wrapper):
         if missing not in ("raise", "skip"):
             raise ValueError(f"missing must be 'raise' or 'skip', got {missing!r}")
         if y.shape != names.shape:
-            raise ValueError(f"there are {len(names)} ids and y has shape {y.shape}")
+            raise ValueError(f"got {len(names)} ids, but y has shape {y.shape}")
         model, wait = self._fitted(), self._wait
         place = {name: i for i, name in enumerate(wait["ids"].tolist())}
         at = np.array([place.pop(name, -1) for name in names.tolist()], np.intp)
         found = at >= 0
         if missing == "raise" and not found.all():
             raise ValueError(
-                f"no rows wait for the ids {names[~found][:5]}: never remembered, learned already, or forgotten"
+                f"no rows are waiting for the ids {names[~found][:5]}: never remembered, learned already, or dropped"
             )
         forecast = np.zeros(len(names), wait["forecast"].dtype)
         made = np.zeros(len(names), bool)
@@ -163,7 +165,7 @@ class Delayed(Wrapper):
 
     @property
     def forgotten_(self) -> int:
-        """Rows that were forgotten before their truth came."""
+        """Rows that were dropped before their targets came."""
         return int(self._wait["counts"][1]) if "model_" in self.__dict__ else 0
 
     # ---------------------------------------------------------------- what waits
@@ -188,7 +190,7 @@ class Delayed(Wrapper):
             self._wait["counts"] = self._wait["counts"] + [0, lost]
 
     def _keep(self, left: np.ndarray) -> None:
-        """Drop all rows but some."""
+        """Drop all rows but those in ``left``."""
         wait = self._wait
         rows: Any = unpack(ROWS, wait)
         kept = {name: wait[name][left] for name in ("ids", "forecast", "made", "since")}

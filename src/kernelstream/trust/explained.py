@@ -24,10 +24,10 @@ class Explained(Wrapper):
 
     is the diagonal of the average gradient outer product of what was learned, each column in units of its deviation
     s_j, over some of about the last thousand rows; ``relevance_`` is its share of the sum. Learning only keeps a row
-    now and then; the gradients are taken when they are asked for, by formula for linear models of Fourier features, and
-    by differences otherwise. :meth:`explain` adds up the gradients on the straight line from a baseline to a row
-    (integrated gradients [1]_) where there is a formula; otherwise the columns change from the one to the other in
-    random orders.
+    from time to time; gradients are computed when they are needed, by formula for linear models of Fourier features,
+    and by differences otherwise. :meth:`explain` adds up the gradients on the straight line from a baseline to a row
+    (integrated gradients [1]_) where there is a formula; otherwise the columns change from one to the other in random
+    orders.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ STEPS = np.array([0.002, 0.01, 0.05])  # of the trackers, in units of the usual 
 
 
 class IntervalTracker:
-    r"""Intervals around forecasts that hold the truth in a given share of the rows, whatever the stream does.
+    r"""Intervals around forecasts that hold the target in a given share of the rows, however the stream changes.
 
     .. math:: \hat y_t \pm c_t \hat q_t u_t, \qquad c_{t+1} = c_t + \gamma ([\text{missed}] - \alpha)
 
@@ -31,7 +31,7 @@ class IntervalTracker:
         Share of the rows that the intervals of :meth:`learn` should hold, 0.5 to 0.99.
     engine : {"auto", "native", "python"}
     state : dict of arrays, optional
-        What a tracker has learned, to go on with.
+        What another tracker has learned, to continue from.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class IntervalTracker:
     def learn(
         self, forecast: Any, y: Any, weight: Any = None, spread: Any = None, coverage: float | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn from forecasts and truths in order; returns the intervals held before each row.
+        """Learn from forecasts and targets in order; returns the intervals held before each row.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class IntervalTracker:
             How uncertain the model thinks each forecast is (for example the deviation of a Gaussian process): widths
             are in proportion to it. Give it for all rows or for none.
         coverage : float, optional
-            Of the intervals that are returned, see :meth:`interval`.
+            Coverage of the intervals that are returned, see :meth:`interval`.
 
         Returns
         -------

@@ -33,9 +33,9 @@ class QuantileTracker:
     Parameters
     ----------
     columns : int, default=0
-        Of the rows.
+        Number of columns of the rows.
     coverage : float, default=0.9
-        Of intervals where none is given, 0.5 to 0.99.
+        Default coverage of intervals, 0.5 to 0.99.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification.
 
@@ -222,7 +222,7 @@ def learn_interval(
     y : (n,) array of numbers, or (n, k) where there may be several targets
     sample_weight : (n,) array, optional
     coverage : float, optional
-        Of the intervals, 0.5 to 0.99; by default that of the model, or 0.9.
+        Coverage of the intervals, 0.5 to 0.99; by default that of the model, or 0.9.
 
     Returns
     -------

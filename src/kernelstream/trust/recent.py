@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-KEPT = 64  # rows that are kept, and
-LEAST, ROOM = 16, 8192  # at least, where there are more numbers than this in them
-EVERY = 16  # one row of so many is kept
-ASKED = 8192  # differences of one look, at most, unless that leaves fewer rows than
-FEWEST = 8
+KEPT = 64  # rows that are kept,
+LEAST, ROOM = 16, 8192  # at least LEAST where they hold more than ROOM numbers
+EVERY = 16  # later, one row in this many is kept
+ASKED = 8192  # differences that are taken at once, at most, but of at least
+FEWEST = 8  # rows
 
 
 def places(width: int) -> int:

@@ -28,7 +28,7 @@ class WithIntervals(Wrapper):
     coverage : float, default=0.9
         Share of the targets that the intervals should hold, 0.5 to 0.99.
     engine : {"auto", "native", "python"}
-        Of the intervals.
+        Engine of the intervals.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class WithIntervals(Wrapper):
         model = self._inside()
         with self._kept(model):
             forecast = model.learn(X, y, sample_weight=sample_weight)
-            if not self._has_learned(model):  # what nobody keeps knows nothing
+            if not self._has_learned(model):  # nothing was learned
                 return forecast, self._new_tracker().learn(forecast, forecast, weight=np.zeros(len(forecast)))
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
             return forecast, self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight=weight)
@@ -110,8 +110,8 @@ class WithIntervals(Wrapper):
             It rises with the quantile.
         """
         check_quantiles(quantiles)
-        said = self._fitted().predict(X)
-        return self.tracker_.quantiles(said, quantiles, following=len(said) == 1)
+        predicted = self._fitted().predict(X)
+        return self.tracker_.quantiles(predicted, quantiles, following=len(predicted) == 1)
 
     @in_turn
     def _predict_with_interval(
@@ -119,9 +119,9 @@ class WithIntervals(Wrapper):
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, of one prediction; or of one for each row."""
         asked, model = ends_for(self, coverage), self._fitted()
-        said = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))]) if alone else model.predict(X)
-        low, high = self.tracker_.quantiles(said, asked, following=alone or len(said) == 1).T
-        return said, (low, high)
+        predicted = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))]) if alone else model.predict(X)
+        low, high = self.tracker_.quantiles(predicted, asked, following=alone or len(predicted) == 1).T
+        return predicted, (low, high)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -77,7 +77,7 @@ class Recipe:
         asked = {name: given.pop(name) for name in self.options if name in given}
         try:
             made = self.compose(task, **self.options | asked)
-        except TypeError as error:  # some recipes reckon with their options
+        except TypeError as error:  # some recipes compute with their options
             shown = ", ".join(f"{name}={value!r}" for name, value in asked.items())
             raise ValueError(f"{self.name!r} cannot use {shown}: {error}") from error
         known = made.get_params(deep=False)
@@ -116,7 +116,7 @@ def recipe(
 
 
 def pair(classifier: Any, regressor: Any, fixed: Callable[[], dict[str, Any]] = dict) -> Compose:
-    """The way to compose a recipe whose options are parameters of its estimator; ``fixed`` gives some more of them."""
+    """How to compose a recipe whose options are parameters of its estimator; ``fixed`` gives some more of them."""
 
     def compose(task: str, **options: Any) -> Any:
         return (regressor if task == "regression" else classifier)(**options, **fixed())

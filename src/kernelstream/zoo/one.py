@@ -1,4 +1,4 @@
-"""The learner that needs no choice, and the families that it is made of."""
+"""The default learner, which needs no tuning, and the families that it is made of."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ._registry import TASKS, enter, pair
 
 enter(
     "auto", "docs/default_learner.md", TASKS,
-    "Learners of different kinds, combined by a second-order recursion on their forecasts; nothing to choose.",
+    "Learners of different kinds, combined by a second-order recursion on their forecasts; nothing to tune.",
     {"size": "medium", "recent": True}, pair(KernelClassifier, KernelRegressor), ours=True,
 )  # fmt: skip
 enter(
     "column_cells",
     "Rahimi, Recht: Random features for large-scale kernel machines, NIPS 2007, over few columns "
     "(docs/default_learner.md)",
-    TASKS, "Cells of grids over few columns with edges at quantiles; grids that are of no use are replaced.",
+    TASKS, "Cells of grids over few columns with edges at quantiles; useless grids are replaced.",
     {"n_grids": 128, "eta": "auto", "forgetting": 1.0}, pair(CellsClassifier, CellsRegressor), ours=True,
 )  # fmt: skip
 enter(

@@ -1,4 +1,4 @@
-"""The torch engine: what runs on a device; everything else is handed to the engine of the processor."""
+"""The torch engine: what runs on a device; everything else is left to the CPU engine."""
 
 from __future__ import annotations
 
@@ -20,16 +20,15 @@ from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
 from ...rows import dense, is_tensor
 
 NAME = "torch"
-SMALL = 128  # rows of a call for which no program is compiled: a stream begins with few rows when labels appear one
-# after the other
-# A call of a GPU costs 1.5 to 2 ms whatever is in it. A processor makes and learns a feature of a row in about the time
-# of d + 32 products, d the columns; so many products are its 2 ms.
+SMALL = 128  # calls with at most this many rows compile no program: streams begin with short calls while labels appear
+# A GPU call takes 1.5 to 2 ms, however small it is. A CPU takes about as long for SMALL_WORK products, and makes and
+# learns one feature of a row of d columns in about the time of d + 32 of them.
 EACH, SMALL_WORK = 32, 1 << 23
 GRAMS = 4  # matrices of the size of a Gram matrix that its factorisation may need
 TOGETHER = 1 << 24  # features in float64 that exist at the same time where rows are scored
 
 #: More functions of the engine, by the modules that have them; each takes the engine as its first argument.
-ELSEWHERE = {
+IN_MODULES = {
     "device_map": ("maps", "on_device"),
     "doubly_blocks": ("doubly", "BlockFeatures"),
     "doubly_training": ("doubly", "training"),
@@ -62,13 +61,13 @@ class Ops:
             raise ValueError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from None
         self.precision, self.block = precision, block
         self.cuda = self.device.type == "cuda"
-        self.stands_in = device is None and not self.cuda  # the processor, because there is no GPU
+        self.stands_in = device is None and not self.cuda  # the CPU, because there is no GPU
         self.triton = has_triton()
         self.maps: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # feature maps on the device
 
     @property
     def host(self) -> Any:
-        """The engine of the processor."""
+        """The CPU engine."""
         from .. import get
 
         return get("auto")
@@ -76,8 +75,8 @@ class Ops:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in ELSEWHERE:
-            module, function = ELSEWHERE[name]
+        if name in IN_MODULES:
+            module, function = IN_MODULES[name]
             return functools.partial(getattr(import_module(f"{__name__}.{module}"), function), self)
         return getattr(self.host, name)
 
@@ -108,7 +107,7 @@ class Ops:
             torch.backends.cuda.matmul.allow_tf32 = before
 
     def rounds(self, kind: torch.dtype) -> bool:
-        """Whether large products of such numbers are those of tensor cores, by programs of our own."""
+        """Whether large products of this type run on tensor cores, in our own programs."""
         return self.cuda and self.triton and kind == torch.float32 and self.precision != "float32"
 
     def tensor(self, array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -116,7 +115,7 @@ class Ops:
         return from_array(array).to(self.device, dtype, copy=True)
 
     def is_small(self, n: int, width: int, columns: int) -> bool:
-        """Whether the processor has learned n rows with so many features before a GPU would have begun."""
+        """Whether the CPU learns n rows of ``width`` features in less time than a GPU call takes."""
         return self.cuda and n * width * (columns + EACH) <= SMALL_WORK
 
     def rows(self, X: Any, rows: slice, dtype: torch.dtype) -> torch.Tensor:
@@ -126,7 +125,7 @@ class Ops:
         return from_array(dense(X[rows])).to(self.device)
 
     def cuts(self, n: int, width: int) -> list[slice]:
-        """Rows whose features are made at once where they are scored only: what fits in a part of the memory."""
+        """Blocks of rows for scoring, whose features fit in a part of the memory."""
         return threads.cuts(n, max(self.block, TOGETHER // width))
 
     def feature_rows(self, mapping: Any, X: Any, cuts: list[slice] | None, intercept: bool) -> Iterator[Any]:
@@ -143,7 +142,7 @@ class Ops:
         return math.isqrt(torch.cuda.mem_get_info(self.device)[0] // (GRAMS * itemsize)) if self.cuda else 0
 
     def map_times(self, mapping: Any, X: Any, weights: np.ndarray) -> np.ndarray:
-        """``Z A`` of features Z, weights A (P, C), in float64, block by block; of few rows by the processor."""
+        """``Z A`` of features Z, weights A (P, C), in float64, block by block; few rows are left to the CPU."""
         if self.is_small(X.shape[0], mapping.n_out, X.shape[1]):
             return self.host.map_times(mapping, X, weights)
         A = self.tensor(weights).double()

@@ -25,7 +25,7 @@ class BlockFeatures:
     ----------
     ops : Ops
     blocks : FeatureBlocks
-        Of a Fourier kernel; Gaussian frequencies in float32 are made on the GPU, others by the processor.
+        Those of a Fourier kernel; Gaussian frequencies in float32 are made on the GPU, others on the CPU.
     """
 
     def __init__(self, ops: Any, blocks: Any):
@@ -46,7 +46,7 @@ class BlockFeatures:
         self.P = torch.empty((n, self.D), dtype=self.kind, device=self.ops.device)
 
     def rows(self, X: Any) -> torch.Tensor:
-        """Rows on the device, about the centre and padded like the frequencies; those of earlier calls are no more."""
+        """Rows on the device, about the centre and padded like the frequencies; earlier ones become invalid."""
         out = torch.zeros((X.shape[0], self.Wt.shape[1]), dtype=self.kind, device=self.ops.device)
         out[:, : self.d] = from_array(dense(X)).to(self.ops.device)
         found = far_middle(out[:, : self.d], self.middle) if self.kind == torch.float32 else None
@@ -74,7 +74,7 @@ class BlockFeatures:
         return self.Wt
 
     def features(self, X: torch.Tensor, i: int) -> torch.Tensor:
-        """Of rows from :meth:`rows`, in a buffer that the next call uses again."""
+        """Features of rows from :meth:`rows`, in a buffer that the next call uses again."""
         if len(X) > len(self.Z):
             self._room(len(X))
         Wt, Z, P = self.frequencies(i), self.Z[: len(X)], self.P[: len(X)]
@@ -136,7 +136,7 @@ def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, l
 
 
 def largest_eigenvalue(K: torch.Tensor, rounds: int = 30) -> float:
-    """Of a positive semi-definite matrix, by the power method."""
+    """Largest eigenvalue of a positive semi-definite matrix, by the power method."""
     v = torch.from_numpy(generator(0, Stream.POWER_START).standard_normal(len(K))).to(K)
     for _ in range(rounds):
         w = K @ v

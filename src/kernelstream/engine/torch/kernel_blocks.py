@@ -20,7 +20,7 @@ from . import from_array
 
 ELEMENTS = 1 << 26  # of a block
 SHARE = 4  # blocks are kept in this part of the free memory of a GPU; the others are made again
-ON_PROCESSOR = 1 << 28  # bytes of blocks that are kept where the device is the processor
+ON_PROCESSOR = 1 << 28  # bytes of blocks that are kept where the device is the CPU
 DEVICE_ROWS = 1 << 32  # bytes of rows that lie on the device as a whole
 FACTORS = 6  # matrices (m, m) that the factors of m centres in float64 need, with what they are made of
 PART = 8192  # rows of a factor that are multiplied at once
@@ -53,7 +53,7 @@ def squared_distances(X: torch.Tensor, S: torch.Tensor) -> torch.Tensor:
 
 
 class DeviceCenters:
-    """``k(., S)`` for centres S (m, d); kernels without a formula for the device are computed by the processor."""
+    """``k(., S)`` for centres S (m, d); kernels without a formula for the device are computed by the CPU."""
 
     def __init__(self, ops: Any, kernel: Kernel, S: Rows):
         self.ops, self.kernel, self.S = ops, kernel, S
@@ -128,7 +128,7 @@ class RowMatrix:
         return out.cpu().numpy()
 
     def divide(self, V: np.ndarray) -> np.ndarray:
-        """The same matrix, as far as the factor knows it, divides V."""
+        """V divided by the matrix, to the precision of the factor."""
         right = self.ops.tensor(V)
         size = right.abs().amax(dim=0).clamp_(min=float(np.finfo(float).tiny))  # float32 has a narrower range
         with self.ops.full():
@@ -142,7 +142,7 @@ class RowMatrix:
 
 
 def row_matrix(ops: Any, kernel: Kernel, X: Rows, more: np.ndarray) -> RowMatrix:
-    """Gram matrix of all rows, with so much added to its diagonal."""
+    """Gram matrix of all rows, with ``more`` (n,) added to its diagonal."""
     return RowMatrix(ops, gram(ops, kernel, X), more)
 
 
@@ -243,8 +243,7 @@ class DeviceKernelBlocks:
 class DeviceFactor:
     """``T'T = K + e I`` with e = ``more``, on the device; see :class:`~kernelstream.solvers.kernel_blocks.Factor`.
 
-    T has the type of K. One of float32 is used as if it were exact: what it divides is divided once more, by what
-    rounding has left.
+    T has the type of K. A float32 factor is refined: what it divides is divided once more, for what rounding has left.
     """
 
     def __init__(self, ops: Any, K: torch.Tensor, more: float):

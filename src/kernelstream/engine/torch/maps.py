@@ -38,7 +38,7 @@ class DeviceMap:
 
 
 class ByProcessor(DeviceMap):
-    """Features made by the processor: works for every map."""
+    """Features made on the CPU: works for every map."""
 
     def __init__(self, ops: Any, mapping: Any):
         super().__init__(ops, mapping)
@@ -130,10 +130,10 @@ class Preconditioned(DeviceMap):
     def __call__(self, X: torch.Tensor) -> torch.Tensor:
         Z = self.inner(X)
         p, middle = len(self.V), self.n_out // 2
-        with self.ops.full():  # what is taken off is most of z: rounding it would be felt in what is left
+        with self.ops.full():  # most of z is subtracted: rounding would show in what is left
             if p == self.n_out:
                 psi = Z @ self.V
-            else:  # of the cosines and of the sines, the first ones
+            else:  # the first cosines and the first sines
                 psi = Z[:, : p // 2] @ self.V[: p // 2] + Z[:, middle : middle + p // 2] @ self.V[p // 2 :]
             return Z.addmm_(psi, self.back, alpha=-1.0)
 
@@ -185,12 +185,12 @@ KNOWN: dict[type, Any] = {
 
 
 def is_known(mapping: Any) -> bool:
-    """Whether the device makes the features of a mapping by itself."""
+    """Whether the device can make the features of a mapping."""
     return type(mapping) in KNOWN and (not isinstance(mapping, PreconditionedMapping) or is_known(mapping.inner))
 
 
 def on_device(ops: Any, mapping: Any) -> DeviceMap:
-    """The device's form of a mapping; kept as long as the mapping is, because models start again at every new label."""
+    """The device's form of a mapping; kept as long as the mapping, because models restart at every new label."""
     if not is_known(mapping):
         return ByProcessor(ops, mapping)
     if mapping not in ops.maps:

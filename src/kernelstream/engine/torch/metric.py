@@ -22,7 +22,7 @@ def between(rows: Pair, others: Pair, share: float) -> torch.Tensor:
     if K.is_cuda and K.dtype == torch.float32 and has_triton():
         from .exponentials import fill
 
-        fill(rows, others, share, K)  # hundreds of times as fast as distances of torch
+        fill(rows, others, share, K)  # hundreds of times faster than torch's distances
         return K
     for part in blocks(*K.shape):
         near = torch.cdist(Z[part], T, compute_mode=EXACT_DISTANCES).neg_().exp_().mul_(share)
@@ -31,7 +31,7 @@ def between(rows: Pair, others: Pair, share: float) -> torch.Tensor:
 
 
 def matrix(ops: Any, rows: Any, share: float, more: np.ndarray) -> RowMatrix:
-    """Gram matrix of all rows in a metric, with so much added to its diagonal."""
+    """Gram matrix of all rows in a metric, with ``more`` (n,) added to its diagonal."""
     here: Any = tuple(ops.tensor(part) for part in rows)
     return RowMatrix(ops, between(here, here, share), more)
 

@@ -38,7 +38,7 @@ class FeaturePass:
     mapping : Mapping
     loss : Loss
     update : Update
-        Of the form (decay, tau).
+        One that returns (decay, tau).
     state : dict
         ``w`` (C, P), ``scale`` (C,), ``memory``, ``t``, and ``center`` where the target is centred. The weights are
         read once; :meth:`sync` writes them back.
@@ -51,11 +51,11 @@ class FeaturePass:
         # what learning changes in place, by the names in the state: w, G and w_mean, as far as there are such
         self.held = {name: ops.tensor(self._of_state(name)) for name in ("w", "G", "w_mean") if name in state}
         self.stale = False  # whether the state is behind the device
-        self.behind = False  # whether the device is behind the state, because the processor has learned rows
+        self.behind = False  # whether the device is behind the state, because the CPU has learned rows
 
     @cached_property
     def spec(self) -> Any:
-        """Loss and update, as the processor's recursion takes them."""
+        """Loss and update, as the CPU's recursion takes them."""
         return self.ops.host.spec(self.loss, self.update)
 
     @property
@@ -74,12 +74,12 @@ class FeaturePass:
         return value * self.state["scale"][:, None].astype(value.dtype) if name == "w" else value
 
     def leave(self) -> None:
-        """The processor goes on."""
+        """Hand over to the CPU."""
         self.sync()
         self.behind = True
 
     def join(self) -> None:
-        """The device goes on."""
+        """Take over from the CPU."""
         if self.behind:
             self._load()
             self.behind = False
@@ -99,7 +99,7 @@ class FeaturePass:
             self.stale = False
 
     def mark(self) -> Callable[[], FeaturePass]:
-        """What takes back all that is learned from now on, and returns the pass."""
+        """A function that undoes what is learned from now on and returns the pass."""
         stale, behind = self.stale, self.behind
         kept = [] if behind else [(held, held.clone()) for held in self._tensors()]
 
@@ -129,7 +129,7 @@ class FeaturePass:
         return scores
 
     def _check(self, scores: np.ndarray) -> None:
-        """ValueError where finite rows have led beyond the range of floats; the caller undoes the rows."""
+        """ValueError where finite rows led beyond the range of floats; the caller undoes the call."""
         if not (np.isfinite(scores).all() and all(bool(held.isfinite().all()) for held in self._tensors())):
             raise ValueError(LEARNING)
 
@@ -151,7 +151,7 @@ class FeaturePass:
         return self.map(X)
 
     def _block(self, X: torch.Tensor, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """One block, its recursion by the processor: right for every loss and update."""
+        """One block, with its recursion on the CPU: works for every loss and update."""
         state = self.state
         Z = self._features(X)
         F = self._scores(Z)

@@ -22,7 +22,7 @@ from ...second_order.rules import Rule
 from ...second_order.statistics import FLOOR, more_ridge, window_cuts
 from ...state.nested import State
 
-SKIPPED = 1e200  # 1/c of a row that is scored and not learned: nothing it says is believed
+SKIPPED = 1e200  # 1/c of a row that is scored but not learned: it has no influence
 
 
 class DeviceRecursion(RowRecursion):
@@ -40,7 +40,7 @@ class DeviceRecursion(RowRecursion):
         super().__init__(state, rule, forgetting)
 
     def cuts(self, n: int) -> list[slice]:
-        """Where the window will be full."""
+        """Blocks of rows, cut where the window will be full."""
         return window_cuts(self.state, n)
 
     def sync(self) -> None:
@@ -54,7 +54,7 @@ class DeviceRecursion(RowRecursion):
         self.stale = False
 
     def mark(self) -> Callable[[], DeviceRecursion]:
-        """What takes back all that is learned from now on, and returns the recursion."""
+        """A function that undoes what is learned from now on and returns the recursion."""
         kept = self.__dict__ | {"sums": dict(self.sums), "V": list(self.V)}
         kept["sums"]["window"] = self.sums["window"].clone()  # the only one that is changed in place
 
@@ -184,7 +184,7 @@ class DeviceRecursion(RowRecursion):
 
 
 def _factor(A: torch.Tensor) -> torch.Tensor:
-    """Cholesky factor of a positive definite matrix; ValueError for one that numbers too large have made none."""
+    """Cholesky factor of a positive definite matrix; ValueError where too large numbers leave it none."""
     L, failed = torch.linalg.cholesky_ex(A)
     if int(failed):
         raise ValueError(LEARNING)

@@ -1,6 +1,6 @@
 """Trials of kernel ridge regression on the device: the formulas of :mod:`kernelstream.solvers.ridge_trials`.
 
-Rows are copied to the device once; of a trial the errors come back, and nothing else.
+Rows are copied to the device once; only the errors of a trial come back.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .kernel_blocks import divided, factor, is_known, of_squares, squared_distan
 
 
 def trials(ops: Any, kernel: Kernel, host: Any) -> Any:
-    """Trials on the device; ``host``, those of the processor, for sparse rows and kernels that only it has."""
+    """Trials on the device; ``host``, those of the CPU, for sparse rows and kernels that only the CPU has."""
     return host if issparse(host.X) or not is_known(kernel) else DeviceTrials(ops, host)
 
 
 class DeviceTrials:
-    """Rows, targets and weights of ``host``, what the processor would make its trials on, copied to the device."""
+    """Rows, targets and weights of ``host``, the trials of the CPU, copied to the device."""
 
     def __init__(self, ops: Any, host: Any):
         self.ops, self.m, self.lams, self.near = ops, host.m, host.lams, host.near

@@ -31,7 +31,7 @@ NAMES = ("w", "G", "theta", "theta0", "H", "sum_w", "sum_theta")
 def rrf_pass(
     ops: Any, X: Any, y: Any, weight: Any, state: Any, spec: Any, spectrum: Any, E: Any, eta_g: float, batch_size: int
 ) -> np.ndarray:
-    """Weights and kernel together: batches on the device; single rows and unknown spectra by the processor."""
+    """Weights and kernel together: batches on the device; single rows and unknown spectra on the CPU."""
     if batch_size == 1 or not is_known(spectrum) or ops.is_small(X.shape[0], state["w"].shape[1], X.shape[1]):
         return ops.host.rrf_pass(host(X), y, weight, state, spec, spectrum, E, eta_g, batch_size)
     with ops.products():
@@ -97,7 +97,7 @@ class Batches:
         return scores
 
     def _angles(self, given: torch.Tensor, inverse: float) -> torch.Tensor:
-        """Of rows (m, d) and frequencies ``inverse W``; far rows about their mean, see :class:`~.maps.Fourier`."""
+        """Angles of rows (m, d) by frequencies ``inverse W``; far rows about their mean, as :class:`~.maps.Fourier`."""
         c = far_middle(given, self.middle) if given.dtype == torch.float32 else None
         if c is None:
             return (given * inverse) @ self.W

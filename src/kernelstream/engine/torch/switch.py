@@ -1,4 +1,4 @@
-"""Learning on explicit features with two machines: large calls on the device, small ones on the processor."""
+"""Learning on explicit features in two places: large calls on the device, small ones on the CPU."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .passes import FeaturePass
 
 
 class SwitchedPass:
-    """A :class:`~kernelstream.passes.linear.host.FeaturePass` on the processor or the device, with current weights."""
+    """A :class:`~kernelstream.passes.linear.host.FeaturePass` on the CPU or the device, with current weights."""
 
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):
         self.ops, self.mapping, self.loss, self.update, self.state = ops, mapping, loss, update, state
         self.outputs = len(state["w"])
         self.here = ops.host.feature_pass(mapping, loss, update, state)
-        self.there: Any = None  # made with the first call that is worth it
-        # row after row the compiled loops are faster than torch, so without a GPU they do it, unless "cpu" is asked for
+        self.there: Any = None  # made at the first call that is large enough
+        # row by row the compiled loops are faster than torch: without a GPU they are used, unless "cpu" is requested
         self.never = ops.stands_in and _each_row(update, state)
 
     def _for(self, n: int) -> Any:
-        """Who takes a call of n rows."""
+        """The pass that takes a call of n rows."""
         if self.never or self.ops.is_small(n, self.mapping.n_out, self.state["n_features"]):
             if self.there is not None:
                 self.there.leave()
@@ -50,7 +50,7 @@ class SwitchedPass:
             self.there.sync()
 
     def mark(self) -> Callable[[], SwitchedPass] | None:
-        """What takes back all that is learned from now on, and returns the pass; None where all is in the state."""
+        """A function that undoes what is learned from now on and returns the pass; None if the state has it all."""
         if self.there is None:
             return None
         put_back = self.there.mark()

@@ -9,10 +9,10 @@ iterates, which stay in its registers where there is room. A row is walked like 
     the own weights move
 
 **Words.** A part travels with the number of its row in one word of 64 bits: 32 of the number, 32 of the row. A word
-is written and read whole, so whoever finds the row has the number too; nothing else has to be ordered, no counter is
-needed, and sums are taken in the order of the programs: the same bits every time. A number of float64 takes two
-words. Words of odd and even rows have places of their own: a program publishes row i + 2 after it has seen every part
-of row i + 1, which the others published after they had read all of row i.
+is written and read whole, so a program that finds the row has the number too; nothing else has to be ordered, no
+counter is needed, and sums are taken in the order of the programs: the same bits every time. A number of float64 takes
+two words. Words of odd and even rows have places of their own: a program publishes row i + 2 after it has seen every
+part of row i + 1, which the others published after they had read all of row i.
 
 **Waiting.** All programs have to run at the same time: at most one for a multiprocessor, by a cooperative launch,
 which fails where there is no room for them. A program that has waited too long sets a flag and waits no more; the
@@ -42,12 +42,12 @@ from .formulas import (
 )
 
 ALONE = 4096  # weights up to which one program is faster than several that wait for each other
-TILE = 2048  # weights of a program among several, up to so many programs:
-TOGETHER = 64  # more wait longer than they save, unless their weights would not fit in the registers otherwise
+TILE = 2048  # weights of one program among several,
+TOGETHER = 64  # and at most so many programs: more wait longer than they save, unless registers are too small otherwise
 RESIDENT = 1 << 15  # numbers of 32 bits that fit in the registers of a program, beside what it works with
 CHUNK = 4096  # weights that are worked on at once where they do not
 THREADS = tl.constexpr(2048)  # at least those of a program, four times
-WAITS = 1 << 23  # looks at the words of a row before it is given up, each at least half a microsecond
+WAITS = 1 << 23  # times that the words of a row are read before giving up, at least half a microsecond each
 
 
 class Shape(NamedTuple):
@@ -60,7 +60,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(width: int, outputs: int, arrays: int, double: bool, most: int, programs: int | None = None) -> Shape:
-    """Division of ``width`` features for ``most`` multiprocessors; so many ``programs`` where that is given.
+    """Division of ``width`` features for ``most`` multiprocessors; ``programs`` of them if that is given.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def places_read(programs: int, columns: int, warps: int) -> int:
 
 
 class Walk:
-    """A division of the features, the words of its programs and the flag of a wait that was given up."""
+    """A division of the features, the words of its programs and the flag of a wait that timed out."""
 
     def __init__(self, w: torch.Tensor, arrays: int, most: int, programs: int | None = None):
         self.outputs, width = w.shape
@@ -142,7 +142,7 @@ class Walk:
         numbers : (4,) float64
             The parameters of loss and update, on the device.
         memory : (n, C) float64
-            Of the update; changed in place.
+            The update's memory; changed in place.
         book : (3,) float64
             Rows so far; count and mean of the target; changed in place.
         """
@@ -163,12 +163,12 @@ class Walk:
             F += parts.sum(dim=0)
 
     def check(self) -> None:
-        """RuntimeError if a wait was given up since the last call."""
+        """RuntimeError if a wait has timed out since the last call."""
         if int(self.failed) != 0:
             self.failed.zero_()
             raise RuntimeError(
-                "programs of the GPU that learn rows together have waited for each other in vain: is another process "
-                "using it? The model is as it was before this call"
+                "the GPU programs that learn rows together timed out waiting for each other: is another process using "
+                "the GPU? The model is unchanged"
             )
 
 

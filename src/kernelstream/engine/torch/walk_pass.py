@@ -1,6 +1,6 @@
-"""Feature learners on a GPU whose rows are walked one after the other by one program (:mod:`.walk`).
+"""Feature learners on a GPU, whose rows are learned one by one in a single program (:mod:`.walk`).
 
-Rows in this machine's memory travel a chunk ahead, in a stream of their own.
+Rows in main memory are copied a chunk ahead, in a stream of their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CHUNK = 32  # blocks whose rows are brought at once
 class WalkPass(EachRowPass):
     """An :class:`.EachRowPass` whose rows are learned by one program for each block."""
 
-    programs: int | None = None  # that share the features; None chooses
+    programs: int | None = None  # how many programs share the features; None: chosen here
 
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State, program: Program):
         super().__init__(ops, mapping, loss, update, state)
@@ -64,13 +64,13 @@ class WalkPass(EachRowPass):
         return book.to(self.ops.device)
 
     def _numbers_home(self) -> None:
-        """Memory of the update and mean of the target into the state."""
+        """Copy the memory of the update and the mean of the target to the state."""
         self.state["memory"][:] = self.memory.cpu().numpy()
         if "center" in self.state:
             self.state["center"][:] = self.book[1:].cpu().numpy()
 
     def _numbers_there(self) -> None:
-        """The same, and the number of rows, to the device."""
+        """Copy the same, and the number of rows, to the device."""
         self.memory.copy_(torch.from_numpy(self.state["memory"]))
         self.book.copy_(self._new_book())
 
@@ -87,7 +87,7 @@ class WalkPass(EachRowPass):
         put_back = super().mark()
 
         def after_all() -> FeaturePass:
-            torch.cuda.synchronize(self.ops.device)  # what is under way must not write afterwards
+            torch.cuda.synchronize(self.ops.device)  # pending work must not write afterwards
             return put_back()
 
         return after_all
@@ -141,7 +141,7 @@ class WalkPass(EachRowPass):
     def _blocks(self, X: Any) -> Generator[tuple[slice, torch.Tensor], None, None]:
         """``(rows, Z)`` block by block, in a buffer that the next block uses again.
 
-        It holds settings of torch for the thread until it is closed.
+        It changes torch's settings for the thread until it is closed.
         """
         self._prepare()
         self.map.look(X)
