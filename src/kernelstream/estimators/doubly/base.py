@@ -126,7 +126,7 @@ class Doubly(WithKernel):
         return made
 
     def make_descent(self, state: State) -> Descent:
-        """The same, made anew."""
+        """The same, not from the cache."""
         ops, step = self.ops, self.step
         shape = state["n_features"], self.block_size, state["dtype"]
         blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
@@ -328,7 +328,7 @@ class Doubly(WithKernel):
 
 # -------------------------------------------------------------------- what the estimators have in common
 def without_scores(partial_fit: Any) -> Any:
-    """``partial_fit`` that does not compute the scores of rows that wait, which nobody will see."""
+    """``partial_fit`` that does not compute the scores of waiting rows, which nobody will see."""
 
     @functools.wraps(partial_fit)
     def learn(est: Shell[Doubly], *args: Any, **kwargs: Any) -> Any:
@@ -355,7 +355,7 @@ def fit(
     shuffle : bool, default=True
         Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
     passes : float or "auto", optional
-        In place of those of the schedule; with ``shuffle=False`` an integer, 1 if not given.
+        Replaces that of the schedule; with ``shuffle=False`` an integer, by default 1.
 
     Returns
     -------

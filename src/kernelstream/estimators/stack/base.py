@@ -17,7 +17,7 @@ from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
 from ...passes.stack.python import mean_weights, start_recent, start_stack
 from ...registry.caller import caller
-from ...rows import Rows, dense
+from ...rows import Rows, dense, padded
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
@@ -114,8 +114,8 @@ class Stack(Composite):
         if restarts is not None:
             state["restarts"] = restarts
             intervals.widen(self, state, d)
-            reasons.widen(state["reasons"], d)
-            watch.widen(state["watch"], d)
+            for name in ("reasons", "watch"):
+                state[name]["X"] = padded(state[name]["X"], d)
 
     def check_parameters(self) -> None:
         est = self.est

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...named import Named, named
-from ...rows import dense, padded
+from ...rows import dense
 from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
@@ -38,11 +38,6 @@ def start(stack: Stack, state: State) -> State:
     kept = places(state["first_width"])
     found = {"X": np.zeros((kept, state["n_features"]), state["dtype"])}
     return found | ({"y": np.zeros((kept, stack.outputs(state)))} if stack.regression else {})
-
-
-def widen(kept: State, d: int) -> None:
-    """Make the rows d columns wide."""
-    kept["X"] = padded(kept["X"], d)
 
 
 def schema(stack: Stack, state: State) -> Schema:

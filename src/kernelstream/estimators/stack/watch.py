@@ -14,7 +14,6 @@ import numpy as np
 from ...monitor import Mark, Monitor
 from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
-from ...rows import padded
 from ...state.nested import State, part
 from ...state.schema import Array, Inside, Schema
 from ...state.turns import in_turn
@@ -38,11 +37,6 @@ def start(stack: Stack, state: State) -> State:
         "X": np.zeros((ROWS_A_LOOK // ROWS_A_MEAN, state["n_features"]), state["dtype"]),
         "marks": np.zeros((0, 3), np.int64),
     }
-
-
-def widen(watched: State, d: int) -> None:
-    """Make the rows d columns wide."""
-    watched["X"] = padded(watched["X"], d)
 
 
 def follow(stack: Stack, state: State, X: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None) -> None:

@@ -33,17 +33,12 @@ def relative(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | No
     return np.divide(weight * rows, total, out=np.zeros(n), where=weight > 0)
 
 
-def mean(state: State) -> float:
-    """The mean weight of all rows so far."""
-    sums = state.get(SUMS)
-    return 1.0 if sums is None else float(sums[1] / sums[0])
-
-
 def over_mean(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
     """Weights of n rows, which were counted before, over the mean weight of all rows so far, (n,)."""
     if SUMS not in state:
         return weight
-    return (np.ones(n) if weight is None else weight) / mean(state)
+    rows, total = state[SUMS].tolist()
+    return (np.ones(n) if weight is None else weight) / (total / rows)
 
 
 def schema(state: State) -> Schema:
