@@ -131,8 +131,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 return self._learn_checked(X, y, classes, sample_weight)
             if fast.restricts_rows:
                 self._learner.check_rows(X)
-            scores = self._learn_plain(X, target)
-            return scores[:, 0] if scores.shape[1] == 1 else scores
+            return self._public(self._learn_plain(X, target))
 
     @with_callbacks
     def fit(
@@ -331,6 +330,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         With ``alone``, each row is scored as if it were the only one, where that makes a difference.
         """
         return self._scores_of(self._rows_of(X), alone)
+
+    @staticmethod
+    def _public(scores: np.ndarray) -> np.ndarray:
+        """Scores as users get them: one column is an array (n,)."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _rows_of(self, X: Any) -> Rows:
         """Checked rows of numbers, from rows as they come."""

@@ -89,8 +89,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) for two classes (>= 0 predicts ``classes_[1]``), else (n, n_classes)."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return self._public(self._scores(X))
 
     @in_turn
     def predict(self, X: Any) -> np.ndarray:

@@ -50,10 +50,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         """Predicted targets, (n,) or (n, k)."""
         return self._public(self._scores(X))
 
-    @staticmethod
-    def _public(scores: np.ndarray) -> np.ndarray:
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         several = self._several_targets
         y = np.asarray(y) if several else y

@@ -79,7 +79,10 @@ class Falkon(WithKernel):
         loss, lam = self.est._loss_for(2), self.lam
         common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
         if self.free:
-            width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
+            search = Search(X, Y, weight, *common)
+            width, kernel, penalty = search.widths_and_kernel(
+                lambda X: self.given.resolved(self.given.kernel_entries(X))
+            )
             lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
             self.enter_kernel(state, kernel)
@@ -136,9 +139,6 @@ class Falkon(WithKernel):
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found = {"kernel": self.kernel(state), "gamma": None, "lam": state["lam"] * share}
         return found, state.get("width")
-
-    def _kernel_on(self, X: Rows) -> Kernel:
-        return self.given.resolved(self.given.kernel_entries(X))
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         if "width" in state:

@@ -15,6 +15,7 @@ from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping
 from ...second_order import LeastSquares, experts
 from ...state.change import Change
+from ...state.nested import copied
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import Shell, State
@@ -183,8 +184,7 @@ def _mergeable(est: Shell[Ridge], other: Any) -> tuple[State, State]:
     same = keys[0] == keys[1] and all(np.array_equal(mine[key], theirs[key]) for key in keys[0])
     if not same or mine["n_features"] != theirs["n_features"] or mine["b"].shape[1] != theirs["b"].shape[1]:
         raise ValueError("the models have different features: give them the same random_state and a numeric gamma")
-    copies = [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in s.items()} for s in (mine, theirs)]
-    return copies[0], copies[1]
+    return copied(mine), copied(theirs)
 
 
 def _align(est: Any, mine: State, theirs: State) -> None:
