@@ -229,7 +229,7 @@ BAD = [
     ("learn", {"rows": [ROW], "y": [1, 0]}, 422, "1 rows, but 2 targets"),
     ("learn", {"rows": [ROW], "y": [None]}, 422, "target 0"),
     ("learn", {"rows": [ROW], "y": [[1]]}, 422, "y"),
-    ("learn", {"rows": [ROW], "y": ["word"]}, 422, "do not go with"),
+    ("learn", {"rows": [ROW], "y": ["word"]}, 422, "cannot be mixed with"),
     ("learn", {"rows": [ROW], "y": [2**70]}, 422, ""),
     ("learn", {"rows": [[1.0, 2.0]], "y": [1]}, 422, "2 columns, the model has 3"),
     ("learn", {"rows": [[1.0, 2.0, 3.0, 4.0]], "y": [1]}, 422, "4 columns, the model has 3"),

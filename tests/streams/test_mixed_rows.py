@@ -162,7 +162,7 @@ def test_models_that_began_with_numbers_say_what_words_and_gaps_need(later, said
     ("rows", "said"),
     [
         (FRAME[["x"]].fillna(0).replace(0.0, np.inf), r"contains infinity: column 'x', row \d"),
-        (FRAME[["x"]].to_records(index=False), "array of records: give a data frame"),
+        (FRAME[["x"]].to_records(index=False), "array of records: pass a data frame"),
         ([[10**400]], "an integer that is too large for a float"),
     ],
 )

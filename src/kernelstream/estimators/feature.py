@@ -141,15 +141,14 @@ class Linear(Learner):
         cache = self.est._cache
         held = cache.get("held")
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
-            held = cache["held"] = self._make_pass(state)
+            parts = self.mapping(state), self.est._loss_now(state), self.update, state
+            if _several_targets(state):
+                ops = engines.get("auto") if self.ops.on_device else self.ops  # a device learns one target
+                held = EachTarget(ops, *parts, self._by_row)
+            else:
+                held = self.ops.feature_pass(*parts)
+            cache["held"] = held
         return held
-
-    def _make_pass(self, state: State) -> Any:
-        parts = self.mapping(state), self.est._loss_now(state), self.update, state
-        if not _several_targets(state):
-            return self.ops.feature_pass(*parts)
-        ops = engines.get("auto") if self.ops.on_device else self.ops  # a device learns one target
-        return EachTarget(ops, *parts, self._by_row)
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         held: Any = self.est._cache.get("held")

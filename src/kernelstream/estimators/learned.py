@@ -35,22 +35,22 @@ from .feature import mix_outputs
 
 @dataclass(eq=False, repr=False)
 class RRFStep(WithParameters):
-    r"""Step sizes of a learner that learns its kernel, and how many rows make a step.
+    r"""Step sizes of a learner that learns its kernel, and the number of rows per step.
 
     Parameters
     ----------
     eta : float or "auto", default="auto"
-        Step of the weights (AdaGrad); "auto" is that of :class:`~kernelstream.updates.AdaGrad`, close to 1 for 100
-        frequencies. Anything in [0.001, 10] is safe.
+        Step size of the weights (AdaGrad); "auto" means that of :class:`~kernelstream.updates.AdaGrad`, close to 1 for
+        100 frequencies. Anything in [0.001, 10] is safe.
     eta_g : float, default=0.1
-        Step of the kernel's parameters (AdaGrad); 0 leaves the kernel as it starts. Anything in [0.00001, 0.1] is safe.
+        Step size of the kernel's parameters (AdaGrad); 0 keeps the kernel. Anything in [0.00001, 0.1] is safe.
     batch_size : int, default=1
-        Rows whose mean gradient makes one step. A batch may span calls; it ends early where a class appears and at the
+        Rows whose mean gradient makes one step. A batch may span calls; it ends early if a class appears, and at the
         end of ``fit``.
     lam : float or None, default=None
-        If a number, the steps of the paper's algorithm 1 as printed, one row at a time by the python engine:
+        If a number, take the steps of the paper's algorithm 1 as printed, one row at a time in the python engine:
         ``w <- w - eta (l' z + lam w)`` and ``log sigma`` along its plain gradient, with a number for ``eta`` and no
-        guard. They diverge where the steps are too large; the paper's start is ``gamma=0.5``.
+        guard. They diverge if the steps are too large; the paper starts with ``gamma=0.5``.
 
     Examples
     --------
@@ -207,10 +207,10 @@ class LearnedFeatures(Learner):
 
 @in_turn
 def relevance(est: Any) -> np.ndarray:
-    """Width per input, (d,): how fast the model can vary along each column, 0 for one that it ignores.
+    """Width per input, (d,): how fast the model can vary along each column, 0 for a column that it ignores.
 
-    The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. It has the unit of one over the column,
-    so compare columns of one scale.
+    The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. Its unit is the inverse of that of the
+    column, so compare only columns on the same scale.
     """
     state = est.state_
     if "theta" not in state:
@@ -234,14 +234,14 @@ class RRFClassifier(StreamClassifier):
     n_components : int, default=100
         Number D of frequencies; there are 2D weights per output.
     gamma : float, "median" or "scale", default="median"
-        Where the kernel starts: ``exp(-gamma |x - x'|^2)``, that is ``sigma = sqrt(2 gamma)`` for every input. "median"
-        and "scale" are estimated on the first rows.
+        The kernel at the start: ``exp(-gamma |x - x'|^2)``, that is ``sigma = sqrt(2 gamma)`` for every input. "median"
+        and "scale" are estimated from the first rows.
     spectrum : {"diagonal", "mixture", "low_rank"} or Spectrum, default="diagonal"
         What is learned: a width per input; several centres and their widths (``Mixture(n_centres=4)``); or a linear map
         of the input to few dimensions (``LowRank(rank=8)``). Objects are in ``kernelstream.features.spectra``.
     step : RRFStep, "auto" or "paper", default="auto"
-        Step sizes of the weights and of the kernel's parameters, and the rows of a step; "auto" needs no tuning.
-        "paper" has the plain steps of algorithm 1, ``RRFStep(eta=0.01, eta_g=0.01, lam=1e-5)``, which do.
+        Step sizes of the weights and of the kernel's parameters, and rows per step. "auto" needs no tuning; "paper"
+        takes the plain steps of algorithm 1, ``RRFStep(eta=0.01, eta_g=0.01, lam=1e-5)``, which need some.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "torch" learns mini-batches on a device (docs/gpu.md).
     random_state : int, Generator, RandomState or None, default=None
@@ -260,8 +260,8 @@ class RRFClassifier(StreamClassifier):
 
     Notes
     -----
-    Of the frequencies only their widths are learned, one for every input. A width moves at most by a factor of 20 from
-    its start (docs/learned_kernels.md).
+    Only the widths of the frequencies are learned, one for every input. A width changes at most by a factor of 20
+    (docs/learned_kernels.md).
 
     References
     ----------
@@ -312,7 +312,7 @@ class RRFRegressor(StreamRegressor):
     Parameters
     ----------
     step : RRFStep, "auto" or "paper", default="auto"
-        Step sizes of the weights and of the kernel's parameters, and the rows of a step; the automatic step of the
+        Step sizes of the weights and of the kernel's parameters, and rows per step; the automatic step size of the
         weights is that of the classifier times 0.3 × the running standard deviation of the target.
     center : bool, default=True
         Learn the difference from the running mean of the targets seen so far.

@@ -70,9 +70,9 @@ ROWS_FOR_A_COLUMN = 10  # with fewer a metric fits the rows that it was learned 
 class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them.
 
-    The estimator may have a ``_clock``, where time is limited, and a number ``_apart`` of first rows. Then it gets
-    ``_left`` about some rows, those ``_apart`` before all others: forecasts of each by the rest, targets (rows,
-    outputs), weights, the rows themselves, and how many were apart.
+    The caller may set the attributes ``_clock``, if time is limited, and ``_apart``, a number of first rows. With
+    ``_apart``, the estimator has an attribute ``_left`` afterwards, about those rows and then some others: forecasts of
+    each by the rest, targets (rows, outputs), weights, the rows themselves, and how many of the first rows there are.
     """
 
     keeps_rows = True
@@ -433,27 +433,27 @@ class MetricClassifier(StreamClassifier):
     Kernel ridge regression on -1 and +1 with all rows as centres, several classes one against the rest. The metric M is
     the average gradient outer product of the function itself [1]_: directions in which f varies count, others do not.
     The second part compares single columns, their values and ranks (u is the sum of both), as the cuts of trees do; s
-    follows from the slopes of f in the same way. All this is found on some thousand rows, by solving and
-    differentiating in turn, from all columns alike on and from those that say something alone; how much of M off its
-    diagonal counts, the lengths, w, the penalty and powers of M and s are those of least error at each row by the
-    others. Then one system has all rows. Very many rows are cut at medians into leaves [2]_, each with a system of its
-    own in the one metric.
+    follows from the slopes of f in the same way. All this is found on some thousand rows by solving and differentiating
+    in turn, starting both from all columns alike and from those that are informative alone. How much the off-diagonal
+    part of M counts, the lengths, w, the penalty and powers of M and s are chosen by the least error of forecasts of
+    each row by all others. Then one system has all rows. Very many rows are cut at medians into leaves [2]_, each with
+    its own system in the same metric.
 
-    Columns are divided by their deviations, and values beyond three of them count by their logarithm.
+    Columns are divided by their standard deviations; values beyond three of them count by their logarithm.
 
     Parameters
     ----------
     lam : float or None, default=None
-        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None finds it.
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None chooses it.
     size : {"small", "medium", "large"}, default="medium"
-        Trades time for accuracy, by about a factor of four each: the metric is searched on 1,000 rows, on a quarter of
-        all but at least 2,500 and at most 5,000, or on twice as many; and one system has up to 5,000 rows (a leaf
-        of very many rows 2,500), 20,000 rows (10,000), or 20,000 (as many). Where rows are fewer than those of ten
-        leaves, a leaf has more.
+        Trades time for accuracy, by about a factor of four each. The metric is searched on 1,000 rows; on a quarter of
+        all, but at least 2,500 and at most 5,000; or on twice as many. One system has up to 5,000 rows (2,500 in a leaf
+        of very many rows), 20,000 (10,000), or 20,000 (as many in a leaf). If there are fewer rows than in ten leaves,
+        leaves are larger.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        The compiled loops, or their readable specification; the work is in LAPACK with either. With "torch" a GPU
-        learns, up to 80,000 rows in one system or leaf, and the search takes twice as many rows. Up to 40,000 it also
-        tries distances alone (w = 1), in a metric learned from all rows but a fifth, which judges.
+        The compiled loops, or their readable specification; most of the work is in LAPACK with either. "torch" learns
+        on a GPU, with up to 80,000 rows in one system or leaf and twice as many rows in the search. Up to 40,000 rows
+        it also tries distances alone (w = 1), in a metric learned from four fifths of the rows and judged on the rest.
     random_state : int, Generator, RandomState or None, default=None
         Choice of the rows for the metric.
 
@@ -462,9 +462,9 @@ class MetricClassifier(StreamClassifier):
     classes_ : array
         The labels, sorted.
     metric_ : (d, d) array
-        The metric M of columns of deviation 1.
+        The metric M of columns with deviation 1.
     relevance_ : (d,) array
-        How much the function varies along each column, beside the largest.
+        How much the function varies along each column, relative to the largest.
     length_ : float
         The length L.
     scales_ : (d,) array
@@ -486,9 +486,9 @@ class MetricClassifier(StreamClassifier):
 
     Notes
     -----
-    Time grows with the third power of the rows of a system, memory with their square: 256 MB for 8,000 rows, 1.6 GB for
-    20,000. A model keeps all rows. Words and gaps: put :class:`~kernelstream.columns.Columns`
-    before it in a pipeline.
+    Time grows with the cube of the number of rows in a system, memory with the square: 256 MB for 8,000 rows, 1.6 GB
+    for 20,000. A model keeps all rows. For words and gaps, put :class:`~kernelstream.columns.Columns` before it in a
+    pipeline.
 
     References
     ----------
@@ -541,10 +541,10 @@ class MetricRegressor(StreamRegressor):
 
     .. math:: f(x) = b + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - b
 
-    with all rows as centres, the kernel and the metric of :class:`MetricClassifier`, by gradients of f [1]_, summed
-    over the targets. Very many rows are cut at medians into leaves [2]_, each with a system of its own.
+    with all rows as centres and the kernel and metric of :class:`MetricClassifier`, from gradients of f [1]_ summed
+    over the targets. Very many rows are cut at medians into leaves [2]_, each with its own system.
 
-    Columns are divided by their deviations, and values beyond three of them count by their logarithm.
+    Columns are divided by their standard deviations; values beyond three of them count by their logarithm.
 
     See Also
     --------
@@ -564,7 +564,7 @@ class MetricRegressor(StreamRegressor):
     >>> bool(model.metric_[0, 1] > 0.9)  # x_0 + x_1 matters, not each of them alone
     True
     >>> mean, std = model.predict(X[500:], return_std=True)
-    >>> bool(std[0] < model.predict(10 + X[:1], return_std=True)[1][0])  # far from all rows less is known
+    >>> bool(std[0] < model.predict(10 + X[:1], return_std=True)[1][0])  # less is known far from all rows
     True
     """
 
@@ -583,10 +583,10 @@ class MetricRegressor(StreamRegressor):
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predicted targets, (n,) or (n, k), and if wanted their standard deviations.
+        """Predicted targets, (n,) or (n, k), and optionally their standard deviations.
 
         The deviation is that of a new target if f is a Gaussian process with the learned kernel. The first call takes
-        the time of one more system of all rows, and memory for it, 8 bytes for each pair of rows.
+        the time of one more system of all rows, and 8 bytes of memory for each pair of rows.
 
         Parameters
         ----------

@@ -286,24 +286,23 @@ class MetricWindowClassifier(StreamClassifier):
 
     .. math:: f(x) = o + \sum_i \alpha_i k(x, x_i), \qquad (K + \lambda A^{-1})\, \alpha = y - o
 
-    over the last rows, with the kernel of :class:`MetricClassifier` without ranks: the metric follows from the
-    gradients of f itself [1]_: it is found when there are 128, 256 and 512 rows, and improved at 1,024, 4,096, 16,384
-    and so on. f is solved again whenever the rows have doubled, and three times in between as long as the window grows.
-    A large window is cut
-    into up to eight leaves across the directions in which its rows differ most in the metric, and each leaf has a
-    system of its own. In between f stands still, and counts as much as it has been worth in the last hundred rows:
-    scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+    over the last rows, with the kernel of :class:`MetricClassifier` without ranks. The metric follows from the
+    gradients of f itself [1]_: it is found after 128, 256 and 512 rows, and improved after 1,024, 4,096, 16,384 and so
+    on. f is solved again whenever the number of rows has doubled, and three times in between while the window grows. A
+    large window is cut into up to eight leaves across the directions in which its rows differ most in the metric, and
+    each leaf has its own system. In between f does not change, and counts as much as it has been worth in the last
+    hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
 
     Parameters
     ----------
     rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 8,192, fewer for rows of more than 128 columns. A leaf has 1,024 rows, or an
+        Rows of the window; "auto" means 8,192, fewer for rows of more than 128 columns. A leaf has 1,024 rows, or an
         eighth of a larger window.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. Columns of the
-        window are divided by their deviations in any case, so that "auto" does not.
+        Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
+        "auto" does not: columns of the window are divided by their deviations in any case.
     random_state : ignored
-        Nothing here is random; it is there because all learners have it.
+        Nothing here is random; the parameter exists because all learners have it.
 
     Attributes
     ----------
@@ -318,8 +317,8 @@ class MetricWindowClassifier(StreamClassifier):
 
     Notes
     -----
-    Time per row is proportional to the rows of a leaf. The rows at which all is solved again take longer, some tenths
-    of a second for 8,192. Kernel values are in float32, sums in float64.
+    Time per row is proportional to the rows of a leaf. Rows after which f is solved again take longer, some tenths of a
+    second for a window of 8,192. Kernel values are in float32, sums in float64.
 
     References
     ----------
@@ -356,7 +355,7 @@ class MetricWindowRegressor(StreamRegressor):
 
     .. math:: \mu + b\, (f(x) - \mu), \qquad f(x) = o + \sum_i \alpha_i k(x, x_i)
 
-    with f, kernel and metric [1]_ of :class:`MetricWindowClassifier`, :math:`\mu` the mean of the target lately and b
+    with f, kernel and metric [1]_ of :class:`MetricWindowClassifier`, :math:`\mu` the recent mean of the target and b
     the slope of the target on f in the last hundred rows.
 
     See Also

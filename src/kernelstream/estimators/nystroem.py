@@ -67,7 +67,7 @@ class TwoPhases(WithKernel, Linear):
         return max(1, round(0.2 * self.budget)) if given is None else given
 
     def one_width(self) -> bool:
-        # whoever leaves the width to the model leaves the units to it too
+        # a user who leaves the width to the model leaves the units to it as well
         return isinstance(self.given.kernel, str) and self.given.gamma is None and super().one_width()
 
     def check_parameters(self) -> None:
@@ -257,19 +257,19 @@ class NystroemClassifier(StreamClassifier):
     Parameters
     ----------
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None is "median", after columns are scaled by mean and deviation
-        if the first 100 rows show different units; with "median" rows are taken as they are.
+        Bandwidth of a kernel given by name. None means "median" after columns are scaled by mean and standard deviation
+        if the first 100 rows show different units; with "median", rows are taken as they are.
     budget : int, default=100
         Support vectors to collect; they become the landmarks.
     rank : int or None, default=None
-        Eigenvectors kept; None is a fifth of the budget.
+        Eigenvectors kept; None means a fifth of the budget.
     update : Update or str, default="auto"
         Any update of the form (decay, tau). "auto" needs no step size: it is :class:`~kernelstream.updates.NormAdaGrad`
         in the kernel expansion, then :class:`~kernelstream.updates.AdaGrad` on the features.
     refresh : int or None, default=None
-        Move the landmarks every so many rows, to where the latest losses were; None keeps them. Where the rows wander,
-        a few thousand help much: of 20,000 rows about a centre that moves by six deviations 27 % are mistakes without,
-        8 % with ``refresh=2000``. Where they stay, landmarks should too (1.8 % against 2.9 %).
+        Number of rows after which the landmarks move to where the latest losses were; None keeps them. If the rows
+        wander, a few thousand help much: of 20,000 rows around a centre that moves by six deviations, 27 % are mistakes
+        without, 8 % with ``refresh=2000``. If the rows stay, so should the landmarks (1.8 % against 2.9 %).
     random_state : int, Generator, RandomState or None, default=None
         Used when landmarks move.
 
@@ -280,8 +280,8 @@ class NystroemClassifier(StreamClassifier):
 
     Notes
     -----
-    Until the support set is full a row costs a row of the Gram matrix; afterwards a row costs time proportional to
-    budget times (columns + rank).
+    Until the support set is full, a row costs a row of the Gram matrix; afterwards it costs time proportional to budget
+    times (columns + rank).
 
     References
     ----------

@@ -113,14 +113,14 @@ class WindowClassifier(StreamClassifier):
     Parameters
     ----------
     rows : int or "auto", default="auto"
-        Rows of the window; "auto" is 1,000, fewer for rows of more than 200 columns.
+        Rows of the window; "auto" means 1,000, fewer for rows of more than 200 columns.
     neighbours : int, default=10
         The width h of the kernel at a row is its distance to the ``neighbours``-th nearest row of the window.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
-        where the first 100 rows have columns of different units.
+        Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
+        "auto" does so if the first 100 rows show columns of different units.
     random_state : ignored
-        Nothing here is random; it is there because all learners have it.
+        Nothing here is random; the parameter exists because all learners have it.
 
     See Also
     --------
@@ -129,8 +129,8 @@ class WindowClassifier(StreamClassifier):
 
     Notes
     -----
-    The model is the window itself: it follows a change of the stream within so many rows. Time per row is proportional
-    to the rows of the window.
+    The model is the window itself: after a change of the stream it has adapted within that many rows. Time per row is
+    proportional to the rows of the window.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""The contract every streaming estimator keeps: validation, weights, learn and predict.
+"""The contract of every streaming estimator: validation, weights, learn and predict.
 
-What learns is a :class:`.learner.Learner`, a few functions of parameters and a state, of the class ``_learns``.
-:mod:`.warm_up` estimates from the first rows, labels are added by :mod:`.classifier`, targets by :mod:`.regressor`.
+What learns is a :class:`.learner.Learner` of the class ``_learns``, a few functions of parameters and a state.
+:mod:`.warm_up` estimates from the first rows, :mod:`.classifier` adds labels, :mod:`.regressor` targets.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ L = TypeVar("L", bound=Learner)
 class StreamEstimator(CallbackSupportMixin, WithParameters):
     """Base of all estimators that learn row by row.
 
-    Everything mutable is in ``_state``, a dict; the attribute ``_cache`` only holds what can be derived from it. Public
-    methods take turns (``_turns``): threads may share an estimator. A call that raises leaves the state as it was
-    (``_undo``).
+    Everything mutable is in the dict ``_state``; the attribute ``_cache`` only holds what can be derived from it.
+    Public methods take turns (``_turns``), so that threads may share an estimator. A call that raises leaves the state
+    as it was (``_undo``).
     """
 
     _: KW_ONLY  # parameters of every estimator
@@ -77,7 +77,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _marks: Any = field(init=False)
     _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
     _renewing: bool = field(default=False, init=False)  # whether the first rows are learned again
-    _link_frozen: bool = field(default=False, init=False)  # whether known rows are: the link must not see their scores
+    _link_frozen: bool = field(default=False, init=False)  # whether rows are known ones, which the link must not learn
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = cls.__dict__.get("_learns")
@@ -131,14 +131,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 return self._learn_checked(X, y, classes, sample_weight)
             if fast.restricts_rows:
                 self._learner.check_rows(X)
-            scores = self._learn_plain(X, target)
-            return scores[:, 0] if scores.shape[1] == 1 else scores
+            return self._public(self._learn_plain(X, target))
 
     @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: int = 1
     ) -> StreamEstimator:
-        """Forget everything, then learn the rows, in random order if not all at once.
+        """Forget everything, then learn the rows in random order, or all at once.
 
         Parameters
         ----------
@@ -149,7 +148,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             Take the rows in a random order that follows from the estimator's seed, so that a file sorted by class or by
             date does no harm. False keeps the order: what ``learn`` does on a fresh model.
         passes : int, default=1
-            How often to go through the rows, each time in another order. A learner of all rows at once takes 1 only.
+            How often to go through the rows, each time in another order. Must be 1 if rows are learned all at once.
 
         Returns
         -------
@@ -163,7 +162,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     @in_turn
     def widen(self, n_features: int) -> StreamEstimator:
-        """Take rows with more columns from now on, as if the new columns had been zero in every row so far.
+        """Accept rows with more columns from now on, as if the new columns had been zero in all rows so far.
 
         Parameters
         ----------
@@ -186,7 +185,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
             if "feature_names_in_" in self.__dict__ and self._encoder is None:
-                raise ValueError(f"{type(self).__name__} knows its {d} columns by name: it cannot take others")
+                raise ValueError(f"{type(self).__name__} knows its {d} columns by name and cannot take others")
             self._check_parameters()
             state = thawed(before)
             self._learner.widen(state, int(n_features))
@@ -328,9 +327,14 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _scores(self, X: Any, alone: bool = False) -> np.ndarray:
         """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is.
 
-        ``alone``: each row is scored as if it was the only one asked about, where that is not the same.
+        With ``alone``, each row is scored as if it were the only one, where that makes a difference.
         """
         return self._scores_of(self._rows_of(X), alone)
+
+    @staticmethod
+    def _public(scores: np.ndarray) -> np.ndarray:
+        """Scores as users get them: one column is an array (n,)."""
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _rows_of(self, X: Any) -> Rows:
         """Checked rows of numbers, from rows as they come."""
@@ -391,7 +395,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- caches (derived, never saved)
     @property
     def _ops(self) -> Any:
-        # a model made on a device can be used where there is none: its state is the same
+        # a model made on a device can be used on a machine without one: its state is the same
         return engines.get(self.engine if engines.usable(self.engine) else "auto")
 
     def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
@@ -434,7 +438,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     @in_turn
     def set_params(self, **params: Any) -> StreamEstimator:
-        """Set parameters; those of a part as ``features__n_components``, also where the part is given by name."""
+        """Set parameters; those of a part as ``features__n_components``, even if the part is given by name."""
         super().set_params(**unfolded(self, params))
         self._forget()
         if params and self.__dict__.get("_state") is not None:
@@ -452,12 +456,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             except (ValueError, KeyError) as error:
                 raise ValueError(
                     f"the parameters that were set do not fit what this {type(self).__name__} has learned ({error}): "
-                    f"call fit, which starts again, or set them back"
+                    f"call fit, which starts over, or set them back"
                 ) from error
             del self._reset
 
     def __sizeof__(self) -> int:
-        """Bytes, with the arrays of the state: schedulers decide by it whether to move a model."""
+        """Bytes, including the arrays of the state: schedulers use it to decide whether to move a model."""
         state = flatten(self.__dict__.get("_state") or {})
         arrays = (value.nbytes for value in state.values() if hasattr(value, "nbytes"))
         return super().__sizeof__() + sum(arrays)
@@ -581,10 +585,10 @@ class Shell(StreamEstimator, Generic[L]):
 
 
 class _Absent:
-    """A method that there is not: all rows must be there at once."""
+    """A method that a learner of all rows at once does not have."""
 
     def __get__(self, est: Any, cls: type) -> Any:
-        raise AttributeError(f"{cls.__name__} learns all rows at once, by fit")
+        raise AttributeError(f"{cls.__name__} learns all rows at once: use fit")
 
 
 def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:

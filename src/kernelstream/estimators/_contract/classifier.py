@@ -54,8 +54,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         Returns
         -------
         (n,) or (n, n_classes) array
-            ``decision_function`` of each row at the moment it arrived. Columns follow
-            ``classes_``; a class that had not appeared yet has score -inf.
+            ``decision_function`` of each row when it arrived. Columns follow ``classes_``; a class that had not yet
+            appeared has the score -inf.
         """
         return self._learn_any(X, y, classes, sample_weight)
 
@@ -66,9 +66,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         ----------
         X : (n, d) array or CSR
         y : (n,) array
-            Labels. Without ``classes``, new labels may appear in any call and the model grows.
+            Labels. Without ``classes``, new labels may appear in any call, and the model grows.
         classes : array, optional
-            All labels that can occur; afterwards any other label is an error.
+            All labels that can occur; any other label is an error from then on.
         sample_weight : (n,) array, optional
 
         Returns
@@ -89,8 +89,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: (n,) for two classes (>= 0 predicts ``classes_[1]``), else (n, n_classes)."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return self._public(self._scores(X))
 
     @in_turn
     def predict(self, X: Any) -> np.ndarray:
@@ -98,7 +97,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self._labels(self._scores(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose label is predicted, of labels as ``fit`` takes them."""
+        """Accuracy: the share of rows whose label is predicted."""
         objects = getattr(y, "dtype", None) == np.dtype(object)
         return super().score(X, _labels_1d(y, "y") if objects else y, sample_weight)
 
@@ -121,8 +120,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes); columns follow ``classes_``, and the predicted label has the largest.
 
-        Those of the loss where it defines them (logistic, softmax). For other losses they are learned from the scores
-        that rows had before they were learned, and how often such scores were right.
+        The loss defines them (logistic, softmax), or else they are learned from the scores that rows had before they
+        were learned, and from how often such scores were right.
         """
         return self._proba(X)
 
@@ -474,7 +473,7 @@ def _labels_1d(y: Any, name: str) -> np.ndarray:
 
 def _same_kind(known: np.ndarray, y: np.ndarray) -> None:
     if len(known) and (known.dtype.kind in "US") != (y.dtype.kind in "US"):
-        raise ValueError(f"labels of dtype {y.dtype} do not go with the classes known so far, {known}")
+        raise ValueError(f"labels of dtype {y.dtype} cannot be mixed with the classes known so far, {known}")
 
 
 def _inside(y: np.ndarray, classes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Learners made of learners: members that learn the same rows, their states in a list inside that of the whole."""
+"""Learners made of learners: members learn the same rows, and their states are in a list inside that of the whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Composite(Learner):
         return self.est._cached("examples", self.prototypes)
 
     def forget_examples(self) -> None:
-        """Drop the copies: the parameters may have changed."""
+        """Drop the copies, because the parameters may have changed."""
         self.est.__dict__.get("_cache", {}).pop("examples", None)
         for name in ("_restricting", "restricts_rows"):
             self.__dict__.pop(name, None)
@@ -55,7 +55,7 @@ class Composite(Learner):
 
     def _attached(self) -> list[Any]:
         made, states = self.prototypes(), self.states
-        while len(made) < len(states):  # one set for every output
+        while len(made) < len(states):  # a set for every output
             made += self.prototypes()
         for i, (member, state) in enumerate(zip(made, states, strict=True)):
             self.size(i, member)
@@ -152,7 +152,7 @@ class Composite(Learner):
 
 
 def _without_labels(member: State, state: State) -> None:
-    """Before the first label, where a member's state knows of none yet."""
+    """Enter that there are no labels yet into a member's state."""
     if "classes" not in member:
         member |= {"classes": state["classes"][:0], "class_counts": state["class_counts"][:0], "classes_fixed": 0}
 
@@ -170,7 +170,7 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
 
 
 def _seed(member: StreamEstimator, i: int, seed: int) -> int:
-    """Members on explicit features draw the same numbers, so that their maps can share work; all others their own."""
+    """Members on explicit features draw the same numbers, so that their maps can share work; others draw their own."""
     if type(member._learner) is Linear:
         return seed
     return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
@@ -194,7 +194,7 @@ def check(member: Any, whole: StreamEstimator) -> None:
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
-    """Unfitted copies that use the given engine, and take rows as they come: the whole scales them."""
+    """Unfitted copies that use the given engine and do not scale rows, which the whole does."""
     made = [clone(learner) for learner in learners]
     for learner in made:
         learner.engine = engine

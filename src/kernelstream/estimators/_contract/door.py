@@ -1,6 +1,6 @@
-"""What comes in: rows in the one form that the library works with, targets and weights, and the state that they start.
+"""Input checks: rows in the one form that the library works with, targets and weights, and the first state.
 
-ValueError for anything else.
+Anything else is a ValueError.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def admit(
 ) -> tuple[Rows, Any, Any]:
     """Checked rows, target and weights of a call; starts a state if there is none or ``fresh``.
 
-    A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights of its own. Later calls may
-    bring no rows, or rows of weight 0 only.
+    A ``fresh`` model needs rows of positive weight; ``empty`` leaves it without weights. Later calls may bring no rows,
+    or only rows of weight 0.
     """
     starts = fresh or est.__dict__.get("_state") is None
     if starts:
@@ -96,7 +96,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         if isinstance(X, np.ndarray) and X.dtype.kind == "M":  # which would pass as numbers
             _check_numbers(est, X)
         if isinstance(X, np.ndarray) and X.dtype.names:
-            raise ValueError("X is an array of records: give a data frame, pandas.DataFrame(X), or an array of numbers")
+            raise ValueError("X is an array of records: pass a data frame, pandas.DataFrame(X), or an array of numbers")
         checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
         try:
             X = validate_data(est, X, reset=reset, **checks)
@@ -116,7 +116,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
 
 
 def _check_numbers(est: StreamEstimator, X: Any) -> None:
-    """ValueError for dictionaries, and for the first column that holds a word or a date, or else a gap."""
+    """ValueError for dictionaries, and for the first column that contains a word or a date, or else a gap."""
     if sp.issparse(X) or np.iscomplexobj(X):
         return
     try:
@@ -126,7 +126,7 @@ def _check_numbers(est: StreamEstimator, X: Any) -> None:
     remedy = f"words, dates and gaps need an encoder, make_stream(Columns(), {model}())"
     if est.columns is not None:
         remedy = (
-            f"this {model} began with rows of numbers; with columns={{}} it takes words, dates and gaps at any time"
+            f"this {model} started with rows of numbers; with columns={{}} it takes words, dates and gaps at any time"
         )
     if isinstance(cells, Records):
         raise ValueError(f"X must be an array or a data frame, got dictionaries: {remedy}")
@@ -148,7 +148,7 @@ def _check_numbers(est: StreamEstimator, X: Any) -> None:
 
 
 def _is_plain(est: StreamEstimator, X: Any, dtype: Any, least: int) -> bool:
-    """Whether rows are in that form already, so that they need no further check."""
+    """Whether rows are in that form already and need no further checks."""
     return (
         type(X) is np.ndarray
         and X.dtype == dtype
@@ -162,7 +162,7 @@ def _is_plain(est: StreamEstimator, X: Any, dtype: Any, least: int) -> bool:
 
 
 def check_tensor(est: Any, X: Any, reset: bool, least: int) -> None:
-    """What scikit-learn's ``validate_data`` does, for rows that are a torch tensor and stay where they are."""
+    """What scikit-learn's ``validate_data`` does, for rows in a torch tensor, which stay on their device."""
     name = type(est).__name__
     kind = str(X.dtype).rpartition(".")[2]
     if X.ndim != 2:

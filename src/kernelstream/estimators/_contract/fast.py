@@ -1,4 +1,4 @@
-"""Plain calls: rows of which one look tells that they need neither a conversion nor further checks."""
+"""Plain calls: rows that, as a single look shows, need neither conversion nor further checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN_TARGETS = (bool, int, float, str)  # which make an array of one number or 
 
 
 class FastPath(NamedTuple):
-    """What the rows of plain calls are like, so that one look tells whether they need any further check."""
+    """What the rows of plain calls are like, so that a single look shows whether they need further checks."""
 
     dtype: np.dtype
     width: int
@@ -32,7 +32,7 @@ class FastPath(NamedTuple):
 
 
 def plain_form(est: StreamEstimator) -> FastPath | None:
-    """What rows of plain calls are like; None as long as something about a row needs a decision."""
+    """What rows of plain calls are like; None while rows still need a decision."""
     fast: FastPath | None = est._cache.get("fast")
     if fast is not None or est.__dict__.get("_state") is None:
         return fast
@@ -62,9 +62,9 @@ def plain_rows(est: StreamEstimator, X: Any, fast: FastPath) -> bool:
 
 
 def made_plain(est: StreamEstimator, X: Any, y: Any, fast: FastPath) -> tuple[Any, Any, np.ndarray | None]:
-    """Rows, target and encoded target of a call in another form (lists, say); None where it needs a decision.
+    """Rows, target and encoded target of a call in another form (lists, say); no encoded target if it needs a decision.
 
-    Only the rows and the state decide, not how the rows are given: lists go the way of arrays, to the same bits.
+    Only the rows and the state matter, not how the rows are given: lists are learned like arrays, to the same bits.
     """
     rows = X
     if not plain_rows(est, X, fast):

@@ -1,4 +1,4 @@
-"""What learns: a family as an object, functions of a state around which the estimators are a shell."""
+"""The base of what learns: an object with functions of a state, for which the estimators are a shell."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class Learner:
-    """What a shell asks of its learner, an object of the class that it names in ``_learns``.
+    """What a shell asks of its learner, an object of the class named in ``_learns``.
 
-    A learner keeps nothing that it learns: that is in the state, and what can be derived from it in the cache of the
-    shell. What follows from the parameters alone (a map, an update) it may keep: other parameters make another learner.
-    An attribute that its class declares (``lam: float``) is the parameter of the shell with that name.
+    A learner itself stores nothing that it learns: that is in the state, and what is derived from the state is in the
+    shell's cache. It may keep what follows from the parameters alone (a map, an update), since new parameters make a
+    new learner. An attribute that its class declares (``lam: float``) is the shell's parameter of that name.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class Learner:
 
     keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
 
-    # What a failed call has changed is undone. Arrays of the state are copied before a call, except:
-    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place
+    # Changes of a failed call are undone. Arrays of the state are copied before a call, except for
+    _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place, and
     _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
 
     def __init__(self, est: StreamEstimator):
@@ -74,14 +74,14 @@ class Learner:
         """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
 
     def declared(self, state: State) -> None:
-        """What is known of the target before the first row has been entered."""
+        """What is known of the target before the first row has been entered into the state."""
 
     def warm_up_rows(self) -> int:
         """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
         return 0
 
     def one_width(self) -> bool:
-        """Whether one width, taken from rows or from a list of ours, compares all columns: then their units matter."""
+        """Whether one width, from the rows or from our defaults, compares all columns, so that their units matter."""
         return False
 
     def auto_scaling(self) -> bool | None:
@@ -92,7 +92,7 @@ class Learner:
         """Set the data-driven entries from the first rows X (n, d)."""
 
     def end_warm_up(self) -> None:
-        """The data have ended."""
+        """There are no more rows."""
 
     def reset(self, state: State) -> None:
         """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
@@ -102,15 +102,15 @@ class Learner:
         """Raise ValueError for parameters out of range or contradicting each other."""
 
     def schema(self, state: State, trained: bool) -> Schema:
-        """What its entries may be, in a state whose common entries have been checked.
+        """What the learner's entries may be, in a state whose common entries have been checked.
 
-        Those of ``begin`` and ``estimate``, and if it is ``trained`` those of :meth:`reset`. Nothing may be
-        drawn or made here: the state can come from a file that lies about its sizes.
+        These are the entries of ``begin`` and ``estimate``, and those of :meth:`reset` if the state is ``trained``.
+        Nothing may be drawn or allocated here: the state may come from a file that lies about its sizes.
         """
         raise NotImplementedError
 
     def verify(self, state: State) -> None:
-        """Raise ValueError for entries that keep to the schema and yet do not fit each other."""
+        """Raise ValueError for entries that agree with the schema but not with each other."""
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
         """Learners and the states they learn into."""
@@ -133,7 +133,7 @@ class Learner:
         return domain is not None and domain.restricted
 
     def dense(self, X: Rows) -> np.ndarray:
-        """Sparse rows that are to be scaled, made dense; ValueError where that is left to the user."""
+        """Sparse rows that are to be scaled, made dense; ValueError if that is left to the user."""
         raise ValueError(
             "standardize=True centres every column and would make sparse rows dense; "
             "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
@@ -162,9 +162,9 @@ class Learner:
             del est._renewing
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
-        """Enter what the targets y (n,) or (n, k) of the first rows tell before they are learned.
+        """Enter what is known from the targets y (n,) or (n, k) of the first rows before they are learned.
 
-        That is their mean, where differences from it are learned: the first target may be far from 0.
+        That is their mean, if differences from it are learned: the first target may be far from 0.
         """
         if "center" in state:
             state["center"][1] = np.reshape(means(y, weight), state["center"].shape[1:])
@@ -201,7 +201,7 @@ class Learner:
         return {}, None
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
-        """Learn a few rows in the units of the user, in one step of compiled code; None where there is no such way."""
+        """Learn a few rows in the units of the user, in one step of compiled code; None if that is not possible."""
         return None
 
     def score_few(self, state: State, X: Rows, alone: bool) -> np.ndarray | None:
@@ -217,7 +217,7 @@ class Learner:
 
     # ---------------------------------------------------------------- changes
     def fade(self, state: State, keep: float) -> bool:
-        """Give what was learned less weight, so that new rows change more; False where that cannot be."""
+        """Give what was learned less weight, so that new rows change more; False if that is not possible."""
         return False
 
     def restart(self, state: State) -> bool:
@@ -231,17 +231,15 @@ class Learner:
         raise NotImplementedError
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
-        """A label has appeared, at some place among the sorted ones, and the outputs have changed."""
+        """A label has appeared, at a place among the sorted ones, and the outputs have changed."""
 
     def widen(self, state: State, d: int) -> None:
-        """Make the entries fit rows of width d; the new columns were zero in all rows so far."""
-        raise ValueError(
-            f"{type(self.est).__name__} cannot take more columns once it has learned: provide for all of them "
-            f"beforehand"
-        )
+        """Make the entries fit rows of width d, whose new columns were zero in all rows so far."""
+        name = type(self.est).__name__
+        raise ValueError(f"{name} cannot take more columns once it has learned: provide all of them from the start")
 
     def remake(self, state: State) -> None:
-        """After an undo: recompute entries that were not copied because they follow from the others."""
+        """After an undo, recompute entries that were not copied because they follow from the others."""
 
     def taken_back(self, members: list[Any]) -> None:
-        """The state is what it was before a call; ``members`` are the estimators that it had attached to it."""
+        """The state has been restored to that before a call; ``members`` are the estimators attached to it."""

@@ -1,7 +1,7 @@
-r"""Probabilities for losses that have none: a link from scores to probabilities, learned beside the model.
+r"""Probabilities for losses without: a link from scores to probabilities that is learned beside the model.
 
-A hinge or a squared loss gives scores that say which label is ahead, not how sure that is. ``learn`` returns the score
-that each row had before it was learned, so the model knows how often such a score was right: a
+A hinge or a squared loss gives scores that say which label is ahead, but not how certain that is. ``learn`` returns the
+score that each row had before it was learned, so the model knows how often such a score was right: a
 :class:`~kernelstream.trust.Calibrator` (beta calibration of two classes, a slope and a shift for each of several)
 follows every second row, which counts as two. Its numbers are one entry of the state, ``link``: 35 for two classes, 15
 for each of several and eight more.
@@ -9,7 +9,7 @@ for each of several and eight more.
 The answers agree with the predictions: they rise with the score, and the predicted label has the largest probability.
 Where calibration would put other labels above it, these and the predicted one share their probability equally.
 
-Before the link has learned, and in a model file without one, a score of 1 counts as log-odds of 2.
+Until the link has learned, and in a model file without one, a score of 1 counts as log-odds of 2.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ def agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def fit_on_held_out_rows(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-    """The link of a learner of all rows at once: a similar model learns some of them and predicts others.
+    """The link of a learner of all rows at once: a similar model learns some of the rows and predicts others.
 
-    At most 2,000 rows, of which every fifth is held out. Where they are too few, or lack a label, there is no link.
+    It takes at most 2,000 rows and holds out every fifth. If they are too few, or lack a label, there is no link.
     """
     state = est._state
     n_classes = len(state["classes"])

@@ -1,8 +1,8 @@
-"""Rows as they come, for an estimator that takes them itself: words, dates, gaps and new columns.
+"""Mixed rows, with words, dates, gaps and new columns, for estimators that encode them themselves.
 
 Rows of numbers without gaps are learned without an encoder. A model whose first rows are something else (a data frame
-with words or gaps, dictionaries) encodes all its rows by its own :class:`~kernelstream.columns.Columns`. Estimators
-that do so have the parameter ``columns``; the encoder is their ``_encoder``, and its state lies in theirs.
+with words or gaps, dictionaries) encodes all its rows with its own :class:`~kernelstream.columns.Columns`. Estimators
+that do so have the parameter ``columns``; the encoder is their ``_encoder``, and its state is part of theirs.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def fit(
 
 
 def encoded(est: StreamEstimator, X: Any) -> Any:
-    """Rows of a model as rows of numbers, each as if it came next."""
+    """Rows of a model as rows of numbers, each encoded as if it came next."""
     return X if est._encoder is None else _filled(est, est._encoder._encode(X))
 
 
@@ -140,7 +140,7 @@ def entered(est: StreamEstimator, state: State) -> Columns:
 
 
 def name_columns(est: StreamEstimator) -> None:
-    """Say of a model with an encoder which columns the rows have as they come; its members see others."""
+    """Enter the columns of the rows as they come into a model with an encoder; its members see others."""
     encoder = est._encoder
     if encoder is None:
         return

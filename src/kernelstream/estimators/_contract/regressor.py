@@ -50,21 +50,17 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         """Predicted targets, (n,) or (n, k)."""
         return self._public(self._scores(X))
 
-    @staticmethod
-    def _public(scores: np.ndarray) -> np.ndarray:
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         several = self._several_targets
         y = np.asarray(y) if several else y
         if not (several and y.ndim == 2 and y.shape[1] > 1):
             y = column_or_1d(y, warn=not several)
         if y.dtype.kind in "mM":
-            raise ValueError(f"y holds {y.dtype}: give numbers, such as days, (y - y.min()) / np.timedelta64(1, 'D')")
+            raise ValueError(f"y holds {y.dtype}: pass numbers, such as days, (y - y.min()) / np.timedelta64(1, 'D')")
         try:
             y = np.ascontiguousarray(y, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"a regressor needs a y of numbers in the range of floats, got dtype {y.dtype}") from None
+            raise ValueError(f"y must contain numbers in the range of floats, got dtype {y.dtype}") from None
         assert_all_finite(y, input_name="y")
         outputs = 1 if y.ndim == 1 else y.shape[1]
         if fresh:
@@ -134,8 +130,8 @@ def _warn(seen: np.ndarray) -> None:
     o = int(seen[DOUBT].argmax())
     warnings.warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
-        f"{seen[HIGH, o]:g}): the row was not learned, and rows like it will not be either, unless a dozen of them "
-        f"arrive within a short time",
+        f"{seen[HIGH, o]:g}): the row was not learned, and neither will similar rows be, unless a dozen of them arrive "
+        f"within a short time",
         RuntimeWarning,
         stacklevel=caller(),
     )

@@ -1,20 +1,20 @@
 r"""Whether the columns of the first rows share a unit: what ``standardize="auto"`` looks at.
 
-One width for all columns compares them as they are: where one column is measured in thousands and another in
-thousandths, the kernel sees the first only. The *unit* of column j among rows :math:`x_1, …, x_n` is the usual distance
-from its median :math:`m_j`, of the cells that differ from it (a column of rare ones among zeros has the unit 1, as a
-column with as many ones as zeros has):
+One width for all columns compares them as they are: if one column is measured in thousands and another in
+thousandths, the kernel sees only the first. The *unit* of column j in rows :math:`x_1, …, x_n` is the usual distance
+from its median :math:`m_j` of the cells that differ from it (a column of rare ones among zeros has the unit 1, like a
+column with as many ones as zeros):
 
 .. math:: u_j^2 = \frac{1}{|\{i : x_{ij} \ne m_j\}|} \sum_i (x_{ij} - m_j)^2
 
-Columns that never vary have none. The units differ where their root mean square is more than ``APART`` times their
+Columns that never vary have none. Units are different if their root mean square is more than ``APART`` times their
 geometric mean,
 
 .. math:: \sqrt{\tfrac1d \sum_j u_j^2} \; > \; 1.5 \, \Bigl(\prod_j u_j\Bigr)^{1/d}
 
-which compares arithmetic and geometric mean of variances, as Bartlett's test of equal variances does: the ratio is 1
-for equal units, knows no unit itself, and a column that outweighs all others raises it however many they are. The
-choice of statistic and number: papers/studies/column_units.py.
+which compares the arithmetic and the geometric mean of variances, as Bartlett's test of equal variances does: the ratio
+is 1 for equal units, has no unit itself, and a column that outweighs all others raises it, however many they are. For
+the choice of statistic and number see papers/studies/column_units.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The first rows of a stream, from which bandwidths and the like are estimated: a layer around the learning of rows.
 
-The first ``warm_rows`` rows are kept in the state. The estimate is renewed, and the kept rows are learned again from
-the start, after 1, 2, 4, ... rows and at the end of the warm-up, so that the model does not depend on how the rows were
-cut into calls. Whether columns are scaled is decided there too, before the estimate: see :mod:`.scaling`.
+The first ``warm_rows`` rows are kept in the state. After 1, 2, 4, ... rows and at the end of the warm-up, the estimate
+is renewed and the kept rows are learned again from the start, so that the model does not depend on how the rows were
+cut into calls. Whether columns are scaled is also decided there, before the estimate: see :mod:`.scaling`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _learn_first(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarra
 
 
 def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Rows after the warm-up; sparse ones that are made dense, some at a time."""
+    """Rows after the warm-up; sparse rows to be scaled are made dense some at a time."""
     if not (scales_columns(est._state) and sp.issparse(X)):
         return est._learner.learn_scaled(X, y, weight)
     cuts = threads.cuts(X.shape[0], DENSE_ROWS)
@@ -81,7 +81,7 @@ def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndar
 
 
 def standardized(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
-    """Rows scaled by what is known of the columns, which they update."""
+    """Rows scaled by the moments of the columns, which they update."""
     if not scales_columns(state):
         return X
     X = np.array(dense(host(X)), order="C")
@@ -90,7 +90,7 @@ def standardized(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray
 
 
 def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
-    """The first rows, all scaled by their own moments, which are kept as long as the columns stay where they are."""
+    """The first rows, all scaled by their own moments, which stay in use until the columns move."""
     if not scales_columns(state):
         return X
     standardized(est, state, X, weight)
@@ -99,7 +99,7 @@ def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | No
 
 
 def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
-    """Decide on scaling by rows X (n, d), where that is open, and forget the moments so far."""
+    """Decide by rows X (n, d) whether to scale, if that is open, and forget the moments so far."""
     on = est._scaling()
     if on is None:
         on = (X.shape[1] <= WIDE or not sp.issparse(X)) and units_differ(X)
@@ -153,7 +153,7 @@ def warn_about_units(est: StreamEstimator, X: Any) -> None:
 
 
 def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
-    """Warn about columns X (n, d) of numbers whose squares are 0 in float64, so that they seem to be constant."""
+    """Warn about columns X (n, d) whose squared differences are 0 in float64, so that they seem to be constant."""
     if not isinstance(X, np.ndarray) or not len(X) or est._at_once:
         return
     spread = np.ptp(X, axis=0)
@@ -170,7 +170,7 @@ def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
 
 
 def end(est: StreamEstimator) -> None:
-    """The data have ended (``fit``): estimate from what there is."""
+    """There are no more rows (``fit``): estimate from those there are."""
     if est._state["warm_rows"] and est._state["warm_count"]:
         _finish(est)
     est._learner.end_warm_up()

@@ -23,7 +23,8 @@ class BinningClassifier(StreamClassifier):
     .. math:: \min_w \sum_i l(y_i, b + w'z(x_i)) + \frac{\lambda}{2} \|w\|^2
 
     (:math:`\lambda |w|_1` for solver "cd"), with :class:`~kernelstream.features.RandomBinning` features z and b the
-    constant score of least loss, which is what rows far from all others get; several classes one against the rest [1]_.
+    constant score of least loss, which is the score of rows far from all others; several classes are learned one
+    against the rest [1]_.
 
     Parameters
     ----------
@@ -35,14 +36,14 @@ class BinningClassifier(StreamClassifier):
     n_components : int, default=128
         Number of grids, and of entries per row.
     lam : float or None, default=None
-        Penalty, next to the *sum* of the losses; None searches for it on held-out rows.
+        Penalty, next to the *sum* of the losses; None chooses it on held-out rows.
     solver : Solver or str, default="cg"
         "cg" (least squares on -1 and +1), "newton-cg" (squared hinge or logistic), "cd" (L1 penalty: sparse models, all
-        cores), or an object of :mod:`kernelstream.solvers` with its tolerance.
+        cores), or an object of :mod:`kernelstream.solvers` with its own tolerance.
     loss : Loss or str, default="auto"
-        "auto" is squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" has probabilities of its own.
+        "auto" means squared for "cg", squared hinge for "newton-cg" and "cd". "logistic" provides probabilities itself.
     warm_start : bool, default=False
-        Let ``fit`` keep grids and bandwidth and begin with the weights it has.
+        Let ``fit`` keep grids and bandwidth and start from the current weights.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the grids.
 
@@ -122,7 +123,7 @@ class BinningRegressor(StreamRegressor):
         "cg" (ridge), "newton-cg" (the same by one Newton step), "cd" (lasso, all cores), or an object of
         :mod:`kernelstream.solvers` with its tolerance.
     loss : Loss or str, default="auto"
-        "auto" is squared, the loss of all solvers of regression.
+        "auto" means squared, which all solvers take for regression.
 
     Attributes
     ----------

@@ -275,8 +275,8 @@ class KernelExpansion(WithKernel):
         if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
             if not state["warned"]:
                 warnings.warn(
-                    f"the support set of {type(self.est).__name__} has passed {strategy.warn_at} vectors and keeps growing: every "  # noqa: E501
-                    "row costs more than the one before. Give a budget, or raise warn_at of the strategy.",
+                    f"the support set of {type(self.est).__name__} has passed {strategy.warn_at} vectors and keeps "
+                    f"growing, so that rows take longer and longer. Give a budget, or raise warn_at of the strategy.",
                     RuntimeWarning,
                     stacklevel=2,
                 )

@@ -23,20 +23,20 @@ class BudgetClassifier(StreamClassifier):
 
     .. math:: f(x) = \sum_{j \le B} \alpha_j k(s_j, x)
 
-    A row with loss wants to join the support set with the coefficients its ``update`` gives it; the ``strategy`` says
-    how the set keeps within the budget [1]_ [2]_. Classes share one support set.
+    A row with a loss joins the support set with the coefficients that its ``update`` gives it; the ``strategy`` decides
+    how the set stays within the budget [1]_ [2]_. Classes share one support set.
 
     Parameters
     ----------
     budget : int or None, default=100
         Largest number of support vectors; None lets the set grow with the stream.
     strategy : Budget or str, default="auto"
-        One of :mod:`kernelstream.budgets`. "auto" is :class:`~kernelstream.budgets.Replace`, and
-        :class:`~kernelstream.budgets.Stop` when there is no budget.
+        One of :mod:`kernelstream.budgets`. "auto" means :class:`~kernelstream.budgets.Replace`, or
+        :class:`~kernelstream.budgets.Stop` without a budget.
     update : Update or str, default="auto"
-        Any update of the form (decay, tau). "auto" is :class:`~kernelstream.updates.NormAdaGrad`.
+        Any update of the form (decay, tau). "auto" means :class:`~kernelstream.updates.NormAdaGrad`.
     random_state : int, Generator, RandomState or None, default=None
-        Where the seed of strategies that draw at random comes from.
+        Source of the seed of strategies that draw at random.
 
     Attributes
     ----------
@@ -55,8 +55,8 @@ class BudgetClassifier(StreamClassifier):
 
     Notes
     -----
-    A row that acts costs one row of the Gram matrix, time proportional to B d, and what the strategy needs. Without a
-    budget time and memory grow with the rows that act.
+    A row costs one row of the Gram matrix, time proportional to B d, and what the strategy needs if it joins. Without a
+    budget, time and memory grow with the rows that join.
 
     References
     ----------
@@ -94,14 +94,14 @@ class BudgetRegressor(StreamRegressor):
 
     .. math:: f(x) = \bar y + \sum_{j \le B} \alpha_j k(s_j, x)
 
-    A row with loss wants to join the support set with the coefficient its ``update`` gives it; the ``strategy`` says
-    how the set keeps within the budget [1]_ [2]_.
+    A row with a loss joins the support set with the coefficient that its ``update`` gives it; the ``strategy`` decides
+    how the set stays within the budget [1]_ [2]_.
 
     Parameters
     ----------
     center : bool or "standard", default=True
-        Learn the difference from the running mean ybar of the targets. "standard" does so in units of their deviation
-        among the first 100 rows: steps, limits and tubes that are given as numbers then mean the same for every target.
+        Learn the difference from the running mean ybar of the targets. "standard" does so in units of their standard
+        deviation in the first 100 rows: steps, limits and tubes given as numbers then mean the same for every target.
 
     See Also
     --------

@@ -36,7 +36,8 @@ class NoveltyExpansion(KernelExpansion):
         strategy = self.strategy
         if isinstance(strategy, (budgets.SPA, budgets.OSKL, budgets.RemoveRedundant, budgets.ProjectronPP)):
             raise ValueError(
-                f"{type(strategy).__name__} decides by the loss of labelled rows, which novelty detection does not have"
+                f"{type(strategy).__name__} decides by the loss of labelled rows, but novelty detection has no labels: "
+                f"choose another strategy"
             )
         super().check_parameters()
 
@@ -54,7 +55,7 @@ class BudgetOneClass(StreamOutlier):
     .. math:: f(x) = \sum_j \alpha_j k(s_j, x) < \rho
 
     A novel row joins the support set with coefficient eta and lowers the threshold, ``rho -= (1 - nu) eta``; any other
-    row raises it, ``rho += nu eta``. Before each row f shrinks by ``1 - eta lam``, so what is not seen any more becomes
+    row raises it, ``rho += nu eta``. Before each row f shrinks by ``1 - eta lam``, so what is no longer seen becomes
     novel again. A share nu of a long stream is called novel [1]_.
 
     Parameters
@@ -62,14 +63,14 @@ class BudgetOneClass(StreamOutlier):
     budget : int or None, default=200
         Largest number of support vectors; None lets the set grow with the stream.
     strategy : Budget or str, default="auto"
-        One of :mod:`kernelstream.budgets` that needs no loss. "auto" removes the smallest coefficient, which because of
-        the decay is the oldest, and is :class:`~kernelstream.budgets.Stop` when there is no budget.
+        One of :mod:`kernelstream.budgets` that needs no loss. "auto" removes the smallest coefficient, which is the
+        oldest because of the decay, or means :class:`~kernelstream.budgets.Stop` without a budget.
     nu : float, default=0.1
         Share of the rows that should be called novel.
     eta : float, default=0.05
         Step size: coefficient of a row that joins.
     lam : float, default=0.01
-        Penalty, next to the *mean* of the losses: the model remembers the latest ``1/(eta lam)`` rows or so.
+        Penalty, next to the *mean* of the losses: the model remembers about the latest ``1/(eta lam)`` rows.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class BudgetOneClass(StreamOutlier):
 
     Notes
     -----
-    There is no target: ``learn(X)`` returns the decision values held before each row.
+    There is no target: ``learn(X)`` returns the decision values held before each row was learned.
 
     References
     ----------

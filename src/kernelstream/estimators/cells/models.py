@@ -343,34 +343,34 @@ def _next_review(t: int) -> int:
 @described()
 @dataclass(eq=False, repr=False)
 class CellsClassifier(StreamClassifier):
-    r"""Classifier on cells of random grids, with a step of its own for every cell.
+    r"""Classifier on cells of random grids, with a separate step size for every cell.
 
     .. math:: f(x) = b + \sum_{r \le R} w_{c_r(x)}
 
-    with :math:`c_r(x)` the cell of grid r in which the row lies; a step of AdaGrad's kind moves the R weights that a
-    row meets [1]_ [2]_.
+    with :math:`c_r(x)` the cell of grid r that the row is in; steps like those of AdaGrad move the R weights that a row
+    meets [1]_ [2]_.
 
     Parameters
     ----------
     n_grids : int, default=128
         Number R of grids, and of weights that a row meets.
     grids : {"columns", "hashed"}, default="columns"
-        "columns": grids over one to six columns with edges at quantiles, 256 cells each. Every time the number of rows
-        doubles, and then every 16,384 rows, the quarter that helped least is drawn again, from columns that help, each
-        the best of eight on a sample. The units of the columns do not matter. "hashed": random binning over up to 16
-        columns, 2^18 cells for all grids together; it needs columns of like units.
+        "columns": grids over one to six columns with edges at quantiles, 256 cells each. Whenever the number of rows
+        has doubled, and later every 16,384 rows, the quarter of the grids that helped least is drawn again from columns
+        that help; each new grid is the best of eight on a sample. The units of the columns do not matter. "hashed":
+        random binning over up to 16 columns, 2^18 cells for all grids together; it needs columns of similar units.
     eta : float or "auto", default="auto"
-        Step scale; "auto" is 0.7, or 1.5 with forgetting.
+        Step size; "auto" means 0.7, or 1.5 with forgetting.
     forgetting : float, default=1.0
-        Below 1, steps do not shrink for ever: a cell follows about 1/(1 - forgetting) of its rows.
+        Below 1, steps do not shrink forever: a cell follows about the last 1/(1 - forgetting) of its rows.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
-        for hashed grids.
+        Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
+        "auto" does so for hashed grids.
 
     Attributes
     ----------
     relevance_ : (d,) array
-        How much each column has helped lately.
+        How much each column has helped recently.
 
     See Also
     --------
@@ -415,17 +415,17 @@ class CellsClassifier(StreamClassifier):
 @described(like=CellsClassifier)
 @dataclass(eq=False, repr=False)
 class CellsRegressor(StreamRegressor):
-    r"""Regression on cells of random grids, with a step of its own for every cell.
+    r"""Regression on cells of random grids, with a separate step size for every cell.
 
     .. math:: f(x) = \bar y + b + \sum_{r \le R} w_{c_r(x)}
 
     with :math:`c_r(x)` the cell of grid r in which the row lies; a step of AdaGrad's kind moves the R weights that a
-    row meets [1]_ [2]_. Residuals count for five deviations of the target at most.
+    row meets [1]_ [2]_. Residuals count for at most five deviations of the target.
 
     Parameters
     ----------
     eta : float or "auto", default="auto"
-        Step scale in deviations of the target; "auto" is 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
+        Step size in deviations of the target; "auto" means 0.2 (0.25 for hashed grids), or 0.5 with forgetting.
 
     See Also
     --------

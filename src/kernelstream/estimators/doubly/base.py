@@ -49,8 +49,8 @@ PARTS: Any = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}
 class Doubly(WithKernel):
     """A learner whose unit is a batch of rows.
 
-    Rows wait in the state, with their public targets, until a batch is complete, so any split of a stream into calls
-    gives the same model.
+    Rows wait in the state, with their public targets, until their batch is complete, so that any split of a stream into
+    calls gives the same model.
     """
 
     prefix = KERNEL
@@ -88,7 +88,7 @@ class Doubly(WithKernel):
 
     @property
     def batch_size(self) -> int:
-        """Rows for which those of a stream wait."""
+        """Rows in a batch of a stream."""
         size = self.schedule.batch_size
         return BATCH if isinstance(size, str) else size
 
@@ -126,7 +126,7 @@ class Doubly(WithKernel):
         return made
 
     def make_descent(self, state: State) -> Descent:
-        """The same, made anew."""
+        """The same, not from the cache."""
         ops, step = self.ops, self.step
         shape = state["n_features"], self.block_size, state["dtype"]
         blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
@@ -153,7 +153,7 @@ class Doubly(WithKernel):
             state |= {"offset": 0.0, "eta": float(self.step.eta), "lam": self.regulariser(state, CHOICE_ROWS)}
 
     def regulariser(self, state: State, n: int) -> float:
-        """The paper's 1/(100 n), if none is given: for a target whose deviation is 1, where that matters."""
+        """By default the paper's 1/(100 n), which is for a target of standard deviation 1, where that matters."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
     def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
@@ -212,7 +212,7 @@ class Doubly(WithKernel):
         return scores
 
     def learn_waiting(self, wanted: bool) -> np.ndarray:
-        """One iteration for the rows that wait; returns their scores before it if ``wanted``, (b, C)."""
+        """One iteration with the waiting rows; returns their scores before it if ``wanted``, (b, C)."""
         state = self.est._state
         X, y, weight = kept.take("wait", state)
         state["waiting"] = 0
@@ -328,7 +328,7 @@ class Doubly(WithKernel):
 
 # -------------------------------------------------------------------- what the estimators have in common
 def without_scores(partial_fit: Any) -> Any:
-    """``partial_fit`` that does not compute the scores of rows that wait, which nobody will see."""
+    """``partial_fit`` that does not compute the scores of waiting rows, which nobody will see."""
 
     @functools.wraps(partial_fit)
     def learn(est: Shell[Doubly], *args: Any, **kwargs: Any) -> Any:
@@ -355,7 +355,7 @@ def fit(
     shuffle : bool, default=True
         Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
     passes : float or "auto", optional
-        In place of those of the schedule; with ``shuffle=False`` an integer, 1 if not given.
+        Replaces that of the schedule; with ``shuffle=False`` an integer, by default 1.
 
     Returns
     -------

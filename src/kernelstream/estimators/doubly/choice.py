@@ -1,4 +1,4 @@
-"""Automatic bandwidth and step of the doubly stochastic learners: short trials, judged on held-out rows."""
+"""Automatic bandwidth and step size of the doubly stochastic learners, by short trials judged on held-out rows."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def choose(
     if enough and len(factors) > 1:
         tried = {c: loss_of(widths[at], c) for c in factors}
         reached, factor = _least((loss, c) for c, loss in tried.items())
-        if plan.precondition:  # directions of small variance hardly show in the held-out loss
+        if plan.precondition:  # directions of small variance hardly affect the held-out loss
             factor = max(c for c, loss in tried.items() if loss <= reached + HARMLESS * abs(reached))
         if len(widths) > 1 and factor != usual:  # with other steps another width may be better
-            # more rows than these learn narrower kernels than these do: a wider one that is better here is not later
+            # more rows can learn narrower kernels: a wider one that is better on these rows is not better on all
             ways = (1,) if plan.large and plan.rows > X.shape[0] else (-1, 1)
             at, reached = _downhill(at, tried[factor], len(widths), lambda i: loss_of(widths[i], factor), ways)
     if enough and learner.measures_loss and np.isnan(reached):
@@ -97,7 +97,7 @@ def _least(tried: Iterable[tuple[float, Any]]) -> tuple[float, Any]:
 def _downhill(
     start: int, loss: float, n: int, trial: Callable[[int], float], ways: tuple[int, ...]
 ) -> tuple[int, float]:  # fmt: skip
-    """From ``start``, whose loss is known, on to the next of 0..n-1 while the loss falls: where that ends; its loss."""
+    """Go from ``start``, whose loss is known, along 0..n-1 while the loss falls; where that ends, and its loss."""
     for way in ways:
         at = start
         while 0 <= at + way < n and (found := trial(at + way)) < loss:
@@ -149,7 +149,7 @@ def held_out(n: int) -> np.ndarray:
 
 
 def trial_blocks(learner: Any, state: State, kernel: Kernel) -> FeatureBlocks:
-    """Random features of a trial, other ones than those of the model."""
+    """Random features of a trial, which differ from those of the model."""
     shape = state["n_features"], min(learner.block_size, TRIAL_SIZE), state["dtype"]
     return FeatureBlocks(kernel, state["seed"], *shape, learner.ops, Stream.TRIAL_FEATURES, keep=False)
 

@@ -50,7 +50,7 @@ class GaussianProcess(Doubly):
         elif descent.left is not None:
             left, prior = descent.variance(state, X)
         else:
-            raise ValueError("variance_features=0 and no points: nothing was learned about the variance")
+            raise ValueError("no variance was learned: set variance_features > 0, or give points")
         least = np.zeros(len(prior))
         if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
             ratio = state["noise"] / state["amplitude"]
@@ -63,8 +63,8 @@ class GaussianProcess(Doubly):
         found = [index.get(row.tobytes(), -1) for row in np.ascontiguousarray(dense(X))]
         if min(found) < 0:
             raise ValueError(
-                f"row {found.index(-1)} of X is not among the points given beforehand, and only their standard "
-                f"deviations are known; with points=None those of all rows are"
+                f"row {found.index(-1)} of X is not among the points, and only their standard deviations are known: "
+                f"use points=None for those of any row"
             )
         return np.array(found)
 
@@ -113,7 +113,7 @@ class GaussianProcess(Doubly):
 
     def widen(self, state: State, d: int) -> None:
         if self.points is not None:
-            raise ValueError(f"points have {state['n_features']} columns: the rows cannot have more")
+            raise ValueError(f"points have {state['n_features']} columns, so the rows cannot have more")
         super().widen(state, d)
 
     # ---------------------------------------------------------------- noise, prior and rows so far
@@ -176,21 +176,21 @@ class DoublyStochasticGP(StreamRegressor):
     Parameters
     ----------
     gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name; columns of different units should be scaled beforehand. "auto" tries 1,
-        0.5, 0.35, 0.25 and 0.125 times the median distance on the first rows and keeps what does best on held-out ones.
+        Bandwidth of a kernel given by name; scale columns of different units before. "auto" tries 1, 0.5, 0.35, 0.25
+        and 0.125 times the median distance on the first rows and keeps what is best on held-out ones.
     noise : float or "auto", default="auto"
-        Variance of the noise. "auto" is the squared error on held-out rows of the best trial.
+        Variance of the noise. "auto" means the squared error of the best trial on held-out rows.
     points : (m, d) array or None, default=None
-        Points whose standard deviation will be needed, if known: m regressions. Without them the operator is learned,
-        which gives it for any point.
+        Points whose standard deviation will be needed, if they are known: m regressions. Without them the operator is
+        learned, which gives the standard deviation at any point.
     step : DoublyStep or "auto", default="auto"
         "auto" divides gradients by the batch's feature covariance (``precondition=0.05``), because the variance depends
         on directions that plain steps take very long to learn.
     normalize_y : bool, default=False
         Use the mean and the variance of the first targets as those of the prior, instead of 0 and 1.
     variance_features : int, default=256
-        Random features by which the operator is learned: with few of them the variance is too large or too small as a
-        whole. 0 leaves the variance out.
+        Random features by which the operator is learned: with few of them, all variances are too large or too small.
+        0 learns no variance.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class DoublyStochasticGP(StreamRegressor):
         Parameters
         ----------
         X : (n, d) array or CSR
-            With ``return_std``, if ``points`` were given, only rows that are among them.
+            If ``points`` were given, ``return_std`` needs rows that are among them.
         return_std : bool
 
         Returns

@@ -13,7 +13,7 @@ from .._described import described
 from .base import PARTS, Doubly, fit, kernel, without_scores
 from .step import DoublySchedule, DoublyStep
 
-# Plain steps learn directions of small variance last: papers/studies/defaults.py has both.
+# Plain steps learn directions of small variance last: papers/studies/defaults.py compares both.
 AUTO_PARTS: Any = PARTS | {"step": {"auto": partial(DoublyStep, theta0=300.0, precondition="auto")}}
 
 
@@ -29,8 +29,8 @@ class DoublyStochasticClassifier(StreamClassifier):
         \alpha_i \leftarrow (1 - \gamma_t \lambda)\, \alpha_i \; (i < t)
 
     with steps :math:`\gamma_t = \eta\theta_0 / (\theta_0 + t)` [1]_. The features are never stored: block t is made
-    again from the seed and t, the same bits everywhere. The model is the array of alphas and one integer, whatever the
-    width of the rows; it grows with the rows seen, so that it is not limited to a number of features chosen beforehand.
+    again from the seed and t, with the same bits everywhere. The model is the array of alphas and one integer, however
+    wide the rows are; it grows with the rows seen and is not limited to a number of features chosen in advance.
 
     Parameters
     ----------
@@ -38,39 +38,39 @@ class DoublyStochasticClassifier(StreamClassifier):
         Any kernel with random features.
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
-        first rows and keeps what does best on held-out ones.
+        first rows and keeps what is best on held-out ones.
     lam : float or "auto", default="auto"
-        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" means 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning; "auto" is ``DoublyStep(theta0=300.0, precondition="auto")``.
+        Step sizes, averaging and preconditioning; "auto" means ``DoublyStep(theta0=300.0, precondition="auto")``.
     schedule : DoublySchedule or "auto", default="auto"
-        Rows in a batch, random draws in a block, how many blocks at most, and passes of ``fit``.
+        Rows in a batch, random draws in a block, largest number of blocks, and passes of ``fit``.
     standardize : bool or "auto", default="auto"
-        Scale every column by mean and deviation of its first rows, or by running ones while they move. "auto" does so
-        where the width comes from the rows and the first 1,536 (for ``fit``, as many at random) have columns of
-        different units.
+        Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
+        "auto" does so if the bandwidth comes from the rows and the first 1,536 (in ``fit``, as many at random) show
+        columns of different units.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the loss by class.
+        Weight of each class in the loss.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
+        The kernel in use, with a numeric bandwidth.
 
     See Also
     --------
     DoublyStochasticRegressor : The same for numbers.
-    FeatureClassifier : A number of features chosen beforehand, row by row.
+    FeatureClassifier : A fixed number of features, learned row by row.
     kernelstream.estimators.DoublySchedule : Sizes of batches and blocks.
     kernelstream.estimators.DoublyStep : Step sizes.
 
     Notes
     -----
-    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until a batch of them
-    is there, so any split into calls gives the same model. ``predict`` answers from the complete batches. When
-    something is automatic, the first 1536 rows are kept, and the choice is made again, and the model trained again on
-    them, when 1, 2, 4, … 1024 and finally 1536 rows have been seen.
+    In a stream (``partial_fit``, ``learn``) the unit is a batch: rows wait in the state until their batch is complete,
+    so that any split into calls gives the same model. ``predict`` answers from the complete batches. If something is
+    automatic, the first 1536 rows are kept, and after 1, 2, 4, … 1024 and finally 1536 rows the choice is made again
+    and the model is trained on them again.
 
     References
     ----------
@@ -115,10 +115,10 @@ class DoublyStochasticRegressor(StreamRegressor):
     Parameters
     ----------
     lam : float or "auto", default="auto"
-        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/(100 n) for the n rows of ``fit``,
-        6.5e-6 in a stream; for losses with a bounded derivative divided by the deviation of the target.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" means 1/(100 n) for the n rows of ``fit``,
+        6.5e-6 in a stream; for losses with a bounded derivative, this is divided by the target's standard deviation.
     center : bool, default=True
-        Learn the difference from the mean of the first (in ``fit``: of some) targets.
+        Learn the difference from the mean of the first targets (in ``fit``, of some random ones).
 
     See Also
     --------

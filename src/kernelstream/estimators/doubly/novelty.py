@@ -133,11 +133,12 @@ class DoublyStochasticOneClass(StreamOutlier):
     gamma : float, "auto", "median", "scale" or None, default="auto"
         Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance and
         keeps what best separates held-out rows, which should be normal, from rows drawn uniformly from the box around
-        the data, which should be novel, the widest of equals; sparse rows have no such box and get the median.
+        the data, which should be novel; of equally good ones, the widest. Sparse rows have no such box and get the
+        median.
     nu : float, default=0.1
-        Share of the rows that is called novel, and the strength of the regulariser.
+        Share of the rows that are called novel, and strength of the regularisation.
     step : DoublyStep or "auto", default="auto"
-        Step sizes, averaging and preconditioning. "auto" begins with half the largest eigenvalue of K/n.
+        Step sizes, averaging and preconditioning. "auto" starts with half the largest eigenvalue of K/n.
 
     Attributes
     ----------
@@ -197,7 +198,7 @@ class DoublyStochasticOneClass(StreamOutlier):
         shuffle : bool, default=True
             Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
         passes : float or "auto", optional
-            In place of those of the schedule; with ``shuffle=False`` an integer, 1 if not given.
+            Replaces that of the schedule; with ``shuffle=False`` an integer, by default 1.
 
         Returns
         -------

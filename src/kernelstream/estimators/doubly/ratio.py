@@ -31,18 +31,19 @@ class DensityRatioEstimator(StreamClassifier):
     .. math:: \min_f E_{z \sim p}[e^{f(z)}] - E_{x \sim q}[f(x)] + \frac\lambda2 \|f\|^2
 
     by doubly stochastic gradients [1]_, whose minimum for :math:`\lambda = 0` is :math:`\log(q/p)` [2]_. y says where a
-    row comes from: the larger label means q, the smaller p. Each of the two samples counts as much as the other,
-    however many rows it has. As a classifier it predicts which of the two a row is more probable under.
+    row comes from: the larger label means q, the smaller p. Both samples count alike, however many rows they have. As a
+    classifier it predicts under which of the two densities a row is more probable.
 
     Parameters
     ----------
     lam : float or "auto", default="auto"
-        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" is 1/n for the n rows of ``fit``, 6.5e-4 in
-        a stream.
+        Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" means 1/n for the n rows of ``fit``, 6.5e-4
+        in a stream.
     step : DoublyStep or "auto", default="auto"
         Step sizes, averaging and preconditioning.
     engine : {"auto", "native", "python"}, default="auto"
-        The compiled loops, or their readable specification; "auto" takes the compiled ones where they are installed.
+        "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is
+        installed.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class DensityRatioEstimator(StreamClassifier):
 
     Notes
     -----
-    Ratios above :math:`e^{10}` are not resolved: there the exponential is continued by its tangent, so that nothing
+    Ratios above :math:`e^{10}` are not resolved: beyond, the tangent continues the exponential, so that nothing
     overflows. In a stream the unit is a batch, see :class:`DoublyStochasticClassifier`.
 
     References

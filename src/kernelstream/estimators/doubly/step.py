@@ -23,21 +23,21 @@ class DoublyStep(WithParameters):
     Parameters
     ----------
     eta : float or "auto", default="auto"
-        The first step. "auto" is c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows,
-        with the c that does best on held-out rows: of 1/4 and 1 for losses whose curvature decides (squared, squared
-        hinge), of 2, 8 and 32 for the others (1/2, 2 and 8 with preconditioning; times the deviation of the target
-        in regression).
+        The first step. "auto" means c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows,
+        with the c that does best on held-out rows: of 1/4 and 1 for losses whose curvature matters (squared, squared
+        hinge), of 2, 8 and 32 for the others (1/2, 2 and 8 with preconditioning; times the standard deviation of the
+        target in regression).
     theta0 : float, default=100.0
-        Iterations after which the step has halved.
+        Number of iterations after which the step has halved.
     average : bool or "uniform", default=True
-        Predict with the average of the iterates, the t-th entering with weight 4/(t + 3); with weight 1/t if
-        "uniform", the plain mean of the paper.
+        Predict with the average of the iterates. The t-th enters it with weight 4/(t + 3); if "uniform", with weight
+        1/t, which gives the plain mean of the paper.
     precondition : float or "auto", default=0.0
         If positive, a gradient is divided by the feature covariance of its batch plus ``precondition`` times the
         covariance's largest eigenvalue: directions of small variance are learned up to 1/precondition times faster.
-        An iteration costs up to three times as much, but far fewer are needed. "auto" is 0.1, and in a ``fit`` that
-        takes large batches (see :class:`DoublySchedule`) 25.6/b for b rows in a batch, at least 0.01: small
-        eigenvalues of the covariance are known the better, the more rows it has.
+        An iteration costs up to three times as much, but far fewer are needed. "auto" means 0.1; in a ``fit`` with
+        large batches (see :class:`DoublySchedule`) it means 25.6/b for b rows in a batch, but at least 0.01: the more
+        rows there are, the better the small eigenvalues of the covariance are known.
 
     Examples
     --------
@@ -69,22 +69,23 @@ class DoublyStep(WithParameters):
 
 @dataclass(eq=False, repr=False)
 class DoublySchedule(WithParameters):
-    r"""How many rows and random features an iteration of a doubly stochastic learner takes, and how long it goes on.
+    r"""How many rows and random features an iteration of a doubly stochastic learner takes, and how many iterations.
 
     Parameters
     ----------
     batch_size : int or "auto", default="auto"
-        Rows in a batch, one batch for each iteration. "auto" is 256. A ``fit`` that is left to choose ``passes`` and
-        ``DoublyStep(precondition="auto")`` too, as classifiers and regressors are, takes 4,096 rows, or all if there
-        are fewer: new features are computed for all rows anyway, and an iteration goes further.
+        Rows in a batch, one batch for each iteration. "auto" means 256; in ``fit``, if ``passes`` and
+        ``DoublyStep(precondition="auto")`` are automatic too, as they are by default for classifiers and regressors, it
+        means 4,096, or all rows if there are fewer: new features are computed for all rows anyway, and an iteration
+        gets further.
     block_size : int or "auto", default="auto"
         Random draws in a block, one block for each iteration: a Fourier kernel has two features (cosine and sine) for
-        each draw. "auto" is 256; 512 for a Gaussian process.
+        each draw. "auto" means 256, or 512 for a Gaussian process.
     max_blocks : int, None or "auto", default="auto"
         If a number, the model stops growing at this many blocks: further iterations return to them in turn and refine
-        their weights. None lets it grow. "auto" is None; 8 for a Gaussian process.
+        their weights. None lets it grow. "auto" means None, or 8 for a Gaussian process.
     passes : float or "auto", default="auto"
-        Passes of ``fit`` over the rows; "auto" is one, or as many as make 300 iterations (150 of 4,096
+        Passes of ``fit`` over the rows; "auto" means one, or as many as make 300 iterations (150 of 4,096
         rows, 100 for a Gaussian process).
 
     Examples

@@ -26,15 +26,15 @@ from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
 from .families import ExpansionFamily, FourierFamily, find
-from .parts import HedgeWeights, StochasticUpdates, chances, drawn
+from .parts import StochasticUpdates, chances, drawn
 
 VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
 ROWS_AT_ONCE = 1024  # rows whose scores of all learners are held at once
-SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on threads of their own
+SIDE_BY_SIDE = 32  # rows from which learners that share nothing run on separate threads
 DRAWN_AHEAD = 64  # rows for which the random choices are made together
 CAPACITY_PERIOD = 1000  # rows after which capacity may move
-FIRST_ROOM = 16  # support vectors for which a learner has room at first, where the budget is shared
+FIRST_ROOM = 16  # support vectors for which a learner has room at first if the budget is shared
 
 
 WIDTHS = tuple(2.0**k for k in range(-6, 7))  # sigma of the Gaussians of the default pool
@@ -55,41 +55,30 @@ class Ensemble(Composite):
     vote: str = "score"  # whether votes are added ("sign"), or the scores themselves
 
     # ---------------------------------------------------------------- components
-    @property
-    def pool(self) -> list[Any]:
-        """The members where none are given."""
-        kind: Any = FeatureRegressor if self.regression else FeatureClassifier
-        return [kind(features) for features in gaussian_maps()]
-
     def hedge(self) -> Hedge:
         """How weights follow losses."""
-        return Hedge(*self._rate_and_share(), self.vote == "sign", self.regression)
-
-    def _follows(self) -> HedgeWeights | None:
-        """How the weights follow the mistakes; None where they are equal."""
-        return None if self.combination == "uniform" else named_part(self.est, "combination")
-
-    def _rate_and_share(self) -> tuple[float, float]:
-        """Rate at which a loss costs weight, and the part of all weight that is spread evenly."""
-        weights = self._follows()
-        if weights is None:
-            return 0.0, 0.0
-        usual = 0.61 if self.regression else 0.99
-        return -math.log(usual if isinstance(weights.discount, str) else weights.discount), float(weights.share)
+        rate = share = 0.0
+        if self.combination != "uniform":
+            weights, usual = named_part(self.est, "combination"), 0.61 if self.regression else 0.99
+            rate = -math.log(usual if isinstance(weights.discount, str) else weights.discount)
+            share = float(weights.share)
+        return Hedge(rate, share, self.vote == "sign", self.regression)
 
     @property
     def _draws_learners(self) -> StochasticUpdates | None:
-        """How the learners of a row are drawn; None where all learn every row."""
+        """How the learners of a row are drawn; None if all learn every row."""
         if self.updates == "deterministic":
             return None
         return self.est._cached("updates", lambda: named_part(self.est, "updates"))
 
     def one_width(self) -> bool:
-        return self.learners is None or super().one_width()  # our list of widths fits columns of about 1
+        return self.learners is None or super().one_width()  # our list of widths is for columns with values around 1
 
     def prototypes(self) -> list[Any]:
         """Unfitted copies of the learners."""
-        return composite.copies(self.pool if self.learners is None else list(self.learners), self.est.engine)
+        kind: Any = FeatureRegressor if self.regression else FeatureClassifier
+        given = [kind(features) for features in gaussian_maps()] if self.learners is None else list(self.learners)
+        return composite.copies(given, self.est.engine)
 
     def size(self, i: int, member: Any) -> None:
         if "capacity" in self.est._state:
@@ -97,7 +86,7 @@ class Ensemble(Composite):
 
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
-        """Whether a member wants targets in units of their deviation: then all learn these."""
+        """Whether a member needs targets in units of their deviation; then all members learn these."""
         given = self.learners or () if self.regression else ()
         return any(getattr(learner, "center", None) == STANDARD for learner in given)
 
@@ -221,7 +210,7 @@ class Ensemble(Composite):
         return find(kind, self.members, self.est._state["n_outputs"], self.ops)
 
     def _regroup(self) -> None:
-        """Forget which learners share work: it has changed."""
+        """Forget which learners share work, which has changed."""
         for name in ("family", "expansions"):
             self.est._cache.pop(name, None)
 
@@ -293,7 +282,7 @@ class Ensemble(Composite):
         return sum(state["n_support"] for state in self.states)
 
     def _run_length(self, state: State, rows: int) -> int:
-        """Where the budget is shared: the most rows that can be learned at once without exhausting it."""
+        """Largest number of rows that can be learned at once without exhausting a shared budget."""
         if self.capacity != "shared":
             return rows
         room = state["capacity_total"] - self._n_support()
@@ -304,18 +293,18 @@ class Ensemble(Composite):
         return max(1, min(rows, room // len(self.states)))
 
     def _scarce(self, state: State) -> bool:
-        """Whether the rest of a shared budget is too small for all learners, so that they must take turns."""
+        """Whether what is left of a shared budget is too little for all learners, so that they must take turns."""
         return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self.states)
 
     def _needs_room(self, weight: np.ndarray | None) -> bool:
-        """Whether the budget is shared and some of the rows count: one of weight 0 makes no room for later ones."""
+        """Whether the budget is shared and some rows count: a row of weight 0 makes no room for later ones."""
         return self.capacity == "shared" and (weight is None or bool(weight.any()))
 
     def _has_room(self, state: State, i: int) -> bool:
-        """Make room for learner i where the budget is shared; whether it can take a row at all.
+        """Make room for learner i of a shared budget; returns whether it can take a row at all.
 
-        As long as there is budget left, every learner can add support vectors (its arrays double when they are full).
-        Then all keep what they have: to take a row, a learner must drop one of its own.
+        While there is budget left, every learner can add support vectors (its arrays double when they are full). After
+        that all keep what they have: to take a row, a learner must drop one of its own.
         """
         member, size = self.members[i], int(state["capacity"][i])
         n, least, spent = member._state["n_support"], _capacity.least(member), False
@@ -366,7 +355,7 @@ class Ensemble(Composite):
             except ValueError as error:
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
         one_of("capacity", self.capacity, CAPACITIES)
-        if self._follows() is None and (self.updates != "deterministic" or self.capacity == "weights"):
+        if self.combination == "uniform" and (self.updates != "deterministic" or self.capacity == "weights"):
             raise ValueError(
                 "combination='uniform' keeps all weights equal, but updates='stochastic' and capacity='weights' need "
                 "weights that change: use combination='hedge'"

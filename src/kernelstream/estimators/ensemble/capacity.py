@@ -1,4 +1,4 @@
-"""Support sets whose budget can change while they learn: those of some strategies."""
+"""Support sets whose budget can change while they learn, which some strategies allow."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def resize(member: Any, n: int) -> None:
 
 
 def _resize_support(state: State, new: int, strategy: budgets.Budget) -> None:
-    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay, of equal ones the youngest where they leave in turn.
+    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay; of equal ones the youngest, if vectors leave in turn.
 
-    For the Forgetron the youngest ones stay.
+    For the Forgetron, the youngest vectors stay.
     """
     n, memory = state["n_support"], state["budget_memory"]
     slots = np.arange(n)

@@ -5,6 +5,7 @@ Sharing is up to the compiled engine; the python engine lets every member learn 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, TypeVar
 
@@ -209,9 +210,8 @@ class ExpansionFamily:
         """What the passes over n rows need to know about every member."""
         specs = []
         for i, (member, state) in enumerate(zip(self.members, self.states, strict=True)):
-            outputs, capacity = state["alpha"].shape
-            if len(self.places[i]) < capacity:
-                self.places[i] = np.pad(self.places[i], (0, capacity - len(self.places[i])), constant_values=-1)
+            outputs = state["n_outputs"]
+            self._lengthen_places(i)
             u, first = self._chances(i, state, n) if member._learner.strategy.random else (None, state["t"])
             joining = None
             if member._learner.strategy.grows:
@@ -233,25 +233,25 @@ class ExpansionFamily:
         for i, (member, state, q) in enumerate(zip(self.members, self.states, joined, strict=True)):
             if specs[i][-1] is not None:
                 rows, coefficients, decay, born = specs[i][-1]
-                rows = rows[:q]
-
-                def put(n: int, i: int = i, rows: np.ndarray = rows) -> None:
-                    self._put(block, i, n, rows)
-
+                put = functools.partial(self._put, block, i, rows[:q])
                 member._learner.join(state, put, coefficients[:q], decay, born[:q])
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
                 member._cache.pop("expansion", None)  # it holds the former vectors
         self._seen = self._position()
 
-    def _put(self, block: Any, i: int, n: int, rows: np.ndarray) -> None:
+    def _put(self, block: Any, i: int, rows: np.ndarray, n: int) -> None:
         """Rows of the block have joined member i from slot n on."""
-        state, (degree, gamma, c) = self.states[i], self.kernels[i]
-        capacity, stop = len(state["support"]), n + len(rows)
-        if len(self.places[i]) < capacity:
-            self.places[i] = np.pad(self.places[i], (0, capacity - len(self.places[i])), constant_values=-1)
+        state, (degree, gamma, c), stop = self.states[i], self.kernels[i], n + len(rows)
+        self._lengthen_places(i)
         self.places[i][n:stop] = block.arrays[0] + rows
         state["diag"][n:stop] = (gamma * block.arrays[3][rows] + c) ** degree if degree else 1.0
+
+    def _lengthen_places(self, i: int) -> None:
+        """As many places as the arrays of member i have now."""
+        more = len(self.states[i]["support"]) - len(self.places[i])
+        if more > 0:
+            self.places[i] = np.pad(self.places[i], (0, more), constant_values=-1)
 
     def _position(self) -> list[tuple[int, int]]:
         return [(state["t"], state["n_support"]) for state in self.states]

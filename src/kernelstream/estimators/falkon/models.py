@@ -64,7 +64,9 @@ class Falkon(WithKernel):
         solver.check()
         if loss.smoothness is None:
             smooth = [name for name in losses.names() if losses.get(name).smoothness is not None]
-            raise ValueError(f"loss must be one of {', '.join(smooth)}, without a dead zone, got {self.est.loss!r}")
+            raise ValueError(
+                f"loss must be smooth: one of {', '.join(smooth)}, without a dead zone, got {self.est.loss!r}"
+            )
         self.given.kernel_object.validate(resolved=False)
 
     def choose(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, m: int) -> tuple[Rows, float]:
@@ -77,7 +79,10 @@ class Falkon(WithKernel):
         loss, lam = self.est._loss_for(2), self.lam
         common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
         if self.free:
-            width, kernel, penalty = Search(X, Y, weight, *common).widths_and_kernel(self._kernel_on)
+            search = Search(X, Y, weight, *common)
+            width, kernel, penalty = search.widths_and_kernel(
+                lambda X: self.given.resolved(self.given.kernel_entries(X))
+            )
             lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
             self.enter_kernel(state, kernel)
@@ -134,9 +139,6 @@ class Falkon(WithKernel):
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found = {"kernel": self.kernel(state), "gamma": None, "lam": state["lam"] * share}
         return found, state.get("width")
-
-    def _kernel_on(self, X: Rows) -> Kernel:
-        return self.given.resolved(self.given.kernel_entries(X))
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         if "width" in state:
@@ -196,25 +198,25 @@ class FalkonClassifier(StreamClassifier):
     The centres s are a random part of the rows; they and some rows for each precondition conjugate gradients [1]_
     (Newton steps for losses other than the squared one [2]_). Blocks of the kernel matrix are made when they are
     needed: n × m numbers never exist at once. With all rows as centres this is kernel ridge regression on -1 and +1,
-    kernel logistic regression or a support vector machine with squared hinge. Several classes one against the rest; b
-    is the constant score of least loss.
+    kernel logistic regression or a support vector machine with squared hinge. Several classes are learned one against
+    the rest; b is the constant score of least loss.
 
     Parameters
     ----------
     gamma : float, "scale", "median" or None, default=None
-        Bandwidth of a kernel given by name. None finds it by short trials on held-out rows, after the columns are
-        divided by their range, their deviation or one number for all, whichever is better there, and then by widths
-        that follow from how much the learned function depends on each; for a kernel that is not shift invariant it
+        Bandwidth of a kernel given by name. None chooses it by short trials on held-out rows, with columns divided by
+        their range, their standard deviation or one number for all, whichever is best there, and then by widths that
+        follow from how much the learned function depends on each column. For a kernel that is not shift invariant, None
         means "median".
     n_centers : int or "auto", default="auto"
-        Number m of centres. More are better and cost time in proportion; with no more rows than that, all are centres,
-        and the solution is exact. "auto" is 2,000; for the squared loss all rows where there are at most 4,096, on a
-        GPU with the memory for it at most 65,536, and there 16,384 of more.
+        Number m of centres. More are better and cost time in proportion; if there are no more rows than that, all are
+        centres and the solution is exact. "auto" means 2,000. For the squared loss it means all rows if there are at
+        most 4,096; on a GPU all of at most 65,536 rows, as its memory allows, and 16,384 of more.
     lam : float or None, default=None
-        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None finds it
-        on held-out rows.
+        Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge, 1/C of an SVM); None chooses
+        it on held-out rows.
     loss : {"squared", "logistic", "squared_hinge"}, default="squared"
-        "logistic" has probabilities of its own.
+        "logistic" provides probabilities itself.
     tol : float, default=0.001
         Relative residual at which to stop.
     max_iter : int, default=100
@@ -227,7 +229,7 @@ class FalkonClassifier(StreamClassifier):
     classes_ : array
         The labels, sorted.
     kernel_ : Kernel
-        The kernel in use, its bandwidth a number.
+        The kernel in use, with a numeric bandwidth.
     width_ : (d,) array
         What the columns are divided by.
     lam_ : float
@@ -250,8 +252,8 @@ class FalkonClassifier(StreamClassifier):
 
     Notes
     -----
-    Time is proportional to n m for every iteration, and to m³ once for the factors of the centres; memory to m² and a
-    block of rows.
+    Every iteration takes time proportional to n m, the factors of the centres take time proportional to m³ once; memory
+    is proportional to m², plus a block of rows.
 
     References
     ----------

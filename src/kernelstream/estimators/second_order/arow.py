@@ -92,7 +92,7 @@ def coef(est: AROWClassifier | NewtonClassifier) -> np.ndarray:
 @described()
 @dataclass(eq=False, repr=False)
 class AROWClassifier(StreamClassifier):
-    r"""Adaptive regularisation of weights: a Gaussian over the weights that narrows where rows have been.
+    r"""Adaptive regularisation of weights: a Gaussian over the weights that narrows in the directions of past rows.
 
     On a row with :math:`y f < 1`, with :math:`v = z'\Sigma z` and :math:`\beta = 1/(v + r)`,
 
@@ -105,7 +105,7 @@ class AROWClassifier(StreamClassifier):
     Parameters
     ----------
     lam : float, default=0.1
-        r, next to the *sum* of the losses: the larger, the smaller the steps. (With features of norm 1, 0.1 did better
+        r, next to the *sum* of the losses: the larger, the smaller the steps. (With features of norm 1, 0.1 was better
         than 1 on ijcnn1 and cod-rna.)
     diagonal : bool, default=False
         Keep only the diagonal of :math:`\Sigma^{-1}`: time per row proportional to the number of features, not to its
@@ -118,8 +118,8 @@ class AROWClassifier(StreamClassifier):
 
     See Also
     --------
-    NewtonClassifier : Newton steps for any binary loss that curves.
-    OnlineRidgeClassifier : Least squares that takes every row.
+    NewtonClassifier : Newton steps for any binary loss with curvature.
+    OnlineRidgeClassifier : Least squares on every row.
 
     Notes
     -----
@@ -160,21 +160,21 @@ class AROWClassifier(StreamClassifier):
 @described(like=AROWClassifier)
 @dataclass(eq=False, repr=False)
 class NewtonClassifier(StreamClassifier):
-    r"""Online Newton step: gradients divided by the matrix of all gradients so far.
+    r"""Online Newton step: gradients multiplied by the inverse of the matrix of all gradients so far.
 
     .. math:: A_t = A_{t-1} + \gamma\, g_t g_t', \qquad w_{t+1} = w_t - A_t^{-1} g_t, \qquad g_t = l'(y_t, f_t)\, z_t
 
-    with :math:`A_0 = \lambda I`: logarithmic regret for losses that curve, such as the logistic one [1]_. Several
+    with :math:`A_0 = \lambda I`: logarithmic regret for losses with curvature, such as the logistic loss [1]_. Several
     classes are learned one against the rest, each with its own matrix.
 
     Parameters
     ----------
     loss : Loss or str, default="logistic"
-        A binary loss. "logistic" has probabilities of its own.
+        A binary loss. "logistic" provides probabilities itself.
     lam : float, default=0.1
         :math:`\lambda`, next to the *sum* of the losses: the larger, the smaller the first steps.
     curvature : float, default=0.5
-        gamma: how much a squared gradient tells about the curvature of the loss; the larger, the smaller the steps.
+        gamma: how much curvature of the loss a squared gradient stands for; the larger, the smaller the steps.
     diagonal : bool, default=False
         Keep only the diagonal of A: time per row proportional to the number of features, not to its square.
 

@@ -143,8 +143,8 @@ class SecondOrder(Linear):
         entries = map_entries(state)
         if self.map.extends and self.map.width(entries, d) != self.map.width(entries, state["n_features"]):
             raise ValueError(
-                f"{type(self.est).__name__} on {self.map!r} cannot take more columns once it has learned: it has sums "
-                f"of products of all of them"
+                f"{type(self.est).__name__} on {self.map!r} cannot take more columns once it has learned, as it keeps "
+                f"sums of products of all of them: provide all columns from the start"
             )
         super().widen(state, d)
 

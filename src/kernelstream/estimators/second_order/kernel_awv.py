@@ -163,17 +163,17 @@ class KernelAWV(StreamRegressor):
     .. math:: \hat y_t = f_t(x_t), \qquad
               f_t = \arg\min_f \sum_{s<t} (y_s - f(x_s))^2 + \lambda \|f\|^2 + f(x_t)^2
 
-    (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t costs time t² and the model has
-    n²/2 numbers. It is the yardstick for :class:`~kernelstream.OnlineRidge`, which has constant cost.
+    (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t takes time t² and the model has
+    n²/2 numbers. It is a yardstick for :class:`~kernelstream.OnlineRidge`, which has constant cost.
 
     Parameters
     ----------
     lam : float, default=1.0
         Penalty, next to the *sum* of the squared errors: the larger, the smoother the function.
     forecaster : {"awv", "ridge"}, default="awv"
-        "awv" has the last term of the formula, "ridge" leaves it out.
+        "awv" includes the last term of the formula, "ridge" does not.
     engine : {"auto", "native", "python"}, default="auto"
-        Blocks of rows, or one row after the other.
+        "python" takes one row after the other, the others blocks of rows.
     random_state : ignored
         Nothing here is random.
 
@@ -223,12 +223,12 @@ class KernelAWVClassifier(StreamClassifier):
 
     .. math:: f_t = \arg\min_f \sum_{s<t} (y_s - f(x_s))^2 + \lambda \|f\|^2 + f(x_t)^2
 
-    (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t costs time t².
+    (with ``forecaster="ridge"`` without the last term) [1]_. All rows are kept: row t takes time t².
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None, default=None
-        Factors of the squared error by class.
+        Weight of each class in the squared error.
 
     See Also
     --------

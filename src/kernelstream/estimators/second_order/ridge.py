@@ -15,6 +15,7 @@ from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping
 from ...second_order import LeastSquares, experts
 from ...state.change import Change
+from ...state.nested import copied
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from .._contract.base import Shell, State
@@ -123,10 +124,10 @@ def coef(est: Shell[Ridge]) -> np.ndarray:
 
 
 def merge(self: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
-    """Add what another model has learned: afterwards this one has learned the rows of both, exactly.
+    """Add what another model has learned: afterwards this model has learned the rows of both, exactly.
 
     Both must use the same features (the same seed, and no bandwidth estimated from different rows) and the same
-    parameters. With ``forgetting`` < 1 the rows of both fade from now on at the same pace.
+    parameters. With ``forgetting`` < 1, the rows of both fade at the same pace from now on.
 
     Parameters
     ----------
@@ -167,7 +168,7 @@ def _merge(est: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
 def _mergeable(est: Shell[Ridge], other: Any) -> tuple[State, State]:
     """Copies of both states, or a ValueError that says why they do not go together."""
     if type(other) is not type(est):
-        raise ValueError(f"a {type(est).__name__} cannot take in a {type(other).__name__}")
+        raise ValueError(f"a {type(est).__name__} cannot be merged with a {type(other).__name__}")
     mine, theirs = est.state_, other.state_
     if scales_columns(mine) or scales_columns(theirs):
         raise ValueError(
@@ -183,8 +184,7 @@ def _mergeable(est: Shell[Ridge], other: Any) -> tuple[State, State]:
     same = keys[0] == keys[1] and all(np.array_equal(mine[key], theirs[key]) for key in keys[0])
     if not same or mine["n_features"] != theirs["n_features"] or mine["b"].shape[1] != theirs["b"].shape[1]:
         raise ValueError("the models have different features: give them the same random_state and a numeric gamma")
-    copies = [{k: v.copy() if isinstance(v, np.ndarray) else v for k, v in s.items()} for s in (mine, theirs)]
-    return copies[0], copies[1]
+    return copied(mine), copied(theirs)
 
 
 def _align(est: Any, mine: State, theirs: State) -> None:
@@ -196,7 +196,7 @@ def _align(est: Any, mine: State, theirs: State) -> None:
     for state, other in ((mine, theirs), (theirs, mine)):
         for label in np.setdiff1d(other["classes"], state["classes"]):
             if state["classes_fixed"]:
-                raise ValueError(f"the other model knows the label {label!r}, which this one's classes lack")
+                raise ValueError(f"the other model knows the label {label!r}, which is not in this model's classes")
             est._add_class(state, label, trained=True)
     mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
 
@@ -218,17 +218,18 @@ class OnlineRidge(StreamRegressor):
     features : FeatureMap or str, default="fourier"
         The map z: "fourier", "taylor", "nystroem", "raw", … or an object such as ``TaylorFeatures(degree=3)``.
     lam : float, sequence of floats or "auto", default=1.0
-        Penalty, next to the *sum* of the squared errors. Of several values, forecasts are averaged with weights that
-        follow their losses so far; "auto" is 0.01, 0.1, …, 100. Each value has its own inverse, all share the features.
+        Penalty, next to the *sum* of the squared errors. With several values, the forecasts are averaged with weights
+        that follow their losses so far; "auto" means 0.01, 0.1, …, 100. Each value has its own inverse; all share the
+        features.
     forecaster : {"ridge", "awv"}, default="ridge"
         "ridge" predicts with what was learned before the row; "awv" lets the row enter A first.
     forgetting : float, default=1.0
-        mu in (0, 1]: a row counts mu times less with every later one, ``A <- mu A + z z'``. lambda fades as well, down
-        to 1e-13 of the trace of A.
+        mu in (0, 1]: with every later row, a row counts mu times as much, ``A <- mu A + z z'``. lambda fades as well,
+        down to 1e-13 of the trace of A.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
-        Blocks of rows, or the readable recursion.
+        "python" runs the readable recursion, the others work on blocks of rows.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the map's random numbers, if the map has none of its own.
+        Seed of the map's random numbers, unless the map has its own.
 
     Attributes
     ----------
@@ -287,7 +288,7 @@ class OnlineRidge(StreamRegressor):
 
     @in_turn
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predicted targets, (n,) or (n, k), and if wanted their standard deviations.
+        """Predicted targets, (n,) or (n, k), and optionally their standard deviations.
 
         The deviation is that of a new target under ``y = w'z + noise`` with prior variance noise/lambda of the weights:
         ``sigma sqrt(1 + z'A^-1 z)``, sigma² being the mean of the squared innovations ``(y - f)²/(1 + z'A^-1 z)`` so
@@ -338,14 +339,13 @@ class OnlineRidgeClassifier(StreamClassifier):
     .. math:: f_t(x) = z(x)'A_{t-1}^{-1}b_{t-1}, \qquad A_t = \lambda I + \sum_{s \le t} z_s z_s', \quad
               b_t = \sum_{s \le t} y_s z_s
 
-    with features :math:`z = z(x)` [1]_ [2]_. Two classes share one output. A class that appears late is treated as if
-    it had been known from the start (its target was -1 on all rows before), which the sufficient statistics allow
-    exactly.
+    with features :math:`z = z(x)` [1]_ [2]_. Two classes share one output. The sufficient statistics allow a class that
+    appears late to be treated exactly as if it had been known from the start, with the target -1 on all rows before.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None, default=None
-        Factors of the squared error by class; "balanced" follows the class frequencies seen so far.
+        Weight of each class in the squared error; "balanced" follows the class frequencies seen so far.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class OnlineRidgeClassifier(StreamClassifier):
     See Also
     --------
     OnlineRidge : The same for numbers.
-    AROWClassifier : Leaves out rows that are answered with a margin.
+    AROWClassifier : Leaves out rows that are predicted with a margin.
 
     Notes
     -----

@@ -17,7 +17,7 @@ from ...core.overflow import LEARNING
 from ...passes.ensemble.python import HISTORY
 from ...passes.stack.python import mean_weights, start_recent, start_stack
 from ...registry.caller import caller
-from ...rows import Rows, dense
+from ...rows import Rows, dense, padded
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
@@ -65,7 +65,7 @@ class Stack(Composite):
         return composite.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
 
     def _width(self) -> int:
-        """Columns of the first rows: members are chosen by it, and stay when rows get wider."""
+        """Columns of the first rows, by which members are chosen; they stay the same when rows get wider."""
         state = self.est.__dict__.get("_state")
         return int(self.est.n_features_in_ if state is None else state["first_width"])
 
@@ -78,7 +78,7 @@ class Stack(Composite):
         if state["n_features"] > BROAD:
             name = type(self.est).__name__
             warnings.warn(
-                f"{name} is made for tables of up to {BROAD:,} columns and is slow with {state['n_features']:,}: "
+                f"{name} is made for tables of up to {BROAD:,} columns, and slow with {state['n_features']:,}: "
                 f"select or combine columns first (scikit-learn's SelectKBest or PCA), or use "
                 f"{name.replace('Kernel', 'Feature')}",
                 UserWarning,
@@ -98,7 +98,7 @@ class Stack(Composite):
         ]
 
     def widen(self, state: State, d: int) -> None:
-        """Members that cannot take more columns start again, and are counted."""
+        """Members that cannot take more columns start over, which is counted."""
         restarts = state["restarts"].copy() if is_trained(state) else None
         for i, (member, part) in enumerate(zip(self.members, state["members"], strict=True)):
             try:
@@ -114,8 +114,8 @@ class Stack(Composite):
         if restarts is not None:
             state["restarts"] = restarts
             intervals.widen(self, state, d)
-            reasons.widen(state["reasons"], d)
-            watch.widen(state["watch"], d)
+            for name in ("reasons", "watch"):
+                state[name]["X"] = padded(state[name]["X"], d)
 
     def check_parameters(self) -> None:
         est = self.est
@@ -148,7 +148,7 @@ class Stack(Composite):
         return weights.SUMS in state
 
     def weighed(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-        """Weights next to the mean of those of the rows up to each."""
+        """Weights relative to the mean weight of the rows up to each row."""
         found = weights.relative(state, weight, n)
         if weights.SUMS in state:  # from now on rows without weights are weighed too
             self.est._cache.pop("fast", None)
@@ -196,14 +196,14 @@ class Stack(Composite):
         state |= {name: part.start(self, state) for name, part in FOLLOWERS.items()}
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
-        """Members learn numbers from the mean of the first ones, in units of a power of two: products are exact."""
+        """Members learn numbers relative to the first ones' mean, in units of a power of two: products are exact."""
         if self.regression:
             state["target_mean"][:] = means(y, weight)
             powers = np.frexp([deviation(column[weight > 0]) for column in y.reshape(len(y), -1).T])[1]
             state["target_unit"][:] = np.ldexp(1.0, np.clip(powers, -1000, 1000))
 
     def mix_outputs(self, state: State, change: Change) -> None:
-        """Members' weights stay; what was known of the last labels does not. A lone class may change its side."""
+        """Members keep their weights; what was known of the last labels is lost. A lone class may change its side."""
         part = state["o0"]
         if len(change) == change.before == 1:
             for name in ("stack_w", "recent_w"):
@@ -239,7 +239,7 @@ class Stack(Composite):
     def _learn_block(
         self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool, F: np.ndarray, scores: np.ndarray
     ) -> None:
-        """Scores (n, C) of a block from F (m, n, C) of its members, which are done with it; and what follows."""
+        """Scores (n, C) of a block from F (m, n, C) of the members, which have learned it; then the followers learn."""
         t, n, start = state["t"], len(X), 0
         while start < n:
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
@@ -263,7 +263,7 @@ class Stack(Composite):
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
     ) -> None:
-        """Forecasts of the whole, and the weights of the members that belong into the history."""
+        """Forecasts of the whole; enters weights of the members into the history."""
         own = None if weight is None else weight[rows]
         N, t, stride = len(self.examples()), state["t"], state["history_stride"]
         after = t + (rows.stop - rows.start if own is None else int(np.count_nonzero(own)))
@@ -295,7 +295,7 @@ class Stack(Composite):
         return True
 
     def _note_weights(self, state: State, place: int, weights: np.ndarray) -> None:
-        """Enter weights (k, N) into the history, from a place on; where all are taken, every second one stays."""
+        """Enter weights (k, N) into the history from a place on; when it is full, every second entry is dropped."""
         room = HISTORY - place
         state["history"][place : place + len(weights)] = weights[:room]
         if len(weights) > room:  # one more, for which there is no place, and which will not be among those that stay
@@ -307,7 +307,7 @@ class Stack(Composite):
     ) -> np.ndarray:
         """Scores of all members, (m, n, C); with y they learn the rows, and the scores are those before each.
 
-        ``left`` is work besides, which members have no part in: it is done meanwhile where there are threads.
+        ``left`` is other work, independent of the members, which is done at the same time if there are threads.
         """
         members, n = self.members, X.shape[0]
         C = self.columns(state)
@@ -335,12 +335,12 @@ class Stack(Composite):
         return F
 
     def _unit(self, state: State, i: int) -> tuple[float, float]:
-        """Mean of the first targets and the power of two beyond their deviation: in these, member i learns numbers."""
+        """Mean of the first targets and the power of two above their deviation: the units in which member i learns."""
         o = i // len(self.examples())
         return float(state["target_mean"][o]), float(state["target_unit"][o])
 
     def _scores(self, state: State, i: int, part: np.ndarray) -> np.ndarray:
-        """Scores (n, C) from those of member i; where it has none, as before its first row."""
+        """Scores (n, C) from those of member i; 0 where they are not finite, as before its first row."""
         scores = composite.scores(part, self.columns(state))
         if not np.isfinite(scores).all():
             scores = np.where(np.isfinite(scores), scores, 0.0)
@@ -355,7 +355,7 @@ class Stack(Composite):
         return self._scores(state, i, member._learner.score(member._state, X))
 
     def member_learns(self, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
-        """Scores of a member before each row; one that leaves the range of floats starts again, and is counted."""
+        """Scores of a member before each row; a member that overflows starts over, which is counted."""
         member = self.members[i]
         if self.regression:
             mean, unit = self._unit(state, i)
@@ -377,7 +377,7 @@ class Stack(Composite):
 
     def combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
-        # a row asked alone is the next of the stream; of a table that is not known
+        # a single row is taken to be the next of the stream, rows of a table are not
         if batch.alone(state):
             return batch.blended(self.est, state, X, 0.0, state["t"])
         streams = bool(self.est.recent) and bool(state["recent_on"])
@@ -387,7 +387,7 @@ class Stack(Composite):
         return batch.blended(self.est, state, X, scores, state["t"]) if "batch" in state else scores
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
-        """What follows from the state and a key and takes long to find: it is kept until a row is learned."""
+        """What follows from the state and a key and takes long to find; it is kept until a row is learned."""
         cache, key = self.est._cache, (state["t"], key)
         found = cache.get(name)
         if found is None or found[0] != key:
@@ -395,7 +395,7 @@ class Stack(Composite):
         return found[1]
 
     def members_score(self, state: State, X: np.ndarray, recent: bool) -> np.ndarray:
-        """Scores of the members' combination for rows as they see them; with ``recent``, each is the next one."""
+        """Scores of the combination for rows as members see them; with ``recent``, each is the next of the stream."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
         N = len(self.examples())
         for rows in threads.cuts(X.shape[0], ROWS_AT_ONCE):

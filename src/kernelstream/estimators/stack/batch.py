@@ -1,15 +1,15 @@
-r"""Kernel ridge on all rows in a learned metric, beside the members of the stream: what only ``fit`` can have.
+r"""Kernel ridge on all rows in a learned metric, beside the members of the stream: only ``fit`` can have it.
 
 .. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t b\, g(x), \quad \lambda_t = p\, n / t
 
 s is the combination of the members, g the function of all n rows (:mod:`..metric`). Its share p is 1, unless the
-members lower the loss on held-out rows by more than chance: no member has learned them, and g forecasts each by all
-others. Rows that come later teach the members alone, and with t > n rows in all the share of g falls: what it knows
-grows old.
+members lower the loss on held-out rows by more than chance; no member has learned these rows, and g forecasts each of
+them by all others. Later rows are learned by the members alone, and after t > n rows in all the share of g has fallen,
+because what it knows grows old.
 
-For numbers b is 1. For labels least squares gives q, about the probability of a label, but at times beyond 0 and 1;
-g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such, and b makes the
-loss small on rows that are forecast by the others. Like s, f is normalised for several classes.
+For numbers, b is 1. For labels, least squares gives q, which is about the probability of a label but may lie beyond 0
+and 1; g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such logarithms,
+and b makes the loss small on rows that are forecast by the others. Like s, f is normalised for several classes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded t
 
 
 def helps(est: Any, y: Any) -> bool:
-    """Whether ``fit`` of rows with targets y learns them at once."""
-    rows = np.asarray(y).shape  # y was not looked at so far
+    """Whether ``fit`` of rows with targets y learns them all at once."""
+    rows = np.asarray(y).shape  # y has not been checked yet
     return isinstance(est.members, str) and bool(rows) and rows[0] >= LEAST_ROWS
 
 
 def chosen(seed: int, n: int) -> np.ndarray:
-    """Numbers of the rows that are learned at once of n, sorted: some of very many."""
+    """Sorted numbers of the rows, of n, that are learned at once: all, or some of very many."""
     return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
@@ -63,8 +63,8 @@ def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
         share = _chosen_share(est._learner.regression, G[:k], S, Y[:k], None if own is None else own[:k])
     state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
     est._cache.pop("batch", None)
-    # How sure the model is, too, is known from the rows that were forecast by the others: by g alone, since there are
-    # few rows that the members do not know.
+    # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
+    # that the members have not learned.
     intervals.fit(est._learner, state, rows_left, G, Y, own)
 
 
@@ -86,7 +86,7 @@ def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray,
 
 
 def alone(state: State) -> bool:
-    """Whether the members have no part in forecasts."""
+    """Whether forecasts do not depend on the members."""
     return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
 
 
@@ -97,9 +97,9 @@ def _share(state: State, t: Any) -> Any:
 
 
 def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any = False) -> np.ndarray:
-    """Scores (m, C) of rows as members see them, from those S (m, C) of the members; 0 where these have no part.
+    """Scores (m, C) of rows as members see them, from those S (m, C) of the members, or 0 if these do not count.
 
-    ``t`` rows were learned before the first of them. ``learned``: False where these rows were only asked about, else
+    ``t`` rows were learned before the first of them. ``learned`` is False if these rows are only to be scored, or else
     their weights, or None; a row of weight 0 does not count.
     """
     age: Any = t

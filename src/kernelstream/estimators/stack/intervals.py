@@ -1,6 +1,6 @@
-"""How sure the default learner is: trackers of its forecasts, one for each combination.
+"""How certain the default learner is: trackers of its forecasts, one for each combination.
 
-Of numbers they follow the quantiles of the targets, of labels what was left to the others, 1 - P(truth).
+For numbers they follow the quantiles of the targets, for labels the probability left to the others, 1 - P(truth).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AT_ONCE = 4096  # rows that are asked about at once
 
 
 class Wanted(NamedTuple):
-    """Collects what there was before each row of a call: half-widths of labels, quantiles of numbers."""
+    """Collects what was known before each row of a call: half-widths for labels, quantiles for numbers."""
 
     coverage: float
     found: list[tuple[int, Any]]  # output, (n,) or (n, L) of each stretch
@@ -49,7 +49,7 @@ def start(stack: Stack, state: State) -> State:
 
 
 def schema(stack: Stack, state: State) -> Schema:
-    """What the entries may be; a file may claim more columns than there is memory for."""
+    """What the entries may be, even if a file claims more columns than there is memory for."""
     own = _new(stack, state | {"n_features": 0}, {}).schema()
     if stack.regression:
         own["columns"] = replace(own["columns"], shape=(state["n_features"], own["columns"].shape[1]))
@@ -57,7 +57,7 @@ def schema(stack: Stack, state: State) -> Schema:
 
 
 def widen(stack: Stack, state: State, d: int) -> None:
-    """Take rows of d columns; how the spread depends on the new ones is not known yet."""
+    """Take rows of d columns; the spread does not depend on the new ones yet."""
     if stack.regression:
         for part in state["intervals"].values():
             part["columns"] = np.pad(part["columns"], [(0, d - len(part["columns"])), (0, 0)])
@@ -72,7 +72,7 @@ def tracker(est: StackShell, state: State, o: int) -> Any:
 
 
 def follow(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
-    """Errors (n,) of the forecasts (n, outputs) before each row X, which trackers learn; their mean over outputs."""
+    """Errors (n,) of the forecasts (n, outputs) before each row X, which trackers learn; a mean over outputs."""
     est = stack.est
     wanted: Wanted | None = None if est._renewing else est.__dict__.get("_wanted")
     if not stack.regression:
@@ -91,7 +91,7 @@ def follow(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.
 
 
 def fit(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:
-    """Begin again, with rows in no order that were forecast without being known: targets y (n, outputs)."""
+    """Start over with rows in no order that were forecast before they were learned, with targets y (n, outputs)."""
     state["intervals"] = start(stack, state)
     if not stack.regression:
         doubts = _doubts(stack.est, scores, y[:, 0])
@@ -110,7 +110,7 @@ def _doubts(est: StackShell, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
-    """What learning returns, and what there was before each row: output and numbers of each stretch."""
+    """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
     est._wanted = Wanted(check_coverage(coverage), [])
     try:
         return learn(), est._wanted.found
@@ -119,14 +119,14 @@ def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray])
 
 
 def half_width(est: StackShell, coverage: float) -> float:
-    """What labels of a set may leave to others, infinite before there was a forecast to learn from."""
+    """Probability that the labels of a set may leave to others; infinite before the first forecast."""
     return tracker(est, est._state, 0)._half(coverage) if "intervals" in est._state else float("inf")
 
 
 def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, alone: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 
-    A row asked ``alone`` is the next of the stream; for those of a table see :func:`_ways`.
+    With ``alone``, each row is the next of the stream; for rows of a table see :func:`_ways`.
     """
     state = est._state
     if "intervals" not in state:
@@ -149,10 +149,10 @@ def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, a
 def _ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
     r"""Factors (outputs, k) of the way from the median to a quantile, for rows of a table: at least 1.
 
-    Rows that come in order are alike, and the next one is the easiest to forecast. How far the forecasts of other
-    times are off is seen at the rows kept, of about the last thousand. With c = |2 tau - 1|, m of them and quantiles L
-    < M < H for (1 - c)/2, 1/2 and (1 + c)/2, their targets have gone (y - M)/(H - M) or (M - y)/(M - L) of the way, and
-    the :math:`\lceil (m + 1) c \rceil`-th of these numbers is the factor (split conformal: Papadopoulos et al. 2002).
+    Successive rows are alike, and the next one is the easiest to forecast. How far forecasts are off at other times is
+    measured on the rows kept, of about the last thousand. With c = |2 tau - 1|, m such rows and quantiles L < M < H for
+    (1 - c)/2, 1/2 and (1 + c)/2, their targets have gone (y - M)/(H - M) or (M - y)/(M - L) of the way, and the
+    :math:`\lceil (m + 1) c \rceil`-th of these numbers is the factor (split conformal: Papadopoulos et al. 2002).
     """
     state = est._state
     kept, outputs = state["reasons"], est._learner.outputs(state)

@@ -1,9 +1,9 @@
 r"""The level of forecasts of a table, where labels are rare.
 
-Members with a short memory raise all forecasts after a rare label and lower them again until the next one: right for
-the next row on average, but not for a table, whose rows may be of any time. Scores f of a table are therefore shifted
-by b, towards what rows that were kept say. The kept rows have scores :math:`f_i` now and had labels :math:`y_i`; the
-shift :math:`\hat b` that they ask for makes their mean probability the share T of the label,
+Members with a short memory raise all forecasts after a rare label and lower them again until the next one. On average
+this is right for the next row, but not for a table, whose rows may be of any time. Scores f of a table are therefore
+shifted by b towards a level estimated from kept rows. These have scores :math:`f_i` now and had labels :math:`y_i`; the
+shift :math:`\hat b` makes their mean probability the share T of the label,
 
 .. math:: \frac1n \sum_i \sigma(f_i + \hat b) = T, \quad T = a \bar y + (1 - a) r
 
@@ -15,8 +15,8 @@ since, by 0.3 in deviation. So
 
 .. math:: b = \hat b\, \frac{\tau}{\tau + 0.3^2 + s_1 s_2/(s_1 + s_2)/v^2}
 
-is the mean of the two levels by their precisions: nearly all of :math:`\hat b` for one label in a hundred, a quarter
-of it for labels that are equally frequent. Where the kept rows know too little, no row is shifted.
+is the mean of the two levels, weighted by their precisions: nearly all of :math:`\hat b` for one label in a hundred, a
+quarter of it for labels that are equally frequent. If the kept rows tell too little, no row is shifted.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-r"""Which columns matter to the default learner, and which moved an answer.
+r"""Which columns matter to the default learner, and which of them moved a prediction.
 
 .. math:: r_j = E\left[\left(\frac{f(x + h e_j) - f(x - h e_j)}{2h}\right)^2\right]
 
-over recent rows, columns in deviations: the diagonal of the average gradient outer product, by differences with a step
-h = 1/4, because some members are made of steps. Learning only keeps a row now and then; the differences are
-taken when they are asked for.
+over recent rows, columns in standard deviations: the diagonal of the average gradient outer product, by differences
+with a step of h = 1/4, because some members are step functions. Learning only keeps a row now and then; the
+differences are computed on request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...named import Named, named
-from ...rows import dense, padded
+from ...rows import dense
 from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
@@ -40,11 +40,6 @@ def start(stack: Stack, state: State) -> State:
     return found | ({"y": np.zeros((kept, stack.outputs(state)))} if stack.regression else {})
 
 
-def widen(kept: State, d: int) -> None:
-    """Make the rows d columns wide."""
-    kept["X"] = padded(kept["X"], d)
-
-
 def schema(stack: Stack, state: State) -> Schema:
     """What the entries may be."""
     kept = places(state["first_width"])
@@ -65,9 +60,9 @@ def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndar
 
 @in_turn
 def relevance(est: StackShell) -> Named:
-    """How much each column matters now: shares of the mean squared gradient at recent rows; the sum is one.
+    """How much each column matters now: shares of the mean squared gradient at recent rows, which sum to one.
 
-    One number for each column of the rows as they come, (d,), in the order of ``feature_names_in_``.
+    One number for each column of the input, (d,), in the order of ``feature_names_in_``.
     """
     state = fitted(est)
     kept = state["reasons"]["X"]
@@ -81,13 +76,13 @@ def relevance(est: StackShell) -> Named:
 
 @in_turn
 def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
-    """Which columns moved the answers to some rows, by exchanging them with those of a baseline in random orders.
+    """How much each column moved the predictions for some rows, by swapping columns with a baseline in random orders.
 
     Parameters
     ----------
     X : (n, d) array, or mixed rows
     baseline : (d,) array, or one mixed row, optional
-        The row that the others are compared with; by default the mean of all rows so far.
+        The row to compare with; by default the mean of all rows so far.
 
     Returns
     -------
@@ -119,7 +114,7 @@ def _answers_to(est: StackShell, X: np.ndarray) -> np.ndarray:
 
 
 def _sources(est: StackShell) -> tuple[np.ndarray, int]:
-    """Of each column that members see the column of the rows it comes from, (d,), and how many there are."""
+    """For each column that members see, the input column it comes from, (d,), and how many input columns there are."""
     d = est._state["n_features"]
     if est._encoder is None:
         return np.arange(d), d

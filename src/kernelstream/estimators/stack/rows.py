@@ -1,7 +1,7 @@
 """Few rows at a time: all members and their combination in one call of the compiled core.
 
-Whether a call goes this way follows from the rows and the state alone, so that a model that was saved and loaded goes
-on to the same bits.
+Whether a call goes this way follows from the rows and the state alone, so that a model that is saved and loaded
+continues to the same bits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ AT_ONCE = 32  # rows of a call up to which they go this way
 
 
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
-    """Scores (n, outputs) of rows before each is learned; None where they need the long path."""
+    """Scores (n, outputs) of rows before each is learned; None if they need the long path."""
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
@@ -34,7 +34,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
 
 
 def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
-    """Scores (n, outputs) of rows; each of those that are asked alone is the next of the stream."""
+    """Scores (n, outputs) of rows; with ``alone``, each is the next of the stream."""
     if batch.alone(state) or not (alone or X.shape[0] <= AT_ONCE):
         return None
     streams = bool(stack.est.recent) and bool(state["recent_on"])
@@ -48,7 +48,7 @@ def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
 
 
 def _answer(stack: Stack, state: State, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
-    """The answer of the compiled learner of single rows; None where it needs the long path."""
+    """The answer of the compiled learner of single rows; None if the rows need the long path."""
     bound = bind(stack, state)
     scores = None if bound is None else work(bound)
     if scores is None and bound is not None and not bound.usable:  # the arrays are others by now
@@ -58,7 +58,7 @@ def _answer(stack: Stack, state: State, work: Callable[[Any], np.ndarray | None]
 
 
 def bind(stack: Stack, state: State) -> Any:
-    """The compiled whole, or None where a member has no compiled form, or none yet."""
+    """The compiled whole; None if a member has no compiled form, or none yet."""
     est = stack.est
     held, engine = est._cache.get("rows", (None, None))
     if engine is est.engine and (held is None or held.usable):
@@ -80,7 +80,7 @@ def bind(stack: Stack, state: State) -> Any:
 
 
 def _may_change(stack: Stack, state: State) -> bool:
-    """Whether single rows are learned into these states, which those of a mapped file cannot be."""
+    """Whether single rows can be learned into these states; those of a mapped file are read-only."""
     if stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
         return False
     states = [*parts(state), *state["members"]]
@@ -89,13 +89,13 @@ def _may_change(stack: Stack, state: State) -> bool:
 
 
 def _row_learner(member: Any) -> Any:
-    """The member's learner of single rows; None of a class that learns or scores in a way of its own."""
+    """The member's learner of single rows; None if its class overrides how rows are learned or scored."""
     ours = _goes_with(type(member._learner), "row_learner", "learn", "score")
     return member._learner.row_learner(member._state) if ours else None
 
 
 def _goes_with(cls: type, name: str, *others: str) -> bool:
-    """Whether no other method is defined by a class after the one that defines this method."""
+    """Whether no subclass of the class that defines this method overrides one of the others."""
     place = {
         method: next(i for i, base in enumerate(cls.__mro__) if method in vars(base)) for method in (name, *others)
     }

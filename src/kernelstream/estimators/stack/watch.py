@@ -1,8 +1,7 @@
 """Has something changed? The default learner watches its own errors and rows.
 
-After every 128 rows the :class:`~kernelstream.monitor.Monitor` takes the errors, averaged over four rows each, and
-every fourth row as the members saw it. That is a quarter of its work for the same changes; what it finds are the
-``changes_``.
+After every 128 rows the :class:`~kernelstream.monitor.Monitor` gets the errors, averaged over four rows each, and every
+fourth row as the members saw it. It then finds the same changes with a quarter of the work; they are ``changes_``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import numpy as np
 from ...monitor import Mark, Monitor
 from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
-from ...rows import padded
 from ...state.nested import State, part
 from ...state.schema import Array, Inside, Schema
 from ...state.turns import in_turn
@@ -40,11 +38,6 @@ def start(stack: Stack, state: State) -> State:
     }
 
 
-def widen(watched: State, d: int) -> None:
-    """Make the rows d columns wide."""
-    watched["X"] = padded(watched["X"], d)
-
-
 def follow(stack: Stack, state: State, X: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None) -> None:
     """Take rows X (n, d) as the members saw them, and errors (n,); t rows were learned before."""
     if weight is not None and not weight.all():
@@ -64,7 +57,7 @@ def follow(stack: Stack, state: State, X: np.ndarray, errors: np.ndarray, t: int
 
 
 def look(stack: Stack, state: State, t: int) -> None:
-    """The last 128 rows are there: has something changed?"""
+    """The last 128 rows are complete: has something changed?"""
     watched = state["watch"]
     errors, X = watched["errors"], watched["X"]
     if errors.min() < 0:  # the model comes from a file without
@@ -80,7 +73,7 @@ def look(stack: Stack, state: State, t: int) -> None:
 
 
 def _attached(stack: Stack, state: State) -> Monitor:
-    """The detectors, whose states lie in the learner's; those of a model that begins have none yet."""
+    """The detectors, whose states are part of the learner's; in a new model they have none yet."""
     watched, cache = state["watch"], stack.est._cache
     if "adwin" not in watched or "monitor" not in cache:
         cache["monitor"] = Monitor(random_state=state["seed"])
@@ -91,7 +84,7 @@ def _attached(stack: Stack, state: State) -> Monitor:
 
 
 def schema(stack: Stack, state: State) -> Schema:
-    """The entries; those of the detectors are there when they have looked at some rows."""
+    """The entries; those of the detectors exist after the first look."""
     watched, d, count = part(state, "watch"), state["n_features"], Array((1,), "int64", low=0)
     marks: Any = watched.get("marks")
     n = min(len(marks), MARKS) if isinstance(marks, np.ndarray) and marks.ndim else 0
@@ -131,6 +124,6 @@ def schema(stack: Stack, state: State) -> Schema:
 
 @in_turn
 def changes(est: StackShell) -> list[Mark]:
-    """The last hundred changes that were found, oldest first: of the errors, or of the rows themselves."""
+    """The last hundred changes found, oldest first: of the errors, or of the rows themselves."""
     marks = fitted(est)["watch"]["marks"].tolist()
     return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in marks]

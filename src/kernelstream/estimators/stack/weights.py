@@ -1,4 +1,4 @@
-"""Weights of rows next to their mean so far: what a combination makes of them does not depend on their unit."""
+"""Weights of rows relative to their mean so far, so that combinations do not depend on their unit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def relative(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | No
 
     .. math:: v_t = w_t \Big/ \frac1t \sum_{i \le t} w_i \le t
 
-    Weights times any factor give the same numbers, and those of a survey (each row stands for hundreds of people) are
-    as good as weights around 1: steps, penalties and shares are made for rows that count as one. A row of weight 0 does
-    not count.
+    Weights times any factor give the same numbers, so those of a survey (each row stands for hundreds of people) work
+    as well as weights around 1: steps, penalties and shares are designed for rows that count as one. A row of weight 0
+    does not count.
     """
     sums = state.get(SUMS)
     if sums is None:
@@ -33,17 +33,12 @@ def relative(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | No
     return np.divide(weight * rows, total, out=np.zeros(n), where=weight > 0)
 
 
-def mean(state: State) -> float:
-    """The mean weight of all rows so far."""
-    sums = state.get(SUMS)
-    return 1.0 if sums is None else float(sums[1] / sums[0])
-
-
 def over_mean(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-    """Weights of n rows, which were counted before, over the mean weight of all rows so far, (n,)."""
+    """Weights of n rows that were already counted, over the mean weight of all rows so far, (n,)."""
     if SUMS not in state:
         return weight
-    return (np.ones(n) if weight is None else weight) / mean(state)
+    rows, total = state[SUMS].tolist()
+    return (np.ones(n) if weight is None else weight) / (total / rows)
 
 
 def schema(state: State) -> Schema:
