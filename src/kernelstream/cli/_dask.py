@@ -9,8 +9,7 @@ import time
 from typing import Any
 
 from ._algorithms import build, finds_novelties
-from ._base import UsageError, print_json
-from ._parts import import_parts
+from ._base import UsageError, import_parts, print_json
 from ._reading import DATASET, fingerprint, open_data, reading
 from ._targets import targets_for
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
 MAX_LABEL_SHARE = 0.5  # labels of which a larger share is different are none
 
@@ -25,9 +24,9 @@ def find_task(y: np.ndarray) -> str:
         return "regression"
     if different > max(MAX_LABELS, MAX_LABEL_SHARE * len(y)):
         raise ValueError(
-            f"nearly every target is a label of its own ({different:,} in the first {len(y):,} rows, such as "
-            f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): say how numbers are written (--decimal, --thousands), or "
-            f"choose another --target; --task multiclass learns them as labels all the same"
+            f"nearly every target is a different label ({different:,} in the first {len(y):,} rows, such as "
+            f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): set --decimal or --thousands if they are numbers, or "
+            f"choose another --target; --task multiclass learns them as labels anyway"
         )
     return "binary" if different <= 2 else "multiclass"
 
@@ -87,7 +86,8 @@ class TwoLabels:
         if len(self.known) > 2:
             first, second, third = self.known[:3]
             raise ValueError(
-                f"the target has a third label, {third!r} besides {first!r} and {second!r}: {MULTICLASS_HINT}"
+                f"the target has a third label, {third!r}, besides {first!r} and {second!r}: "
+                f"--task multiclass learns more than two"
             )
         return y
 

@@ -35,15 +35,17 @@ EXAMPLES = """examples:
     "DATA [DATA ...] --model FILE [--algorithm NAME] [options]", examples=EXAMPLES,
 )  # fmt: skip
 def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.add_argument("--model", "-m", metavar="FILE", help="where the model goes")
+    parser.add_argument("--model", "-m", metavar="FILE", help="file to write the model to")
     parser.add_argument(
-        "--from", dest="start", metavar="MODEL", help="go on with this model instead of starting a new one"
+        "--from", dest="start", metavar="MODEL", help="continue training this model instead of starting a new one"
     )
     group = parser.add_argument_group("checkpoints")
-    group.add_argument("--checkpoint", metavar="FOLDER", help="where checkpoints go")
-    group.add_argument("--every", type=positive, default=100_000, metavar="ROWS", help="from one to the next (100,000)")
-    group.add_argument("--keep", type=positive, default=3, metavar="N", help="how many to keep (3)")
-    group.add_argument("--resume", action="store_true", help="go on from the latest one, if there is one")
+    group.add_argument("--checkpoint", metavar="FOLDER", help="folder for checkpoints")
+    group.add_argument(
+        "--every", type=positive, default=100_000, metavar="ROWS", help="rows between checkpoints (100,000)"
+    )
+    group.add_argument("--keep", type=positive, default=3, metavar="N", help="checkpoints to keep (3)")
+    group.add_argument("--resume", action="store_true", help="resume from the latest checkpoint, if there is one")
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
@@ -63,14 +65,14 @@ def _run(args: argparse.Namespace) -> None:
     if args.model is None and args.checkpoint is None:
         raise UsageError("--model is required: the file to write the model to")
     if args.resume and args.checkpoint is None:
-        raise UsageError("--resume needs --checkpoint, the folder to go on from")
+        raise UsageError("--resume needs --checkpoint, the folder to resume from")
     if args.resume and args.start:
-        raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
+        raise UsageError("--resume continues from a checkpoint, --from from a model: choose one")
     _check_target(args.model)
     if args.model is not None:
         not_the_data("--model", args.model, args.data)
     if args.checkpoint is not None and os.path.exists(args.checkpoint) and not os.path.isdir(args.checkpoint):
-        raise UsageError(f"--checkpoint: {args.checkpoint} is a file: checkpoints go into a folder")
+        raise UsageError(f"--checkpoint: {args.checkpoint} is a file, but checkpoints need a folder")
     handler = logging.StreamHandler()
     handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
@@ -108,7 +110,7 @@ def _run(args: argparse.Namespace) -> None:
     if found is not None and not args.quiet:
         print(f"resuming from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
-    where = f"the checkpoint is in {args.checkpoint}: the same command with --resume goes on"
+    where = f"the checkpoint is in {args.checkpoint}: run the same command with --resume to continue"
     if args.checkpoint is None:
         where = f"{args.model} holds what was learned"
 
