@@ -1,7 +1,7 @@
 """The HTTP front: an ASGI application over a store of durable learners.
 
-Bodies are JSON, or tables (:mod:`.tables`). What is wrong with a request is answered by
-``{"error": ..., "row": ..., "column": ...}`` and leaves everything as it was. Names from the network are only looked up
+Bodies are JSON, or tables (:mod:`.tables`). An error in a request is answered by
+``{"error": ..., "row": ..., "column": ...}`` and changes nothing. Names from the network are only looked up
 among the known ones, or checked before a model is created under them.
 """
 
@@ -180,12 +180,12 @@ class Application(Front):
             future.set_exception(Problem(503, message, {"Retry-After": "1"}))
 
     async def learn(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
-        """Learn rows, or targets of rows that were predicted with ids; they are in the log when the answer goes out."""
+        """Learn rows, or targets of rows that were predicted with ids; they are logged before the answer is sent."""
         started = time.perf_counter()
         self._check_name(name)
         request: Learn = await self._read(scope, headers, receive, Learn)
         if request.rows is None and request.ids is None:
-            raise Problem(422, "learn needs rows, or ids of rows that were predicted")
+            raise Problem(422, "learn needs rows, or the ids of rows that were predicted")
         future, warnings = await self.desk.run(self._learn_soon, name, request)
         answer = await asyncio.wrap_future(future)
         self._timed("learn", started)
@@ -205,34 +205,34 @@ class Application(Front):
             return learner.learn_soon(request.rows, request.y, request.ids), warnings
 
     async def promote(self, request: Request) -> Response:
-        """The challenger becomes the champion."""
+        """Make the challenger the champion."""
         await self._body(request, Nothing)
         return json_response({"version": await self._changed(request, DurableLearner.promote)})
 
     async def rollback(self, request: Request) -> Response:
-        """A former version becomes the champion again."""
+        """Restore a former version."""
         asked: Rollback = await self._body(request, Rollback)
         return json_response({"version": await self._changed(request, lambda learner: learner.rollback(asked.to))})
 
     async def acknowledge(self, request: Request) -> Response:
-        """The operator has seen which calls are lost."""
+        """Mark lost calls as seen by the operator."""
         await self._body(request, Nothing)
         return json_response({"acknowledged": await self._with(request, DurableLearner.acknowledge)})
 
     async def policy(self, request: Request) -> Response:
-        """The share of the challenger, and when a former champion comes back by itself."""
+        """Set the share of the challenger, and when a former champion is restored automatically."""
         asked: Policy = await self._body(request, Policy)
         await self._with(request, lambda learner: learner.set_policy(asked.share, asked.guard))
         return json_response({"policy": {"share": asked.share, "guard": asked.guard}})
 
     async def challenge(self, request: Request) -> Response:
-        """A model file becomes the challenger."""
+        """Make a model file the challenger."""
         model, _ = await self._model_file(request)
         await self._changed(request, lambda learner: learner.challenge(model))
         return json_response({"challenger": type(getattr(model, "model", model)).__name__})
 
     async def end_challenge(self, request: Request) -> Response:
-        """No challenger any more."""
+        """Remove the challenger."""
         await self._with(request, lambda learner: learner.challenge(None))
         return json_response({"challenger": None})
 
@@ -243,7 +243,7 @@ class Application(Front):
         return Response(found, media_type=MODEL_FILE_TYPE.decode(), headers={"Content-Disposition": name})
 
     async def put(self, request: Request) -> Response:
-        """A model file becomes a new model, or the champion of one that is there."""
+        """Create a model from a model file, or make the file the champion of an existing one."""
         model, columns = await self._model_file(request)
         name = request.path_params["name"]
         if name in self.store:
@@ -252,7 +252,7 @@ class Application(Front):
         return json_response({"version": 1}, 201)
 
     async def delete(self, request: Request) -> Response:
-        """A model goes, with all that it has learned."""
+        """Delete a model and everything it has learned."""
         name = request.path_params["name"]
         self._check_name(name)
         await to_thread.run_sync(self.store.delete, name)
@@ -272,7 +272,7 @@ class Application(Front):
             raise Problem(409, str(error)) from None
 
     async def models(self, request: Request) -> Response:
-        """The models that the token is for; of those in memory, how they do."""
+        """The models that the token is for, and how well those in memory perform."""
         grant, awake = request.scope["grant"], dict(self.store.learners())
         key = {name: {"key": text} for name, text in self.store.keys().items()}
         found = [
@@ -283,7 +283,7 @@ class Application(Front):
         return json_response({"models": found})
 
     async def model(self, request: Request) -> Response:
-        """What a model is and how well it does."""
+        """What a model is and how well it performs."""
         return json_response({"name": request.path_params["name"]} | await self._with(request, DurableLearner.describe))
 
     async def column(self, request: Request) -> Response:
@@ -311,11 +311,11 @@ class Application(Front):
         return json_response(shown, 200 if about["status"] == "ok" else 503)
 
     async def live(self, request: Request) -> Response:
-        """Whether the server is alive: it answers."""
+        """Whether the server is alive."""
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Whether it takes requests: not once it shuts down."""
+        """Whether it takes requests, which ends when it shuts down."""
         closing = self.closing.is_set()
         return json_response({"status": "closing" if closing else "ok"}, 503 if closing else 200)
 

@@ -17,9 +17,8 @@ from typing import Any
 from .. import model_io
 from ..evaluate._runners import task_of
 from .answers import Learned
-from .clock import Clock
 from .log import Log
-from .samples import Samples
+from .samples import Clock, Samples
 from .scores import Scores
 
 VERSIONS = 5  # former champions that are kept
@@ -167,7 +166,7 @@ class Champions:
         return self.version
 
     def _promote(self, back: bool = False) -> int:
-        """The challenger becomes the champion; a guarded one is held against the former, unless that comes back."""
+        """Make the challenger the champion; with a guard the two are then compared, unless the former one returns."""
         assert self.challenger is not None
         former = self.champion
         version = self._succeed(self.challenger)
@@ -179,7 +178,7 @@ class Champions:
         return version
 
     def _guard_speaks(self) -> bool:
-        """Whether the champion does so much worse than the former one, on the same rows, that it must go."""
+        """Whether the champion does so much worse than the previous one, on the same rows, that it is replaced."""
         guard, own, former = self.policy["guard"], self.against, self.challenger
         if guard is None or not self.on_probation or own is None or former is None or own.rows < GUARD_ROWS:
             return False

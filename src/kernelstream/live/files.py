@@ -22,7 +22,7 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[Any, list[str] |
     """
     model, notes = model_io.read(io.BytesIO(source) if isinstance(source, bytes) else source)
     if not hasattr(model, "learn"):
-        raise TypeError(f"{type(model).__name__} learns all rows at once: it cannot go on learning")
+        raise TypeError(f"{type(model).__name__} learns all rows at once: it cannot be updated row by row")
     names = notes.get("reader", {}).get("features") if isinstance(notes.get("reader"), dict) else None
     if names is not None and len(names) != getattr(model, "n_features_in_", None):
         names = None  # some columns (of words, for example) became several

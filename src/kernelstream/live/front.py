@@ -105,7 +105,7 @@ class Front:
         try:
             await self._answer(scope, headers, receive, counted)
         except asyncio.CancelledError:  # the server shuts down and waits no longer
-            problem = Problem(503, "the server shuts down: calls without an answer may or may not have been learned")
+            problem = Problem(503, "the server is shutting down: unanswered calls may or may not have been learned")
             with contextlib.suppress(RuntimeError):  # the response has begun
                 await problem_response(problem)(scope, receive, counted)
         except Exception as error:
@@ -137,13 +137,15 @@ class Front:
         host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)
         name = host[0].strip("[]") if len(host) == 1 or host[1].isdigit() else ":".join(host).strip("[]")
         if self.local and name not in LOCAL:
-            raise Problem(403, "this server answers to localhost only")
+            raise Problem(403, "this server only answers requests to localhost")
         wait = self.rates.wait((scope.get("client") or ("", 0))[0])
         if wait:
             raise Problem(429, "too many requests", {"Retry-After": str(max(1, math.ceil(wait)))})
         scope["grant"] = self._grant(headers)
         if scope["grant"] is None and scope["path"] not in self.OPEN:
-            raise Problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+            raise Problem(
+                401, "no token, or a wrong one: send Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"}
+            )
 
     def _grant(self, headers: dict[bytes, bytes]) -> Grant | None:
         if self.tokens is None:

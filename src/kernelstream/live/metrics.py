@@ -1,4 +1,4 @@
-"""What Prometheus reads: how many requests came and how long they took, and how the models do."""
+"""What Prometheus reads: how many requests came and how long they took, and how well the models perform."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIME_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0) 
 
 
 class Models(Collector):
-    """How models do.
+    """How well models perform.
 
     Parameters
     ----------
@@ -61,17 +61,22 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
     age = time.time() - learner.snapshot_time
     return [
         (counter, "rows_learned", "Rows learned", learner.total),
-        (counter, "wrong_cells", "Cells of learned rows taken as missing: they did not fit", sum(wrong.values())),
-        (counter, "rollbacks", "Times that the former champion came back by itself", learner.rollbacks),
+        (
+            counter,
+            "wrong_cells",
+            "Cells of learned rows that did not fit and count as missing",
+            sum(wrong.values()),
+        ),
+        (counter, "rollbacks", "How often a former champion was restored automatically", learner.rollbacks),
         (gauge, "version", "Version of the champion", learner.version),
         (gauge, "healthy", "1 if the model has no problem, else 0", health["status"] == "ok"),
         (gauge, "waiting_calls", "Calls that wait to be learned", health["waiting"]),
-        (gauge, "lost_calls", "Calls that were answered, are lost, and nobody has acknowledged", health["lost"]),
+        (gauge, "lost_calls", "Lost calls that had been answered and are not acknowledged", health["lost"]),
         (gauge, "error_whole", "Mean error of all rows, each before it was learned", scores["whole"]),
         (gauge, "error_recent", "Mean error of the last 1,000 rows", scores["recent"]),
         (gauge, "log_loss_recent", "Mean log-loss of the last 1,000 rows", scores.get("log_loss_recent")),
         (gauge, "challenger_error_recent", "Mean error of the challenger on the last 1,000 rows", against),
-        (gauge, "changes", "Changes of the loss that were marked", len(changes)),
+        (gauge, "changes", "Changes of the loss that were detected", len(changes)),
         (gauge, "snapshot_age_seconds", "Seconds since the latest snapshot was written", age),
         (gauge, "rows_since_snapshot", "Rows that a restart would have to learn again", learner.rows_since_snapshot),
         (gauge, "log_bytes", "Bytes of the log on the disk", log.size()),
@@ -91,7 +96,7 @@ class Messages(Collector):
         yield CounterMetricFamily("kernelstream_messages", "Messages read", done.messages)
         yield CounterMetricFamily("kernelstream_messages_left_out", "Messages that could not be used", done.skipped)
         yield CounterMetricFamily(
-            "kernelstream_outages", "Times that the broker or the disk was waited for", done.outages
+            "kernelstream_outages", "How often the reader waited for the broker or the disk", done.outages
         )
 
 
@@ -99,7 +104,7 @@ class Messages(Collector):
 def serve_reader(
     port: int, learners: Callable[[], Iterable[tuple[str, DurableLearner]]], done: Consumed
 ) -> Iterator[int]:
-    """Context in which Prometheus is answered on a port of this machine, for a reader of messages; 0 for any port."""
+    """Context in which a port of this machine (0 for any) serves the metrics of a reader of messages to Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Models(learners))
     registry.register(Messages(done))
@@ -114,7 +119,7 @@ def serve_reader(
 
 
 class Metrics:
-    """All of a server.
+    """The metrics of a server.
 
     Parameters
     ----------

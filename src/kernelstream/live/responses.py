@@ -87,7 +87,7 @@ def error_response(error: Exception, path: str) -> Response:
         return problem_response(Problem(503, "there is not enough memory for this request"))
     logger.error("a request to %s failed", path, exc_info=error)
     return problem_response(
-        Problem(500, "internal error: the log of the server has it under the X-Request-ID of this response")
+        Problem(500, "internal error: look in the server's log for the X-Request-ID of this response")
     )
 
 

@@ -1,7 +1,7 @@
 """Who may do what: tokens, each with rights and models, in a file that is read again when it has changed.
 
 A line of the file is ``TOKEN [RIGHTS [MODELS]]``: rights and names of models are separated by commas, ``all`` stands
-for all rights and ``*`` for all models, and a token alone has both. What follows a ``#`` is left out.
+for all rights and ``*`` for all models, and a token alone has both. What follows a ``#`` is a comment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well a learner does: its answers before each row was learned, over all rows and over the last ones.
+"""How well a learner performs: its answers before each row was learned, over all rows and over the last ones.
 
 Everything follows from the rows in their order, so that a replay of the log gives the same numbers; all of it is a
 small dict of numbers and lists that goes into the snapshots.
@@ -72,7 +72,7 @@ class Scores:
         """Count rows that a model has just learned.
 
         ``answer`` is what ``learn`` returned; ``probabilities`` (n, C) are there where the model was asked for them
-        beforehand, else they are made of the scores.
+        beforehand; otherwise they follow from the scores.
         """
         answer = np.asarray(answer)
         if not len(answer):

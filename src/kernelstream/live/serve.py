@@ -120,7 +120,7 @@ class Server:
         **limits: Any,
     ):
         if token_file is None and host not in LOCAL:
-            raise ValueError(f"a server that others can reach ({host}) needs a token: say which (--token-file)")
+            raise ValueError(f"a server that others can reach ({host}) needs tokens: name their file (--token-file)")
         tokens = None if token_file is None else Tokens(token_file)
         self.store = store
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
@@ -148,7 +148,7 @@ class Server:
         """Serve until interrupted (control-C or SIGTERM)."""
         self._server.then = started
         gc.collect()
-        gc.freeze()  # a look at all objects of the libraries would stop every thread for a quarter of a second
+        gc.freeze()  # scanning all objects of the libraries would stop every thread for a quarter of a second
         interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
@@ -159,7 +159,7 @@ class Server:
             self.store.close()
 
     def start(self) -> Server:
-        """Serve in another thread; returns when it answers."""
+        """Serve in another thread; returns once the server answers."""
         self._thread = threading.Thread(target=self.run, name="server", daemon=True)
         self._thread.start()
         if not self._server.began.wait(START_SECONDS) or not self._server.started:

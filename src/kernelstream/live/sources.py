@@ -81,14 +81,14 @@ def parse(content: bytes, target: str | None, by: str | None = None) -> Parsed:
         raise BadMessage(found)
     if target is None:
         if not isinstance(found.get("row"), (dict, list)):
-            raise BadMessage('no "row" in it (name the column of the target, if rows are plain objects)')
+            raise BadMessage('it has no "row" (where messages are plain objects, name the column of the target)')
         row, y = found["row"], found.get("y")
     else:
         row, y = {name: value for name, value in found.items() if name != target}, found.get(target)
     key = None
     if by is not None:
         if not isinstance(row, dict) or not isinstance(row.get(by), (str, int)):
-            raise BadMessage(f"no word or whole number in column {by!r}")
+            raise BadMessage(f"column {by!r} holds no word or whole number")
         key = str(row[by])
         row = {name: value for name, value in row.items() if name != by}
     return Parsed(row, y, key)
