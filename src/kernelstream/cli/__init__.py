@@ -93,7 +93,7 @@ def _import_base() -> None:
 
 
 def _anywhere(argv: Sequence[str]) -> tuple[list[str], list[str], bool]:
-    """The command line without the options that may stand anywhere, the modules to import, and whether to debug."""
+    """The command line without the options that are allowed anywhere, the modules to import, and whether to debug."""
     early = argparse.ArgumentParser(prog="kernelstream", add_help=False, allow_abbrev=False)
     early.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules")
     early.add_argument("--debug", action="store_true")

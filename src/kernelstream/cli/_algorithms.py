@@ -175,7 +175,7 @@ def switched_off(recipe: Any) -> list[str]:
 
 
 def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:
-    """Whether the rows need no target: by the task given, that of the model to go on with, or the algorithm."""
+    """Whether the rows need no target: by the given task, that of the model to continue, or the algorithm."""
     from .. import zoo
 
     if args.task != "auto" or "task" in notes:
@@ -184,7 +184,7 @@ def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:
 
 
 def made(recipe: Any, task: str, given: dict[str, Any], seed: int = SEED) -> Any:
-    """The estimator of a recipe; what is given is an option of the recipe, or any parameter of the estimator."""
+    """The estimator of a recipe; ``given`` are options of the recipe, or any parameters of the estimator."""
     from .. import zoo
 
     options = options_of(recipe)

@@ -53,7 +53,7 @@ def command(name: str, help: str, usage: str | None = None, examples: str | None
 
 
 def import_parts(module: str, folder: str) -> None:
-    """Import a module, which is looked for in a folder too; UsageError where that fails."""
+    """Import a module, which may also be in the given folder; UsageError if that fails."""
     if module.endswith(".py"):
         raise UsageError(f"--import takes the name of a module, not of a file: --import {module.removesuffix('.py')}")
     if not all(part.isidentifier() for part in module.split(".")):
@@ -132,7 +132,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 
 def wants_bar(args: argparse.Namespace) -> bool | None:
-    """Whether a progress bar is wanted: by default where standard error is a terminal."""
+    """Whether to show a progress bar; None shows it if standard error is a terminal."""
     return False if args.quiet else None
 
 

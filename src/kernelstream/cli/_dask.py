@@ -15,7 +15,7 @@ from ._targets import targets_for
 
 
 def train_on_workers(args: argparse.Namespace) -> None:
-    """Train on files that the workers read; nothing but the first block of the first file is read here."""
+    """Train on files that the workers read; only the first block of the first file is read here."""
     from .. import distributed, model_io
     from ..estimators import KernelClassifier, KernelRegressor
     from ..evaluate import model_bytes
@@ -65,7 +65,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
 
 
 def _files(names: list[str]) -> list[str]:
-    """Files for the workers; patterns need not have been expanded by the shell."""
+    """Files for the workers; patterns that the shell has not expanded are expanded here."""
     from ..distributed._data import expanded
     from ..streams._bytes import is_pipe
 

@@ -99,7 +99,7 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
 
 
 def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
-    """The estimator for the rows of a stream: with an encoder in front, where they are not all numbers."""
+    """The estimator for the rows of a stream, with an encoder in front if they are not all numbers."""
     reader = inner(stream)
     if not reader.mixed:
         return est

@@ -18,7 +18,7 @@ WAKES = signal.SIGURG  # ends a wait for rows, and has no other meaning
 
 
 class _Woken(BaseException):
-    """A signal came while rows were waited for."""
+    """A signal came while waiting for rows."""
 
 
 class Stopping:
@@ -92,7 +92,7 @@ class Stopping:
             self._end(again, "stopped at once")
 
     def _signal(self, seconds: float | None) -> int | None:
-        """The next signal to stop; None when none came in time, or none can come any more."""
+        """The next signal to stop; None if none came in time, or none can come any more."""
         while select.select([self._read_end], [], [], seconds)[0] and (got := os.read(self._read_end, 1)):
             if got[0] in SIGNALS:
                 return got[0]

@@ -84,7 +84,7 @@ class _Held:
         self.given = orders if orders is not None and orders.shape[1] == len(self.y) else np.empty((0, 0), np.int64)
 
     def order(self, number: int) -> np.ndarray:
-        """A permutation of the rows: one of the file's own where it has that many, otherwise one drawn from a seed."""
+        """A permutation of the rows: one of those in the file, if it has that many, otherwise a random one."""
         if number < len(self.given):
             return self.given[number]
         return np.random.default_rng(number).permutation(len(self.y))
@@ -202,7 +202,7 @@ def _open(args: argparse.Namespace) -> Any:
 
 
 def _check_parameters(recipes: dict[str, Any], task: str, given: dict[str, Any], grid: dict[str, Any]) -> None:
-    """Every parameter is one of some algorithm; say where it is not used because it would make another algorithm."""
+    """UsageError for a parameter that no algorithm has; print which do not use one that would make them another."""
     for option, names in (("--set", given), ("--tune", grid)):
         for name in names:
             if not any(_has(recipe, task, name) for recipe in recipes.values()):
@@ -223,7 +223,7 @@ def _has(recipe: Any, task: str, name: str) -> bool:
 def _one(
     data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, list[Any]], deadline: float, every: bool
 ) -> _Line | None:
-    """One algorithm, up to the deadline; None for one that has no row-by-row learning."""
+    """One algorithm, up to the deadline; None for one that cannot learn row by row."""
     from ..evaluate import model_size
 
     given = {name: value for name, value in given.items() if _has(recipe, data.task, name)}
@@ -306,7 +306,7 @@ def _error(data: _Data, est: Any, stream: Any) -> float:
 
 
 def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:
-    """Blocks, at least one, as long as there is time."""
+    """Blocks until the deadline, but at least one."""
     for block in blocks:
         yield block
         if time.monotonic() > deadline:

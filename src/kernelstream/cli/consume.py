@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> None:
     how = {"target": args.target, "answers": args.answers is not None, "batch": args.batch, "once": args.once}
 
     def measured(learners: Callable[[], list[tuple[str, Any]]]) -> Any:
-        """Context in which Prometheus is answered, where that was asked for."""
+        """Context in which metrics are served, if that was asked for."""
         if args.metrics is None:
             return contextlib.nullcontext()
         from ..live.metrics import serve_reader

@@ -84,7 +84,7 @@ def _held_out(args: argparse.Namespace) -> None:
 
 
 def _tally(task: str, est: Any, points: int = 0) -> Any:
-    """What is counted of a model's answers: all that it gives."""
+    """A tally of everything that a model can answer."""
     from ..evaluate import Tally
 
     names = {"classification": ["mistake_rate", "accuracy"], "regression": ["mse", "rmse", "mae"]}.get(task, [])
@@ -96,7 +96,7 @@ def _tally(task: str, est: Any, points: int = 0) -> Any:
 
 
 class _ByLabel:
-    """The share of rows called novel, of every label where there are some."""
+    """The share of rows called novel, for every label if there are labels."""
 
     def __init__(self) -> None:
         self.tallies: dict[str, Any] = {}

@@ -111,7 +111,7 @@ def _column(rows: Any, name: str, option: str, stream: Any) -> Any:
 
 
 class Lines:
-    """One line per row: a label or number, or numbers with tabs between; an empty line for a row without an answer."""
+    """One line per row: a label, a number, or numbers separated by tabs; empty for a row without an answer."""
 
     def __init__(self, est: Any, what: str):
         self.est, self.what = est, what
@@ -192,7 +192,7 @@ def _open_eagerly(args: argparse.Namespace, options: dict[str, Any], *rest: Any)
 
 
 def fitted(est: Any, X: Any) -> Any:
-    """Rows of the width the model knows; the model follows where rows are wider."""
+    """Rows of the model's width; the model is widened where they are wider."""
     width = getattr(est, "n_features_in_", None)
     if width is None:  # it takes rows as they come
         return X

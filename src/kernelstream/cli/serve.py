@@ -64,7 +64,7 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
 
 
 def durability(args: argparse.Namespace) -> dict[str, Any]:
-    """What these options are to a durable learner."""
+    """These options as parameters of a durable learner."""
     from ..live.log import flush_policy
 
     flush = value(args.flush)
@@ -82,7 +82,7 @@ def name_of(path: str) -> str:
 
 
 def read_model(path: str) -> tuple[Any, list[str] | None]:
-    """A model that can go on learning, and the names of its columns if its file knows them."""
+    """A model that can learn row by row, and the names of its columns if its file has them."""
     from ..live.files import read_model as read
 
     try:

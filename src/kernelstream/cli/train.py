@@ -158,7 +158,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """How rows are read for a model that goes on: as its own were, unless the command line says otherwise."""
+    """How rows are read to continue a model: as its own were, unless the command line says otherwise."""
     if not known.get("mixed"):
         return {**({"mixed": False} if known else {}), **known, **given}
     dropped = [name for name in known.get("ignore", []) if name != given.get("target")]
@@ -166,7 +166,7 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
 
 def _check_target(path: str | None) -> None:
-    """Find out now, not hours later, that a model cannot be written."""
+    """UsageError if a model cannot be written: now, not hours later."""
     if path is None:
         return
     if is_special(path):

@@ -30,6 +30,8 @@ from ._store import MEAN, Journal, NeedsCopy, Store
 from ._targets import Targets, checked_weights, label_word
 from .kinds import KINDS, kind_of
 
+LEARNED = ("_store", "_warned")  # attributes of an encoder that has learned rows
+
 
 @dataclass(eq=False, repr=False)
 class Columns(Known, TransformerMixin, WithParameters):
@@ -113,7 +115,7 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Forget everything, then learn all rows; see :meth:`fit_transform`."""
-        with self._turns:
+        with self._turns, self._kept():
             self._fit(rows, y, sample_weight)
         return self
 
@@ -123,7 +125,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         Numbers and dates are scaled by the moments of all rows, as in ``transform``. The mean of a category is that of
         the rows before in a random order: unlike in ``fit(...).transform(...)``, no row sees its own target.
         """
-        with self._turns:
+        with self._turns, self._kept():
             return self._fit(rows, y, sample_weight)
 
     def transform(self, rows: Any) -> Any:
@@ -175,9 +177,10 @@ class Columns(Known, TransformerMixin, WithParameters):
         if "_store" in self.__dict__:
             self._store = self._store.copy()  # arrays of a mapped file cannot be written to
 
-    def _forget(self) -> dict[str, Any]:
-        """Forget what was learned; returns the attributes that held it."""
-        return {name: self.__dict__.pop(name) for name in ("_store", "_warned") if name in self.__dict__}
+    def _forget(self) -> None:
+        """Forget what was learned."""
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
 
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
@@ -215,20 +218,18 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     @contextlib.contextmanager
     def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was, but for a ``complete`` call."""
-        before = self.__dict__.get("_store")
-        journal = None if before is None else Journal(before)
+        """Context of a call that learns: an error leaves the encoder as it was, unless the call is ``complete``."""
+        before = {name: self.__dict__[name] for name in LEARNED if name in self.__dict__}
+        journal = Journal(before["_store"]) if "_store" in before else None
         try:
             self._journal: Journal | None = journal
             yield
         except BaseException:
-            if complete():
-                pass
-            elif journal is None:
+            if not complete():
+                if journal is not None:
+                    journal.undo()
                 self._forget()
-            else:
-                journal.undo()
-                self._store = journal.store
+                self.__dict__.update(before)
             raise
         finally:
             self.__dict__.pop("_journal", None)
@@ -267,23 +268,22 @@ class Columns(Known, TransformerMixin, WithParameters):
         return cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n)
 
     def _fit(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
-        """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all."""
-        before = self._forget()
-        try:
-            store = self._started()
-            cells, targets, weight = self._checked(rows, y, sample_weight, task or self.target)
-            learned, some, counted = cells, targets, np.arange(cells.n)
-            if weight is not None:
-                counted, weight = np.flatnonzero(weight), weight[weight > 0]
-                learned, some = cells.part(counted), None if targets is None else targets.part(counted)
-            one_by_one = self._pass(store, learned, some, weight, None, shuffled=True)
-            X = self._encode_only(store, cells)
-            coded = {at for at, source in enumerate(store.sources) if not source.retired}
-            means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
-            X[counted[:, None], means] = one_by_one[:, means]
-        except BaseException:
-            self.__dict__.update(before)
-            raise
+        """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all.
+
+        Inside of :meth:`_kept`, unless nothing was learned before.
+        """
+        self._forget()
+        store = self._started()
+        cells, targets, weight = self._checked(rows, y, sample_weight, task or self.target)
+        learned, some, counted = cells, targets, np.arange(cells.n)
+        if weight is not None:
+            counted, weight = np.flatnonzero(weight), weight[weight > 0]
+            learned, some = cells.part(counted), None if targets is None else targets.part(counted)
+        one_by_one = self._pass(store, learned, some, weight, None, shuffled=True)
+        X = self._encode_only(store, cells)
+        coded = {at for at, source in enumerate(store.sources) if not source.retired}
+        means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
+        X[counted[:, None], means] = one_by_one[:, means]
         if cells.n:
             self._store = store
         return X
@@ -502,7 +502,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         return X
 
     def _compare(self, store: Store, cells: Cells) -> None:
-        """Warn once that columns are not there, or are not known; ValueError where none is known."""
+        """Warn once about columns that are absent or unknown; ValueError if none is known."""
         unknown = [name for name in _check_known(store, cells) if name not in store.came]
         if unknown:
             known = list(store.by_name)

@@ -69,7 +69,7 @@ def guess(sample: Cells, names: list[str]) -> dict[str, str]:
 
 
 def all_numbers(sample: Cells, names: list[str]) -> bool:
-    """Whether no cell of the columns is anything but a finite number."""
+    """Whether all cells of the columns are finite numbers."""
 
     def plain(value: Any) -> bool:
         x = None if isinstance(value, (bool, np.bool_)) else number(value)

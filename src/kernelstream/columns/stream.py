@@ -130,7 +130,7 @@ class StreamPipeline(Wrapper):
         return all_or_nothing(self, *inside)
 
     def _begin_call(self) -> None:
-        """The encoder and the model take back what they have learned by themselves."""
+        """The encoder and the model undo what they have learned by themselves."""
 
     def _fresh(self) -> tuple[Columns, Any]:
         columns = Columns() if self.columns is None else self.columns

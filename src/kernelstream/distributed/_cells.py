@@ -25,7 +25,7 @@ from .landmarks import AllRows
 
 @dataclass
 class Summary:
-    """What one pass finds out about rows."""
+    """What one pass over rows finds."""
 
     n: int
     low: np.ndarray  # (d,), least value of each column

@@ -34,7 +34,7 @@ class Driver:
         return {"driver": 1}
 
     def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-        """No limits of memory are known."""
+        """No memory limits are known."""
         return {"workers": {}}
 
 
@@ -112,7 +112,7 @@ def look_for_losses(client: Any) -> None:
 
 
 def slots(client: Any) -> int:
-    """Tasks that run at a time on all workers together."""
+    """Tasks that all workers together run at a time."""
     return max(1, sum(client.nthreads().values()))
 
 

@@ -70,7 +70,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 @_settled
 def check(folder: Path) -> list[str]:
-    """What is wrong with the folder of a learner: everything in it is read."""
+    """Errors in the folder of a learner, found by reading everything in it."""
     check_format(folder)
     wrong, whole, log = [], [], Log(folder)
     for number, path in numbered(folder, "snapshot"):
@@ -138,7 +138,7 @@ def _copy_file(path: Path, folder: Path) -> None:
 
 
 def restore(source: str | os.PathLike[str], store: str | os.PathLike[str]) -> list[str]:
-    """Copy the learners of a backup into a store; none of them may be there. Returns their names."""
+    """Copy the learners of a backup into a store; none of them may exist there. Returns their names."""
     found = folders(source)
     taken = [name for name in found if (Path(store) / name).exists()]
     if taken:

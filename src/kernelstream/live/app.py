@@ -8,10 +8,15 @@ among the known ones, or checked before a model is created under them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import logging
+import math
+import random
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -20,8 +25,9 @@ from .._extra import needs
 from .describe import brief
 from .desk import Desk
 from .files import file_of, read_model
-from .front import Front
 from .learner import DurableLearner
+from .logs import REQUEST
+from .logs import requests as logger
 from .metrics import Metrics
 from .requests import (
     BYTES_PER_STEP,
@@ -35,8 +41,17 @@ from .requests import (
     content,
     kind_of,
 )  # fmt: skip
-from .responses import JSONContent, Problem, encode, guarded, json_response
-from .rights import Tokens
+from .responses import (
+    JSONContent,
+    Problem,
+    check_right,
+    encode,
+    error_response,
+    guarded,
+    json_response,
+    problem_response,
+)  # fmt: skip
+from .rights import LOCAL_GRANT, Grant, Rates, Tokens
 from .rows import check_names, gaps_of
 from .store import Store
 from .tables import JSON, READERS
@@ -48,19 +63,29 @@ with needs("serve"):
     from starlette.responses import Response
     from starlette.routing import Route, Router
 
+LOCAL = ("localhost", "127.0.0.1", "::1")
+OPEN = ("/", "/health", "/live", "/ready")  # paths that need no token
+MAX_HEAD_BYTES = 1 << 16  # most bytes of path and headers
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/=+-]{1,128}\Z")  # that is taken from a client
 MODEL_FILE_TYPE = b"application/octet-stream"  # the type of a model file
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
 
 
-class Application(Front):
-    """The endpoints.
+class Application:
+    """Checks every request, gives it an id, answers it, and counts and logs the response.
 
     Parameters
     ----------
     store : Store
         It is closed when the server shuts down.
-    tokens, local, rate
-        Of :class:`Front`.
+    tokens : Tokens, optional
+        One of them must come with every request, as ``Authorization: Bearer TOKEN``, except those for the page and for
+        the state of the server.
+    local : bool
+        Without a token, answer only requests that name this machine as their host, so that a page of another site
+        cannot reach a server under a host name of its own (DNS rebinding).
+    rate : float, optional
+        Requests a second that one address may make.
     body, rows : int
         Largest number of bytes and of rows in a request.
     seconds : float
@@ -80,7 +105,7 @@ class Application(Front):
         seconds: float = PREDICTION_SECONDS,
         opened: bool = False,
     ):
-        super().__init__(tokens, local, rate)
+        self.tokens, self.local, self.rates = tokens, local and tokens is None, Rates(rate)
         self.store, self.body, self.rows = store, body, rows
         self.seconds, self.opened = seconds, opened
         self.desk = Desk(store, opened)
@@ -88,10 +113,10 @@ class Application(Front):
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.watch = StatusPage(store)
         self.closing = self.watch.closing  # set when the server shuts down
-        self.quick = {"predict": self.predict, "learn": self.learn}
+        self.quick = {"predict": self.predict, "learn": self.learn}  # without the router, below /models/NAME
         self.router = Router([*self.routes()], lifespan=self.life)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def life(self, _: Any) -> AsyncIterator[None]:
         """From the start of the server to its end."""
         await to_thread.run_sync(self.store.health)  # loads what the first request would have to wait for
@@ -100,7 +125,7 @@ class Application(Front):
         await to_thread.run_sync(self.store.close)
 
     def listed(self) -> list[tuple[str, Callable[..., Any], str, str | None]]:
-        """Paths, what answers them, by which method, and the right that it takes."""
+        """Paths, their endpoints, methods, and the rights that they need."""
         watch = self.watch
         return [
             ("/models/{name}/predict", self.predict, "POST", "predict"),
@@ -127,14 +152,81 @@ class Application(Front):
         ]
 
     def routes(self) -> Iterator[Route]:
-        """The routes; :class:`Front` sees to ``predict`` and ``learn``, unless the path ends with a newline."""
+        """The routes; ``predict`` and ``learn`` get here only if the path ends with a newline."""
         for path, answer, method, right in self.listed():
             called = self.not_here if answer in self.quick.values() else answer
             yield Route(path, guarded(called, right), methods=[method])
 
-    def count(self, route: str, status: int) -> None:
-        """Count a response."""
-        self.measured.responses(route, status).inc()
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        scope["app"] = self
+        if scope["type"] != "http":
+            await self.router(scope, receive, send)
+            return
+        headers, started, status = dict(scope["headers"]), time.perf_counter(), 0
+        name = headers.get(b"x-request-id", b"")
+        if not REQUEST_ID.match(name):
+            name = b"%016x" % random.getrandbits(64)
+        REQUEST.set(name.decode())
+
+        async def counted(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", name)]
+                route = scope.get("quick") or getattr(scope.get("route"), "path", "other")
+                self.measured.responses(route, status).inc()
+            await send(message)
+
+        try:
+            await self._answer(scope, headers, receive, counted)
+        except asyncio.CancelledError:  # the server shuts down and waits no longer
+            problem = Problem(503, "the server is shutting down: unanswered calls may or may not have been learned")
+            with contextlib.suppress(RuntimeError):  # the response has begun
+                await problem_response(problem)(scope, receive, counted)
+        except Exception as error:
+            if status:  # the response has begun
+                raise
+            await error_response(error, scope["path"])(scope, receive, counted)
+        if logger.isEnabledFor(logging.INFO):
+            facts = {"method": scope["method"], "path": scope["path"], "status": status}
+            facts |= {"seconds": round(time.perf_counter() - started, 6), "client": (scope.get("client") or [None])[0]}
+            logger.info("%s %s: %d", scope["method"], scope["path"], status, extra=facts)
+
+    async def _answer(self, scope: Any, headers: dict[bytes, bytes], receive: Any, send: Any) -> None:
+        path = scope["path"]
+        last = path[path.rfind("/") + 1 :]
+        quick = self.quick.get(last) if scope["method"] == "POST" else None
+        self._admit(scope, headers)
+        if quick is None or not path.startswith("/models/") or path.count("/") != 3:
+            await self.router(scope, receive, send)
+            return
+        scope["quick"], name = f"/models/{{name}}/{last}", path.split("/")[2]
+        check_right(scope["grant"], last, name)
+        response = await quick(name, scope, headers, receive)
+        await response(scope, receive, send)
+
+    def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:
+        size = sum(map(len, chain.from_iterable(scope["headers"])))
+        if size + len(scope["raw_path"]) > MAX_HEAD_BYTES:
+            raise Problem(431, f"path and headers have at most {MAX_HEAD_BYTES:,} bytes", {"Connection": "close"})
+        host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)
+        name = host[0].strip("[]") if len(host) == 1 or host[1].isdigit() else ":".join(host).strip("[]")
+        if self.local and name not in LOCAL:
+            raise Problem(403, "this server only answers requests to localhost")
+        wait = self.rates.wait((scope.get("client") or ("", 0))[0])
+        if wait:
+            raise Problem(429, "too many requests", {"Retry-After": str(max(1, math.ceil(wait)))})
+        scope["grant"] = self._grant(headers)
+        if scope["grant"] is None and scope["path"] not in OPEN:
+            raise Problem(
+                401, "no token, or a wrong one: send Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"}
+            )
+
+    def _grant(self, headers: dict[bytes, bytes]) -> Grant | None:
+        if self.tokens is None:
+            return LOCAL_GRANT
+        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
+        return self.tokens.grant(given.strip()) if kind.lower() == b"bearer" else None
 
     def _timed(self, call: str, started: float) -> None:
         taken = time.perf_counter() - started
@@ -166,7 +258,7 @@ class Application(Front):
         return await self.desk.run(READERS[kind], *given)
 
     async def _in_time(self, future: asyncio.Future[bytes], scope: Any) -> bytes:
-        """The answer; the work is dropped when it takes too long, or the client has left."""
+        """The answer; the work is dropped if it takes too long or the client leaves."""
         scope["answer"] = future  # in which the server notes that the client has left
         timer = future.get_loop().call_later(self.seconds, self._give_up, future)
         try:
@@ -197,7 +289,7 @@ class Application(Front):
         return JSONContent(encode(found))
 
     def _learn_soon(self, name: str, request: Learn) -> tuple[Any, list[str]]:
-        """Check the rows and hand them to the learner; the future of its answer, and sentences about the rows."""
+        """Check the rows and pass them to the learner; returns the future of its answer, and warnings."""
         with self.store.use(name) as learner:
             view = learner.view
             check_names(request.rows, view.model, view.columns, self.opened)
@@ -287,7 +379,7 @@ class Application(Front):
         return json_response({"name": request.path_params["name"]} | await self._with(request, DurableLearner.describe))
 
     async def column(self, request: Request) -> Response:
-        """How the values of a column, which the query names, were distributed then and now."""
+        """How the values of a column, named in the query, are distributed in the first and last rows."""
         name = request.query_params.get("name", "")
 
         def compared(learner: DurableLearner) -> Any:
@@ -301,7 +393,7 @@ class Application(Front):
         return json_response(await self._with(request, compared))
 
     async def health(self, request: Request) -> Response:
-        """Whether all is well; the problems are for clients that may look at all models."""
+        """The state of the server; its problems are shown to clients that may see all models."""
         self._health = self.store.health(wait=False) or self._health
         about = self._health
         if self.tokens is not None and self.tokens.problem is not None:
@@ -320,13 +412,13 @@ class Application(Front):
         return json_response({"status": "closing" if closing else "ok"}, 503 if closing else 200)
 
     async def metrics(self, request: Request) -> Response:
-        """Prometheus' text."""
+        """Metrics for Prometheus."""
         if request.scope["grant"].models is not None:
             raise Problem(403, "this needs a token for all models")
         return Response(await to_thread.run_sync(self.measured.text), media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
-        """This interface, for programs."""
+        """This interface as an OpenAPI document."""
         from ._openapi import document
 
         calls = [(path, method, inspect.getdoc(answer) or "") for path, answer, method, _ in self.listed()]

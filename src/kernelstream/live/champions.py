@@ -36,7 +36,7 @@ class ScoredModel:
     failures: int = 0
 
     def learn(self, X: Any, y: Any, also: Scores | None = None) -> None:
-        """Learn rows and count the answers before; ``also`` counts them too."""
+        """Learn rows and score the answers given before; ``also`` scores them too."""
         asked = None
         if self.scores.task == "classification" and not hasattr(self.model, "loss"):
             with contextlib.suppress(Exception):  # a model without probabilities, or without a row so far
@@ -133,7 +133,7 @@ class Champions:
         self._stale = True
 
     def _compare(self, model: Any) -> None:
-        """From now on a model learns the same rows, and both are scored on them."""
+        """Let a model learn the same rows from now on, and score both."""
         self.challenger, self.against = ScoredModel(model, Scores(task_of(model))), Scores(self.champion.scores.task)
 
     def _set_policy(self, policy: dict[str, float | None]) -> None:

@@ -381,7 +381,7 @@ def _order(position: Position) -> tuple[int, ...]:
 
 
 def bury(path: Path, message: Message, reason: str) -> None:
-    """Add a message to the dead letters; LogError where the disk does not take it."""
+    """Add a message to the dead letters; LogError if it cannot be written."""
     line = {
         "part": message.part, "at": message.at, "reason": reason, "time": time.time(),
         "content": message.content.decode(errors="backslashreplace"),
@@ -413,7 +413,7 @@ class Outage:
         self.stop, self.pause, self.since = stop, 0.0, 0.0
 
     def wait(self, error: OSError) -> None:
-        """Wait before the next try."""
+        """Wait before the next attempt."""
         if not self.pause:
             self.since = time.monotonic()
             logger.warning("%s; trying again until it works", error)

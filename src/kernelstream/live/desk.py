@@ -76,7 +76,7 @@ class Line:
     last_new: bool = False  # whether the last turn was of new requests
 
     def next(self) -> list[Asked]:
-        """Requests whose rows are answered in the next turn, in one call; a long one, alone, every second turn."""
+        """Requests to answer in the next turn, in one call; every second turn goes to a long one alone."""
         for waiting in (self.new, self.begun):
             for asked in [one for one in waiting if one.future.done()]:  # its client has left or given up
                 waiting.remove(asked)
@@ -137,12 +137,12 @@ class Desk:
         return asked
 
     def waiting_rows(self) -> int:
-        """Rows that wait, of all models."""
+        """Rows that wait, for all models."""
         with self._lock:
             return sum(line.rows for line in self._lines.values())
 
     def close(self) -> None:
-        """Let the threads end."""
+        """Stop the threads."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
     def _turn(self, name: str, line: Line) -> None:

@@ -107,7 +107,7 @@ class DurableLearner(Writer):
         self._publish()
 
     def next_view(self) -> View:
-        """Who answers the next request: the challenger, where the policy gives it a share and it is its turn."""
+        """The model for the next request: the challenger, if the policy gives it a share and it is its turn."""
         rival = self._rival_view
         if rival is None:
             return self.view
@@ -313,7 +313,7 @@ class DurableLearner(Writer):
         self.close()
 
     def _recall(self, ids: list[Any]) -> Any:
-        """The rows of ids; any row stands for one that was learned already, since it will be left out."""
+        """The rows of ids; rows that were learned already, and will be left out, are replaced by any other."""
         with self._waiting_lock:
             missing = [name for name in ids if name not in self._waiting and name not in self._ids]
             if missing:

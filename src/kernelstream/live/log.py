@@ -258,7 +258,7 @@ class Log:
             self.flush()
 
     def drop(self, before: int) -> None:
-        """Remove files all of whose records come before a number."""
+        """Remove files whose records all come before a number."""
         discard(path for (_, path), (following, _) in itertools.pairwise(self.files()) if following <= before)
 
     def close(self) -> None:
@@ -283,7 +283,7 @@ class Log:
                 self._file = None
 
     def _take_back(self) -> None:
-        """Restore the file from before a record that failed; where even that fails, the next record gets a new file."""
+        """Remove what a failed record has written; if that fails, too, the next record starts a new file."""
         if self._file is None:
             return
         try:
@@ -313,7 +313,7 @@ def _packed(payload: bytes, number: int) -> bytes:
 
 
 def _record(content: bytes, at: int, number: int) -> bytes | None:
-    """Payload of the record at a place, or None if there is no whole one of this number."""
+    """Payload of the record at a place, or None if there is no complete one of this number."""
     if at + _HEAD.size > len(content):
         return None
     length, checksum, found = _HEAD.unpack_from(content, at)

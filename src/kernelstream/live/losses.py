@@ -53,7 +53,7 @@ class Losses:
 
     @property
     def calls(self) -> int:
-        """How many calls they are, at least."""
+        """How many calls these are, at least."""
         return sum(1 if entry["last"] is None else entry["last"] - entry["first"] + 1 for entry in self.open)
 
     def add(self, gaps: Sequence[Gap]) -> None:

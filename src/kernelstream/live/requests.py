@@ -59,7 +59,7 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
 
 @functools.cache
 def decoder(kind: Any) -> Any:
-    """Reads JSON of a type."""
+    """A decoder of JSON of a type."""
     return msgspec.json.Decoder(kind)
 
 

@@ -43,7 +43,7 @@ class RowError(ValueError):
 
 
 def takes_dictionaries(model: Any) -> bool:
-    """Whether a model takes rows with words and gaps by itself: one with an encoder of columns in it."""
+    """Whether a model takes rows with words and gaps, because it has an encoder of columns."""
     if not isinstance(model, StreamEstimator):
         return True
     if model.columns is None:
@@ -87,7 +87,7 @@ class Gaps:
     unknown: list[tuple[int, str]] = field(default_factory=list)  # of columns that the model does not know
 
     def part(self, start: int, stop: int) -> Gaps:
-        """Those of some of the rows."""
+        """The gaps of some of the rows."""
         if not (self.missing or self.wrong or self.unknown):
             return Gaps()
         lists: Any = (self.missing, self.wrong, self.unknown)
@@ -100,7 +100,7 @@ class Gaps:
         self.unknown += [(i + rows, name) for i, name in others.unknown]
 
     def warnings(self) -> list[str]:
-        """Sentences about them."""
+        """Warnings about them."""
         if not (self.missing or self.wrong or self.unknown):
             return []
         said = [
@@ -123,7 +123,7 @@ class Gaps:
 
 
 def gaps_of(rows: Any, model: Any) -> Gaps:
-    """Cells that are missing, and those that do not fit their column's kind; RowError for a row of nothing else."""
+    """Cells that are missing, and those that do not fit their column's kind; RowError for a row without any other."""
     found, encoder = Gaps(), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found

@@ -24,7 +24,7 @@ class Samples:
         self.last: deque[Any] = deque(maxlen=SAMPLE_ROWS)
 
     def add(self, X: Any) -> None:
-        """Take note of rows that were learned: an array, or a list of dictionaries."""
+        """Record rows that were learned: an array, or a list of dictionaries."""
         if sp.issparse(X) or len(X) == 0:
             return
         most = max(1, min(SAMPLE_ROWS, MAX_SAMPLE_CELLS // max(1, len(X[0]))))
@@ -40,7 +40,7 @@ class Samples:
         return list(row) if isinstance(row, dict) else list(range(len(row)))
 
     def compare(self, column: Any) -> dict[str, Any]:
-        """How often the values of a column came then and now.
+        """How often the values of a column occurred in the first and the last rows.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class Clock:
         self.times: list[tuple[float, int]] = []
 
     def tick(self, rows: int) -> None:
-        """Note that ``rows`` rows have been learned by now."""
+        """Record that ``rows`` rows have been learned by now."""
         now = time.time()
         if self.times and (self.times[-1][1] == rows or now - self.times[-1][0] < self.every):
             return

@@ -63,7 +63,7 @@ class Scores:
 
     @property
     def marks(self) -> list[int]:
-        """Rows where a change was marked."""
+        """Rows at which a change was detected."""
         with self.lock:
             self._count_kept()
             return list(self._marks)
@@ -145,7 +145,7 @@ class Scores:
         return log_losses(of_true_class(table, classes, truth))
 
     def _errors(self, errors: np.ndarray, losses_: np.ndarray | None, model: Any) -> None:
-        """Add up row by row, so that the sums do not depend on how the rows were grouped."""
+        """Add up row by row, so that the sums do not depend on how rows are grouped."""
         start = 0
         while start < len(errors):
             stop = min(len(errors), start + self.every - self._rows % self.every)
@@ -174,7 +174,7 @@ class Scores:
 
     # ---------------------------------------------------------------- for others
     def summary(self) -> dict[str, Any]:
-        """Numbers for people: the error and log-loss of the last rows and of all."""
+        """The error and log-loss of the last rows and of all."""
         with self.lock:
             self._count_kept()
             about: dict[str, Any] = {

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._extra import needs
-from .app import Application
-from .front import LOCAL, MAX_HEAD_BYTES
+from .app import LOCAL, MAX_HEAD_BYTES, Application
 from .rights import Tokens
 from .store import Store
 
@@ -62,7 +61,7 @@ class _Protocol(HttpToolsProtocol):
                 self.transport.close()
 
     def _check_head(self) -> None:
-        """Hang up if the head is late; one timer for a connection, set again when it is over, not with each request."""
+        """Hang up if the head is late; a connection has one timer, renewed when it ends, not with each request."""
         late = 0.0 if self._head is None else self.loop.time() - self._since
         if late >= HEAD_SECONDS:
             self.timeout_keep_alive_handler()
@@ -78,7 +77,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Says when it has started, and lets the application know first that it shuts down, for open event streams."""
+    """Reports when it has started, and tells the application before it shuts down, so that open event streams end."""
 
     def __init__(self, config: uvicorn.Config):
         super().__init__(config)
@@ -141,7 +140,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The address of the server."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def run(self, started: Callable[[], Any] | None = None) -> None:
@@ -167,7 +166,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """The end of :meth:`start`."""
+        """Stop what :meth:`start` started."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join()

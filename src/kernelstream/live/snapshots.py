@@ -29,7 +29,7 @@ FORMAT_FILE, FORMAT = "format", 1  # of the folder; the number changes when an o
 
 
 def check_format(folder: Path) -> None:
-    """Raise a StoreError where a folder was written by a version whose format is another."""
+    """Raise a StoreError if a folder has another format than that of this version."""
     try:
         found = (folder / FORMAT_FILE).read_text(encoding="ascii", errors="replace").strip()
     except FileNotFoundError:  # nothing is there yet
@@ -173,7 +173,7 @@ class Snapshots(Champions):
         self.log.open()
 
     def _lose(self, gaps: Sequence[Gap]) -> None:
-        """Make known what could not be read, now or at an earlier start, until it is acknowledged."""
+        """Report what could not be read, now or at an earlier start, until it is acknowledged."""
         try:
             self.losses.add(gaps)
         except OSError as error:  # the next start will find the gaps again

@@ -88,7 +88,7 @@ class Store:
         return name in self._names
 
     def keys(self) -> dict[str, str]:
-        """By name, what learners are for, where they were created with a ``key``."""
+        """The keys of the learners that were created with one, by name."""
         with self._lock:
             return dict(self._keys)
 
@@ -158,7 +158,7 @@ class Store:
             return learner
 
     def release(self, name: str) -> None:
-        """The end of :meth:`acquire`."""
+        """Release what :meth:`acquire` returned."""
         with self._lock:
             self._users[name] -= 1
             if not self._users[name]:

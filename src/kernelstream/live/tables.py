@@ -99,7 +99,7 @@ def _follow(metadata: bytes, at: int) -> int:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table is; None where it is left out."""
+    """Offset of a field of a table; None if it is absent."""
     names = table - struct.unpack_from("<i", metadata, table)[0]
     size: int = struct.unpack_from("<H", metadata, names)[0]
     place = 4 + 2 * number

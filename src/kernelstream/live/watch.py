@@ -102,7 +102,7 @@ class StatusPage:
             return encode(about)
 
     async def page(self, request: Request) -> Response:
-        """The page."""
+        """The page to watch models on."""
         headers = {
             "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -73,7 +73,7 @@ class Bytes:
         self._open()
 
     def _is_archive(self) -> bool:
-        """Whether a zip archive is one of a text, not of arrays (npz), and no pipe, whose end tells what is in it."""
+        """Whether a zip archive holds a text rather than arrays (npz); not in a pipe, since its index is at the end."""
         if self.size is None:
             return False
         try:
@@ -143,12 +143,12 @@ class Bytes:
 
 
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Files of an archive, without what a Mac puts beside them."""
+    """Files of an archive, without those that macOS adds."""
     return [item for item in archive.infolist() if not (item.is_dir() or item.filename.startswith("__MACOSX/"))]
 
 
 class _Peekable:
-    """A binary file object that can be looked at before it is read, however few bytes it gives at a time."""
+    """A binary file object with ``peek``, however few bytes it gives at a time."""
 
     def __init__(self, file: Any):
         self.file, self.held = file, b""
@@ -315,7 +315,7 @@ class Text:
 
     @property
     def has_line(self) -> bool:
-        """Whether a complete line is at hand, so that :meth:`readline` does not wait."""
+        """Whether a complete line is in the buffer, so that :meth:`readline` does not wait."""
         return self.ended or self.buffer.find(b"\n", self.start) >= 0
 
     def peek_bytes(self, n: int) -> bytes:

@@ -298,7 +298,7 @@ def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
 
 
 def _quick(values: Any) -> np.ndarray | None:
-    """Cells as numbers where all of them are plain; None where they must be read one by one."""
+    """Cells as numbers if all of them are plain; None if they must be read one by one."""
     if isinstance(values, np.ndarray):
         return values.astype(np.float64) if values.dtype.kind in "fiub" else None
     types = set(map(type, values))
