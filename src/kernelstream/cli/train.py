@@ -221,34 +221,27 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
 
 
 def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool) -> None:
-    from ..evaluate import model_bytes
-
-    seconds = max(run.seconds, 1e-9)
     new = run.rows - run.resumed
-    if args.json:
-        about = {"algorithm": args.algorithm, "task": task, "finished": run.finished}
-        about |= {"rows": run.rows, "skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
-        about |= {"seconds": run.seconds, "rows_per_second": new / seconds}
-        about |= {"model": args.model if whole else None, "model_bytes": model_bytes(est)}
-        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
-        print_json(about | {"features": features}, beside(args.model))
-        return
-    if args.quiet:
-        return
-    words = run.metric.replace("_", " ")
-    line = f"{new:,} rows in {run.seconds:.1f} s ({new / seconds:,.0f} rows/s), {words} {run.value:.4g}"
+    rate = new / max(run.seconds, 1e-9)
+    about = {"algorithm": args.algorithm, "task": task, "finished": run.finished, "rows": run.rows}
+    about |= {"skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
+    about |= {"seconds": run.seconds, "rows_per_second": rate}
+    line = f"{new:,} rows in {run.seconds:.1f} s ({rate:,.0f} rows/s), {run.metric.replace('_', ' ')} {run.value:.4g}"
     if run.skipped:
         line += f", {run.skipped:,} bad rows left out"
-    if args.model is not None and whole:
-        line += f"; {written(args.model)}"
-    print(line, file=beside(args.model))
+    report(args, est, about, line, whole)
 
 
-def beside(model: str | None) -> Any:
-    """Where messages go: standard output, unless the model goes there."""
-    return sys.stderr if model is not None and descriptor(model) == 1 else sys.stdout
+def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str, whole: bool = True) -> None:
+    """Print what was done, and where a ``whole`` model was written, on standard output unless the model goes there."""
+    from ..evaluate import model_bytes
 
-
-def written(model: str) -> str:
-    """The name of a model file and, if it is one, its size."""
-    return model if is_special(model) else f"{model} ({size_text(os.path.getsize(model))})"
+    file = sys.stderr if args.model is not None and descriptor(args.model) == 1 else sys.stdout
+    model = args.model if whole else None
+    if args.json:
+        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
+        print_json(about | {"model": model, "model_bytes": model_bytes(est), "features": features}, file)
+    elif not args.quiet:
+        written = "" if model is None else f"; {model}"
+        written += "" if model is None or is_special(model) else f" ({size_text(os.path.getsize(model))})"
+        print(line + written, file=file)
