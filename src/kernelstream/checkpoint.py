@@ -1,4 +1,4 @@
-"""Long runs that survive a crash: training on a stream with checkpoints to go on from.
+"""Long runs that survive a crash: training on a stream, with checkpoints to resume from.
 
 A checkpoint is a model file (:mod:`kernelstream.model_io`) that also holds the position of the stream. Blocks are cut
 at the same rows in every run, so a run that was killed at any moment and resumed ends with the same model, bit for bit,
@@ -58,8 +58,8 @@ class Checkpoints:
     def save(self, est: Any, rows: int, notes: dict[str, Any]) -> Path:
         """Write a checkpoint after ``rows`` rows, and remove those that are too old.
 
-        A file that cannot be read, or that has more rows than this run has learned, does not count as one of the
-        latest: it never replaces a good one, and is removed with them.
+        A file that cannot be read, or has more rows than this run has learned, does not count among the latest: it
+        never replaces a good one, and is removed with them.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"checkpoint-{rows:012d}.ks"
@@ -77,7 +77,7 @@ class Checkpoints:
         Raises
         ------
         ValueError
-            A file that has the name of a checkpoint and is a plain model.
+            A file with the name of a checkpoint holds a plain model.
         """
         for path in reversed(self.files()):
             try:
@@ -88,8 +88,8 @@ class Checkpoints:
                 continue
             if not _is_checkpoint(notes):
                 raise ValueError(
-                    f"{path} is a model and not a checkpoint: it does not say how far the stream was read. Go on with "
-                    f"it as a model (train --from), or move it elsewhere"
+                    f"{path} is a model and not a checkpoint: it does not say how far the stream was read. "
+                    f"Continue from it as a model (train --from), or move it elsewhere"
                 )
             return model, notes
         return None
@@ -119,7 +119,7 @@ class Run:
     rows, skipped : int
         Rows learned and rows left out, from the start of the stream.
     resumed : int
-        Rows that had been learned before, by the run that this one continues.
+        Rows learned before, by the run that this one continues.
     seconds : float
         Time of this run.
     metric : str
@@ -171,19 +171,18 @@ def train(
     keep : int, default=3
         Checkpoints to keep.
     resume : bool, default=False
-        Go on from the latest checkpoint, if there is one: the model and the stream continue where they were.
+        Resume from the latest checkpoint, if there is one: the model and the stream continue where they were.
     labels : callable, optional
         Applied to every block of targets.
     stop : callable, optional
-        Asked after every block; True ends the run, after a checkpoint.
+        Called after every block; True ends the run, after a checkpoint.
     progress : callable, optional
         Called with the :class:`Run` after every block.
     hold : callable, optional
-        Where blocks take long, called before a block with the pickled model, the rows it has learned and what a
-        checkpoint says beside the model: what :meth:`Checkpoints.save` writes, for a process that has to end inside the
-        block.
+        Called before a block, if blocks take long, with the pickled model, the rows it has learned and the notes of a
+        checkpoint: what :meth:`Checkpoints.save` needs, for a process that has to end within the block.
     notes : dict, optional
-        Kept in the checkpoints; a run can only go on from one with the same notes.
+        Kept in the checkpoints; a run can only resume from one with the same notes.
 
     Returns
     -------
@@ -217,9 +216,7 @@ def train(
         total, unknown = _go_on(est, stream, run, found, notes)
     if kept is not None:
         if kept.files() and not resume:
-            raise ValueError(
-                f"{folder} holds checkpoints of an earlier run: go on from them (resume), or remove them first"
-            )
+            raise ValueError(f"{folder} holds checkpoints of an earlier run: resume from them, or remove them first")
         sweep(kept.folder)
     runner = StreamRunner(est, task, None, probability=False)
     saved = run.rows
@@ -244,7 +241,7 @@ def train(
 
 
 class _Copies:
-    """Copies of a run from before its long blocks; making them takes a twentieth of the time at most."""
+    """Copies of a run from before its long blocks; they take at most a twentieth of the time."""
 
     def __init__(self, hold: Callable[[bytes, int, dict[str, Any]], Any] | None):
         self.hold, self.cost = hold, 0.0
@@ -274,7 +271,7 @@ def _train_at_once(est: Any, stream: Any, labels: Any, stop: Any, progress: Any)
 
 
 def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Iterator[tuple[Any, Any]]:
-    """Blocks up to the end of the stream, or until asked to stop; a block counts once the next one is requested."""
+    """Blocks until the stream ends or a stop is requested; a block counts once the next one is asked for."""
     started = time.perf_counter()
     while stop is None or not stop():
         block = stream.read()
@@ -294,7 +291,7 @@ def _blocks(stream: Any, run: Run, labels: Any, stop: Any, progress: Any) -> Ite
 
 
 def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -> float:
-    """Learn a block; returns the sum of the errors made on it beforehand, or the number of novelties."""
+    """Learn a block; returns the sum of the errors made on it before, or the number of novelties."""
     width = getattr(est, "n_features_in_", None)
     try:
         if width is not None and X.shape[1] > width:
@@ -325,12 +322,12 @@ def _go_on(
     if inside["block"] != stream.block:
         wrong.append(f"block={stream.block} now, {inside['block']} then")
     if wrong:
-        raise ValueError(f"the checkpoint is of another run: {'; '.join(wrong)}")
+        raise ValueError(f"the checkpoint belongs to another run: {'; '.join(wrong)}")
     try:
         stream.verify(inside["position"])
         stream.seek(inside["position"])
     except (KeyError, TypeError, AttributeError):
-        raise ValueError(f"the checkpoint is of another run: its position is not in {stream.name}") from None
+        raise ValueError(f"the checkpoint belongs to another run: its position is not in {stream.name}") from None
     if hasattr(model, "state_"):
         est.state_ = model.state_
     if hasattr(model, "feature_names_in_"):

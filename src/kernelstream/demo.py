@@ -1,4 +1,4 @@
-"""The demonstration behind ``kernelstream demo``: the default learner beside the tools people use, on two streams."""
+"""The demonstration behind ``kernelstream demo``: the default learner and common tools, on two streams."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(
     console = console or Console()
     fast = has_native()
     if not fast:
-        console.print("Without the compiled core: less data, to stay under a minute.", highlight=False)
+        console.print("The compiled core is not installed: fewer rows, to stay under a minute.", highlight=False)
     n_rows = n_rows or (STREAM_ROWS if fast else STREAM_ROWS_IN_PYTHON)
     started = time.perf_counter()
     figure, axes = plots.figure(columns=2)  # first, so that a missing matplotlib is reported before the work

@@ -1,9 +1,9 @@
 """A learner as the state of a stream engine: ``(bytes, rows) -> (bytes, forecasts made before the rows were learned)``.
 
 Engines that keep state for each key (Spark, Flink, Quix, Kafka Streams) or for each actor (Ray) store bytes with their
-checkpoints and give back those of the last one after a crash. :class:`KeyedLearner` has nothing else to remember: what
-it makes of the same bytes and the same rows is the same, bit for bit, so that learning is exactly once where the
-engine's state is. :mod:`kernelstream.spark` uses it; ``examples/`` has Flink, Ray and Quix.
+checkpoints and restore those of the last one after a crash. :class:`KeyedLearner` has no other state: from the same
+bytes and the same rows it makes the same result, bit for bit, so that learning is exactly once wherever the engine's
+state is. :mod:`kernelstream.spark` uses it; ``examples/`` has Flink, Ray and Quix.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class KeyedLearner:
     Parameters
     ----------
     model : estimator
-        What every key starts with; it has ``learn``. Give it a ``random_state``: keys that appear after a restart
-        then begin like those before.
+        What every key starts with; it must have ``learn``. Give it a ``random_state``, so that keys that appear after a
+        restart start like those before.
     encode : bool, default=False
         Whether rows hold words or gaps, are dictionaries, or may get columns later: they then go through
         :class:`~kernelstream.columns.Columns`.
     probabilities : bool, default=False
-        Whether a classifier is to say how probable each label is.
+        Whether a classifier is to return the probability of each label.
     coverage : float, optional
         Of the intervals of a regressor; it must have ``learn_interval`` (:class:`~kernelstream.KernelRegressor`, or any
         other in :class:`~kernelstream.trust.WithIntervals`).
@@ -96,31 +96,33 @@ class KeyedLearner:
         if not hasattr(model, "learn"):
             raise ValueError(f"{type(model).__name__} does not learn row by row: it has no learn")
         if coverage is not None and not hasattr(model, "learn_interval"):
-            raise ValueError(f"{type(model).__name__} gives no intervals: put it in kernelstream.trust.WithIntervals")
+            raise ValueError(f"{type(model).__name__} gives no intervals: wrap it in kernelstream.trust.WithIntervals")
         if probabilities and not is_classifier(model):
-            raise ValueError(f"{type(model).__name__} is not a classifier, and has no probabilities")
+            raise ValueError(f"{type(model).__name__} is not a classifier and gives no probabilities")
         if encode and not takes_dictionaries(model):
             model = make_stream(Columns(), model)
-        elif encode and getattr(model, "columns", None) == "auto":  # decided here, not by the first rows of a key
+        elif (
+            encode and getattr(model, "columns", None) == "auto"
+        ):  # decided here rather than by the first rows of a key
             model = clone(model).set_params(columns={})
         if hasattr(model, "_check_parameters"):
-            model._check_parameters()  # once, here: later on errors are taken to be those of rows
+            model._check_parameters()  # once, here: later errors are taken for those of rows
         self.model, self.encode = seeded(model), encode
         self.probabilities, self.coverage = probabilities, coverage
 
     def step(self, state: bytes | None, rows: Any, y: Any) -> tuple[bytes, Forecasts]:
         """Forecast and learn rows.
 
-        Rows that the model refuses are left out, and counted in the state; those without a target are answered by the
+        Rows that the model refuses are skipped, and counted in the state; those without a target are answered by the
         model as it was before the call.
 
         Parameters
         ----------
         state : bytes or None
-            What the last call for this key returned: a model file (:func:`kernelstream.load`). None of a new key.
+            What the last call for this key returned, a model file (:func:`kernelstream.load`); None for a new key.
         rows : (n, d) array, data frame, or list of n lists or dictionaries
         y : n targets
-            None or NaN where they are not known.
+            None or NaN where unknown.
 
         Returns
         -------
@@ -174,7 +176,7 @@ class KeyedLearner:
 
     @staticmethod
     def counts(state: bytes) -> dict[str, int]:
-        """Rows learned, and rows left out because something was wrong with them."""
+        """Numbers of rows learned, and of rows left out because of an error."""
         return model_io.describe(io.BytesIO(state))["notes"]
 
     def _learn(self, model: Any, X: Any, y: np.ndarray) -> dict[str, Any]:
@@ -197,7 +199,7 @@ class KeyedLearner:
 
 
 def _in_parts(work: Callable[[np.ndarray], dict[str, Any]], at: np.ndarray, found: Forecasts) -> None:
-    """Enter what ``work`` says of the rows ``at`` these places; of a block that it refuses, of its halves."""
+    """Store what ``work`` says of the rows ``at`` these places; a block that it refuses is halved and tried again."""
     if not len(at):
         return
     try:

@@ -53,8 +53,8 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
         import onnx
     if getattr(est, "columns_", None) is not None:
         raise ValueError(
-            f"this {type(est).__name__} has no ONNX form: it has tables of words and dates in front of its model. "
-            "Export the model behind the encoder (model_ of make_stream), and give it what columns_.transform makes"
+            f"this {type(est).__name__} has no ONNX form, because an encoder of words and dates precedes its model. "
+            "Export the model behind the encoder (model_ of make_stream), and feed it the result of columns_.transform"
         )
     if type(est) not in KINDS:
         known = ", ".join(kind.__name__ for kind in KINDS)

@@ -38,11 +38,11 @@ WIDE_ROWS = 200  # with more features than this, rows that hold few of them are 
 _PARAMETERS = """seed
         Random seed of the model; by default the model's own.
     room
-        Columns kept free for features that appear later. Only models that cannot be widened need it: those of budgets,
-        random binning, learned kernels and Falkon.
+        Columns kept free for features that appear later. Only needed for models that cannot be widened: those with
+        budgets, random binning, learned kernels and Falkon.
     columns
-        Kinds of columns, such as {"hour": "category"}; {} leaves them to the first value. Only needed for words, dates
-        and gaps that come later than the first row."""
+        Kinds of columns, such as {"hour": "category"}; {} infers them from the first value. Only needed for words,
+        dates and gaps that first appear after the first row."""
 
 
 class _Adapter:
@@ -65,7 +65,7 @@ class _Adapter:
             name = type(self.model).__name__
             warnings.warn(
                 f"{name} cannot take features that come later: {type(self).__name__}({name}(...), room=100) keeps "
-                "columns free for as many",
+                "that many columns free",
                 UserWarning,
                 stacklevel=2,
             )
@@ -126,8 +126,8 @@ class _Adapter:
             if has_fixed_width(self._est):
                 name = type(self._est).__name__
                 raise ValueError(
-                    f"there is no column left for {self._names[self._width]!r}, and {name} cannot be widened: "
-                    f"a larger room than {self.room} keeps more free"
+                    f"no column is left for {self._names[self._width]!r}, and {name} cannot be widened: "
+                    f"set room above {self.room}"
                 )
             self._est.widen(self._ahead(wanted))
             self._width = self._est.n_features_in_
@@ -140,7 +140,7 @@ class _Adapter:
 
     @contextlib.contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Context in which rows that are refused leave no trace: no new column, no wider model, no new model."""
+        """Context in which a failed call changes nothing: no new column, no wider model, no new model."""
         known, width, held, mixed = len(self._names), self._width, self._est, self._mixed
         est = dict(held.__dict__) if held is not None else {}
         try:
@@ -251,16 +251,11 @@ class _Adapter:
             return
         with self._all_or_nothing():
             est = self._started(x.values())
-            if self._mixed:
-                est.learn(x, np.array([y]), **({} if w == 1.0 else {"sample_weight": np.array([w])}))
-                return
-            row = self._rows((x,), grow=True)
-            if w != 1.0:
-                est.learn(row, np.array([y]), sample_weight=np.array([w]))
-            elif isinstance(row, np.ndarray):
-                est.learn_row(row, y)
+            rows: Any = x if self._mixed else self._rows((x,), grow=True)
+            if w == 1.0 and isinstance(rows, np.ndarray):
+                est.learn_row(rows, y)
             else:
-                est.learn(row, np.array([y]))
+                est.learn(rows, np.array([y]), **({} if w == 1.0 else {"sample_weight": np.array([w])}))
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn rows in order: exactly what :meth:`learn_one` does, faster.

@@ -46,7 +46,7 @@ POSITION = "spark"  # under this name a durable learner knows the batch to come
 
 
 def session(master: str = "local[*]", log: str | os.PathLike[str] | None = None, **options: Any) -> SparkSession:
-    """A Spark session that suits this module; any other one will do as well.
+    """A Spark session that suits this module; any other will do, too.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def session(master: str = "local[*]", log: str | os.PathLike[str] | None = None,
     java = os.path.join(os.environ.get("JAVA_HOME", ""), "bin", "java")
     if not (os.path.exists(java) or shutil.which("java")):
         raise RuntimeError("Spark needs Java 17 or newer: apt install openjdk-17-jre-headless, or set JAVA_HOME")
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers are to import what this process can
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # so that workers can import what this process can
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # said at every call
     builder = SparkSession.builder.master(master).appName("kernelstream")
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", STATE_STORE: ROCKSDB}
@@ -74,7 +74,7 @@ def session(master: str = "local[*]", log: str | os.PathLike[str] | None = None,
 
 @contextlib.contextmanager
 def _stderr_in(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Processes started inside write their errors to a file, as long as they live."""
+    """Context: processes that are started inside write their errors to a file."""
     sys.stderr.flush()
     ours = os.dup(2)
     with open(path, "ab") as file:
@@ -103,7 +103,7 @@ def learn_by(
     label: str = "string",
     ttl: float | None = None,
 ) -> DataFrame:
-    """A learner for each key: rows in, forecasts out that were made before each row was learned.
+    """A learner for each key: rows in, forecasts out, each made before its row was learned.
 
     The state of a key is a model file, kept in Spark's state store: after a failure Spark repeats a batch with the
     states it began with, so that every row is learned exactly once.
@@ -116,19 +116,19 @@ def learn_by(
     by : str or sequence of str
         Columns that make the key.
     target : str
-        Column that is learned; rows where it is null are answered only.
+        Column that is learned; rows where it is null are only answered.
     features : sequence of str, optional
         Columns that are learned from; by default all others.
     messages : str, optional
         Column of JSON texts (or binary) that hold target and features, instead of columns: their columns may change.
     order : str or sequence of str, optional
-        Columns by which the rows of a key are sorted in every batch. Spark keeps no order: without it, which of two
-        rows of a batch is learned first is left to chance.
+        Columns by which the rows of a key are sorted in every batch. Spark keeps no order: without it, the order in
+        which the rows of a batch are learned is arbitrary.
     keep : sequence of str, optional
-        Further columns that the answers are to have.
+        Further columns to include in the answers.
     encode : bool, optional
         Whether rows go through :class:`~kernelstream.columns.Columns`, which takes words, gaps and columns that come
-        later; by default where a column holds no numbers, or with ``messages``. Otherwise a row with a gap has a
+        later; by default, if a column holds no numbers, or with ``messages``. Without it, a row with a gap is a
         problem.
     probabilities, coverage
         See :class:`~kernelstream.keyed.KeyedLearner`.
@@ -247,7 +247,7 @@ class OneModel:
     answers : callable, optional
         ``answers(frame, batch_id)`` gets the rows of a batch as a DataFrame with two more columns: ``prediction``, by
         the model as it was before the batch, and ``problem``, why a row was not learned. It may be called twice for a
-        batch, with equal answers: let it replace what it wrote under the same number.
+        batch, with equal answers, so it should replace what it wrote under the same number.
     features, order, encode
         See :func:`learn_by`.
     **options
@@ -282,7 +282,7 @@ class OneModel:
         coming = int(self.learner.positions.get(POSITION, number))
         if number not in (coming - 1, coming):
             raise ValueError(
-                f"{self.learner.folder} waits for batch {coming}, and this is {number}: folder and checkpoint do not "
+                f"{self.learner.folder} waits for batch {coming}, but this is {number}: folder and checkpoint do not "
                 f"belong together"
             )
         if number < coming:
@@ -305,7 +305,7 @@ class OneModel:
         X, targets = take(rows, at), [y[i] for i in at.tolist()]
         try:
             self.learner.learn(_plain(X), targets, positions=positions)
-        except ValueError:  # some are wrong in ways that predicting does not show: which, a copy finds out
+        except ValueError:  # some are bad in ways that predicting does not show: a copy finds out which
             model = self.learner.latest().model
             state = None if getattr(model, "state_", None) is None else model_io.to_bytes(model, NOTHING)
             problem = self.keyed.step(state, X, targets)[1].problem
@@ -336,7 +336,7 @@ def udf(model: Any, what: str = "predict") -> Callable[..., Column]:
     Returns
     -------
     pandas_udf
-        Of the columns of the model, in its order. Rows with a gap that the model cannot take give null.
+        Of the columns of the model, in its order. Rows with a gap that the model cannot take are null.
 
     Examples
     --------

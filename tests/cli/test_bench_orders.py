@@ -59,7 +59,7 @@ def test_a_budget_leaves_unbounded_learners_alone(files, capsys):
     assert run("bench", *argv, "--set", "budget=20") == 0
     shown = capsys.readouterr()
     found = {one["algorithm"]: one for one in json.loads(shown.out)["results"]}
-    assert "--set budget: perceptron, ogd have none, and stay as they are" in shown.err
+    assert "--set budget: perceptron, ogd have no budget and are left unchanged" in shown.err
     for name in ("perceptron", "ogd"):
         assert found[name]["size"] == free[name]["size"] > 20
         assert found[name]["mistake_rate"] == free[name]["mistake_rate"]

@@ -102,7 +102,7 @@ def test_demo_without_the_compiled_core_takes_less_data(tmp_path, monkeypatch):
     text = io.StringIO()
     real, drifting = demo.run(tmp_path / "demo.png", console=Console(file=text))
     assert (real.n_rows, drifting.n_rows) == (2000, 2000)
-    assert "Without the compiled core" in text.getvalue()
+    assert "The compiled core is not installed" in text.getvalue()
 
 
 def test_plots_choose_metric_and_labels(tmp_path):
@@ -169,5 +169,5 @@ def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
 
 
 def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):
-    monkeypatch.setattr("kernelstream.cli.reproduce.find_spec", lambda name: None)
+    monkeypatch.setattr("kernelstream.cli.lists.find_spec", lambda name: None)
     assert "pip install ./papers" in err(capsys, 2, "reproduce", "--list")

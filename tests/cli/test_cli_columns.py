@@ -20,7 +20,7 @@ from sklearn import metrics
 import kernelstream
 from kernelstream import streams
 from kernelstream.columns import Columns, make_stream
-from kernelstream.columns.guess import all_numbers, guess
+from kernelstream.columns.kinds import all_numbers, guess
 from kernelstream.evaluate import Tally
 from kernelstream.streams.marks import Marks, find_marks
 from kernelstream.testing.streaming import assert_same_state

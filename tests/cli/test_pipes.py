@@ -162,7 +162,7 @@ def test_rows_in_another_format_than_the_models_own(where, texts, trained, tmp_p
 
 def test_what_reads_twice_refuses_pipes(texts, tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")  # nobody writes: opening it would wait for ever
-    assert "can be read only once" in err(capsys, 2, "bench", tmp_path / "pipe", "--algorithms", "fogd")
+    assert "can only be read once" in err(capsys, 2, "bench", tmp_path / "pipe", "--algorithms", "fogd")
     os.mkfifo(tmp_path / "table.parquet")
     with pytest.raises(ValueError, match="read from files, not from pipes"):
         streams.open(tmp_path / "table.parquet")

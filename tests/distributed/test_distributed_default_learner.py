@@ -10,7 +10,6 @@ from two_workers import DLABELS, DX, DY, LABELS, N, X, Y, close
 
 import kernelstream as ks
 from kernelstream import distributed
-from kernelstream.distributed import default_learner
 
 # -------------------------------------------------------------------- Falkon's method
 
@@ -79,7 +78,7 @@ def test_the_metric_of_one_machine_up_to_rounding(client):
 
 @pytest.mark.usefixtures("clean")
 def test_of_many_rows_a_sample_from_all_partitions_is_learned(client, monkeypatch):
-    monkeypatch.setattr(default_learner, "MOST_ROWS", 600)
+    monkeypatch.setattr("kernelstream.distributed._fit.MOST_ROWS", 600)
     number = da.arange(N, chunks=DX.chunks[0]).astype(float)
     rows = da.concatenate([DX, number[:, None]], axis=1)
     with pytest.warns(UserWarning, match=rf"learns 600 of {N:,} rows"):

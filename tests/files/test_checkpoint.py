@@ -123,7 +123,7 @@ def test_only_the_same_run_can_go_on(tmp_path):
         (ks.FeatureClassifier(random_state=0), {"notes": {"data": "b"}}, "data='b' now, 'a' then"),
         (ks.FeatureRegressor(random_state=0), {}, "FeatureRegressor"),
     ):
-        with pytest.raises(ValueError, match=rf"of another run: .*{reason}"):
+        with pytest.raises(ValueError, match=rf"belongs to another run: .*{reason}"):
             train(other, table(), tmp_path, resume=True, **({"notes": {"data": "a"}} | options))
     with pytest.raises(ValueError, match="block=10 now, 64 then"):
         train(ks.FeatureClassifier(random_state=0), table(10), tmp_path, resume=True, notes={"data": "a"})

@@ -110,7 +110,7 @@ def test_what_has_no_onnx_form():
         to_onnx(FeatureClassifier(TensorSketch(n_components=32), random_state=0).fit(X, y))
     words = make_stream(Columns(), FeatureClassifier(loss="logistic", random_state=0))
     words.partial_fit([{"town": "Rome" if i % 2 else "Oslo"} for i in range(200)], [i % 2 for i in range(200)])
-    with pytest.raises(ValueError, match="tables of words"):
+    with pytest.raises(ValueError, match="encoder of words"):
         to_onnx(words)
     assert to_onnx(words.model_).graph.output[0].name == "label"  # as the error says
     with pytest.raises(ValueError, match="LogisticRegression has no ONNX form"):

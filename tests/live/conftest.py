@@ -34,5 +34,5 @@ def fresh(tmp_path):
 @pytest.fixture
 def short_waits(monkeypatch):
     """Outages are waited for in milliseconds."""
-    monkeypatch.setattr("kernelstream.live.outages.FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("kernelstream.live.outages.LONGEST_PAUSE", 0.004)
+    monkeypatch.setattr("kernelstream.live.consume.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("kernelstream.live.consume.LONGEST_PAUSE", 0.004)

@@ -109,7 +109,7 @@ def test_messages_with_words_gaps_and_late_columns():
     texts = [json.dumps(row | {"y": label}) for row, label in zip(rows, y)]
     state, found = learner.messages(None, [*texts, "[1]"], "y")
     by_hand.learn(rows, y)
-    assert found.problem == [None] * 51 + ["a JSON object is expected, this is '[1]'"] and found.prediction[51] is None
+    assert found.problem == [None] * 51 + ["expected a JSON object, got '[1]'"] and found.prediction[51] is None
     late = [{"late": 1, "w": "a"}, {"w": "b"}]
     state, found = learner.messages(state, [json.dumps(late[0] | {"y": "x"}).encode(), json.dumps(late[1])], "y")
     assert found.prediction[1] == by_hand.predict(late[1:])[0]  # it has no target

@@ -61,11 +61,11 @@ def test_the_command(tmp_path, capsys):
     (folder / "plain" / "dead.old.jsonl").write_text("{}\n")
     out(capsys, "store", "backup", folder, tmp_path / "b")
     assert (tmp_path / "b" / "plain" / "dead.old.jsonl").read_text() == "{}\n"
-    assert "exists already" in err(capsys, 1, "store", "backup", folder, tmp_path / "b")  # never over another one
+    assert "already exists" in err(capsys, 1, "store", "backup", folder, tmp_path / "b")  # never over another one
     log = max((folder / "key-1").glob("log-*.bin"))
     log.write_bytes(log.read_bytes()[:20])
     assert "key-1: records 1 to 1 of the log are lost" in err(capsys, 1, "store", "check", folder)
-    assert "move it away first" in err(capsys, 1, "store", "restore", folder, tmp_path / "b")
+    assert "move that away first" in err(capsys, 1, "store", "restore", folder, tmp_path / "b")
     assert "key-1: 1 lost calls acknowledged" in out(capsys, "store", "repair", folder)
     assert "nothing is damaged" in out(capsys, "store", "check", folder)
     out(capsys, "store", "restore", tmp_path / "new", tmp_path / "b")

@@ -76,9 +76,9 @@ def test_rows_as_dictionaries(tmp_path):
 
 def test_what_cannot_learn_is_refused(tmp_path):
     model = FixedFeatureRegressor()
-    with pytest.raises(ValueError, match="has no learn"):
+    with pytest.raises(ValueError, match="has no method learn"):
         DurableLearner(tmp_path, model)
-    with pytest.raises(StoreError, match="which model to start with"):
+    with pytest.raises(StoreError, match="give a model to start with"):
         DurableLearner(tmp_path / "nothing")
 
 
@@ -130,7 +130,7 @@ def test_a_call_has_no_more_ids_than_are_remembered(tmp_path):
     """Otherwise its first rows would be learned again when it is repeated."""
     X, y = moons(30)
     with DurableLearner(tmp_path, logistic(), remember=20) as learner:
-        with pytest.raises(RowError, match="30 ids, and the last 20 are remembered"):
+        with pytest.raises(RowError, match="30 ids, but only 20 are remembered"):
             learner.learn(X, y, ids=list(range(30)))
         assert learner.total == 0
         for learned in (20, 0):

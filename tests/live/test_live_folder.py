@@ -93,7 +93,7 @@ def test_a_folder_of_another_format_is_left_alone(held):
     folder, _ = held
     (folder / "m" / "format").write_text("2\n")
     before = {path: path.read_bytes() for path in (folder / "m").iterdir()}
-    with pytest.raises(StoreError, match="has the format '2', and this version of kernelstream reads 1"):
+    with pytest.raises(StoreError, match="has format '2', but this version of kernelstream reads format 1"):
         DurableLearner(folder / "m")
     with pytest.raises(StoreError, match="format '2'"):
         admin.check(folder / "m")

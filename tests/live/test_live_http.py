@@ -25,7 +25,7 @@ from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import Store
 from kernelstream.live.answers import View
-from kernelstream.live.predictions import predictions
+from kernelstream.live.desk import predictions
 from kernelstream.live.rows import Gaps
 from kernelstream.live.serve import Server
 
@@ -440,7 +440,7 @@ def test_wrong_usage(tmp_path, capsys):
     cases = [
         ([], "needs a model file"),
         ([tmp_path / "nothing.ks"], "No such file"),
-        ([tmp_path / "m.ks", "--host", "0.0.0.0"], "needs a token"),
+        ([tmp_path / "m.ks", "--host", "0.0.0.0"], "needs tokens: name their file"),
         ([tmp_path / "m.ks", "--token-file", tmp_path / "short"], "at least 8"),
         ([tmp_path / "m.ks", "--flush", "often"], "--flush must be"),
         ([tmp_path / "m.ks", "--port", "99999"], "--port must be"),

@@ -194,7 +194,7 @@ def test_a_long_prediction_when_the_server_shuts_down(slow):
     server.stop()
     thread.join(20)
     status, answer = found[0]
-    assert status == 503 and "shuts down" in answer["error"]
+    assert status == 503 and "shutting down" in answer["error"]
 
 
 def test_the_state_of_the_server(slow):

@@ -75,7 +75,7 @@ def test_a_death_at_birth_is_a_new_start(tmp_path, content):
     if content is not None:
         log.write_bytes(content)
         (tmp_path / "mark").unlink()
-    with pytest.raises(StoreError, match="which model to start with"):
+    with pytest.raises(StoreError, match="give a model to start with"):
         DurableLearner(tmp_path)
     with taught(tmp_path, CALLS[:2]) as learner:
         assert learner.total == 8 and not learner.problems

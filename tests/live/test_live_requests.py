@@ -115,7 +115,7 @@ def test_what_the_server_refuses_is_not_repeated(fresh):
             client.learn("moons", X, y[1:])
         with pytest.raises(ValueError, match="infinite"):
             client.learn("moons", [[np.inf, 0, 0]], [1])
-        with pytest.raises(ValueError, match="needs rows, or ids"):
+        with pytest.raises(ValueError, match="needs rows, or the ids"):
             client.learn("moons", None, [1])
         assert client.describe("moons")["rows"] == 50
     with pytest.raises(ValueError, match="patience"):

@@ -14,7 +14,7 @@ from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner
 from kernelstream.live.answers import View
-from kernelstream.live.predictions import predictions
+from kernelstream.live.desk import predictions
 from kernelstream.live.rows import gaps_of
 from kernelstream.trust import WithIntervals
 
@@ -58,7 +58,7 @@ def test_open_columns_are_bounded(fresh):
     model.learn(rows, y)
     server, client = fresh({"m": model}, opened=True)
     status, answer = client.post(PREDICT, {"rows": [rows[0] | {"rain": 1.0}]})
-    assert status == 200 and answer["warnings"] == ["columns that the model does not know are left out: 'rain'"]
+    assert status == 200 and answer["warnings"] == ["columns that the model does not know are ignored: 'rain'"]
     assert client.post(LEARN, {"rows": [rows[0] | {"rain": 1.0}], "y": [1.0]})[0] == 200
     caught_up(server, "m")
     assert client.get("/models/m")[1]["columns"] == ["temp", "wind", "town", "rain"]

@@ -88,9 +88,9 @@ def test_tables_that_are_refused(flats):
         found, answer = client.post(path, content, Content_Type=kind)
         assert found == status and text in answer["error"], (found, answer)
 
-    refused(learn, lines(told), LINES, 422, "which column is the target")
+    refused(learn, lines(told), LINES, 422, "name the column of the target")
     refused(learn + "?target=price", lines(told), LINES, 422, "row 0 has no column 'price'")
-    refused(learn + "?target=y&goal=y", lines(told), LINES, 422, "'goal' is not known")
+    refused(learn + "?target=y&goal=y", lines(told), LINES, 422, "unknown parameter 'goal'")
     refused(learn + "?target=y", b'{"a": 1}\n{"a": ', LINES, 400, "not JSON")
     refused(learn + "?target=y", b'{"a": 1, "y": 1}\n7\n', LINES, 422, "Expected `object | array`")
     refused(learn + "?target=y", b"[1, 2]\n", LINES, 422, "row 0 has no column 'y'")

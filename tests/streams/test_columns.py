@@ -267,7 +267,7 @@ def test_columns_go_by_name_and_what_is_amiss_is_said_once():
     enc = Columns().fit(frame, [1.0, 2.0, 3.0])
     X = enc.transform(frame)
     np.testing.assert_array_equal(enc.transform(frame[["b", "a"]]), X)
-    with pytest.warns(UserWarning, match="never learned are left out: 'c'"):
+    with pytest.warns(UserWarning, match="never learned are ignored: 'c'"):
         np.testing.assert_array_equal(enc.transform(frame.assign(c=1)), X)
     with pytest.warns(UserWarning, match="taken as missing: 'b'"):
         gap = enc.transform(frame[["a"]])

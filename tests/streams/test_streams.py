@@ -165,7 +165,7 @@ def test_archives_of_other_things_than_one_table(tmp_path):
 
 def test_a_json_array_is_not_a_table(tmp_path):
     (tmp_path / "a.json").write_text('[\n {"x": 1, "y": 2}]')
-    with pytest.raises(ValueError, match=r"a\.json is one JSON array.*on a line of its own"):
+    with pytest.raises(ValueError, match=r"a\.json is a single JSON array.*on a line of its own"):
         streams.open(tmp_path / "a.json", target="y")
 
 
@@ -216,7 +216,7 @@ def test_open_tells_formats_by_content(folder, tmp_path):
     with pytest.raises(ValueError, match="empty"):
         streams.open(tmp_path / "data")
     (tmp_path / "data").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
-    with pytest.raises(ValueError, match="no known format"):
+    with pytest.raises(ValueError, match="unknown format"):
         streams.open(tmp_path / "data")
     (tmp_path / "data").write_bytes(b'{"a": 1}\n')
     with pytest.raises(ValueError, match=r"data holds JSON lines: mixed=True reads them"):

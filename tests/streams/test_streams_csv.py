@@ -139,7 +139,7 @@ def test_what_is_no_text_is_refused():
         ({"target": "prise"}, "did you mean 'price'"),
         ({"target": 9}, "no column 9"),
         ({"target": "price", "drop": ["x"]}, "no column 'x'"),
-        ({"target": "price", "features": ["price"]}, "cannot be a feature and the target"),
+        ({"target": "price", "features": ["price"]}, "cannot be both a feature and the target"),
         ({"drop": ["size", "price"]}, "no column left"),
         ({"delimiter": "ab"}, "one ASCII"),
         ({"missing": float("nan")}, "finite"),

@@ -25,26 +25,26 @@ from .. import __version__
 from .._progress import Bar
 from ..registry import plugins as _plugins
 from ..registry.names import did_you_mean
-from ._base import COMMANDS, Interrupted, UsageError, print_json, print_table
+from ._base import COMMANDS, Interrupted, UsageError, import_parts, print_json, print_table
 from ._later import imports_later
-from ._parts import import_parts
 from ._stopping import code_of
 
 __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what commands of other packages are made of
 
 OK, FAILED, USAGE = 0, 1, 2
-IMPORT = "a module with parts of your own, by name; it is looked for in this folder too"
+IMPORT = "import a module with parts of your own; it is also searched for in this folder"
+DEBUG = "show where an error comes from"
 
-MODULES = ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store", "reproduce")
-OBJECTS = 100_000  # made between two searches for garbage: imports make many, and none of them is garbage
+MODULES = ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store")
+OBJECTS = 100_000  # created between two garbage collections: imports create many, none of them garbage
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    alone = argv is None  # the process has nothing else to do
+    alone = argv is None  # nothing else runs in this process
     if alone:
         gc.set_threshold(OBJECTS)
-        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # threads that wait for work sleep instead of turning
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # waiting threads sleep instead of spinning
     try:
         return _main(argv)
     except (Interrupted, KeyboardInterrupt) as stop:
@@ -52,44 +52,34 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code_of(getattr(stop, "number", signal.SIGINT))
     finally:
         if alone:
-            gc.freeze()  # what there is goes with the process: Python would look through all of it first
+            gc.freeze()  # all memory is freed with the process: no search for garbage at exit
 
 
 def _main(argv: Sequence[str] | None) -> int:
-    argv, modules = _without_imports(sys.argv[1:] if argv is None else argv)
-    try:
-        for module in modules:
-            import_parts(module, os.getcwd())
-    except UsageError as error:
-        if "--debug" in argv:
-            raise
-        print(f"kernelstream: error: {error}", file=sys.stderr)
-        return USAGE
-    if not {"--version", "--help", "-h"}.intersection(argv):
-        _import_base()
-    _plugins.serve_files = True
+    argv, modules, debug = _anywhere(sys.argv[1:] if argv is None else argv)
     with warnings.catch_warnings():
-        if "--debug" not in argv:
+        if not debug:
             warnings.showwarning = _warn
-        parser = _parser(argv)
-        args, unknown = parser.parse_known_args(argv)
-    args.modules = modules
-    if unknown:
-        _reject(parser, args, unknown)
-    try:
-        with warnings.catch_warnings():
-            if not args.debug:
-                warnings.showwarning = _warn
+        try:
+            for module in modules:
+                import_parts(module, os.getcwd())
+            if not {"--version", "--help", "-h"}.intersection(argv):
+                _import_base()
+            _plugins.serve_files = True
+            parser = _parser(argv)
+            args, unknown = parser.parse_known_args(argv)
+            if unknown:
+                _reject(parser, args, unknown)
+            args.modules, args.debug = modules, debug
             args.run(args)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of the pipe, such as `head`, has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except (ValueError, OSError, ImportError, MemoryError) as error:
-        if args.debug:
-            raise
-        print(f"kernelstream: error: {_message(error)}", file=sys.stderr)
-        return USAGE if isinstance(error, UsageError) else FAILED
+            sys.stdout.flush()
+        except BrokenPipeError:  # the reader of the pipe, such as `head`, has closed it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            if debug:
+                raise
+            print(f"kernelstream: error: {_message(error)}", file=sys.stderr)
+            return USAGE if isinstance(error, UsageError) else FAILED
     return OK
 
 
@@ -102,12 +92,13 @@ def _import_base() -> None:
                 importlib.import_module("sklearn.callback")
 
 
-def _without_imports(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The command line without ``--import MODULE``, which may stand anywhere, and the modules."""
+def _anywhere(argv: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """The command line without the options that are allowed anywhere, the modules to import, and whether to debug."""
     early = argparse.ArgumentParser(prog="kernelstream", add_help=False, allow_abbrev=False)
     early.add_argument("--import", action="append", default=[], metavar="MODULE", dest="modules")
+    early.add_argument("--debug", action="store_true")
     known, rest = early.parse_known_args(list(argv))
-    return rest, known.modules
+    return rest, known.modules, known.debug
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -118,7 +109,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         epilog="'kernelstream COMMAND --help' shows the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"kernelstream {__version__}")
-    parser.add_argument("--debug", action="store_true", help="show where an error comes from")
+    parser.add_argument("--debug", action="store_true", help=DEBUG)
     parser.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
@@ -133,12 +124,13 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         )  # fmt: skip
         if name == named:
             sub.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
+            sub.add_argument("--debug", action="store_true", help=DEBUG)
             sub.set_defaults(run=about.setup(sub, argv), parser=sub)
     return parser
 
 
 def _reject(parser: argparse.ArgumentParser, args: argparse.Namespace, unknown: Sequence[str]) -> None:
-    """End with an error about arguments that a command does not have."""
+    """Exit with an error about arguments that a command does not have."""
     sub = getattr(args, "parser", parser)
     known = [option for action in sub._actions for option in action.option_strings]
     word = unknown[0].split("=", 1)[0]
@@ -148,7 +140,7 @@ def _reject(parser: argparse.ArgumentParser, args: argparse.Namespace, unknown: 
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning as a line of the shell, without the line of code that gave it."""
+    """Print a warning as one line, without the code that it came from."""
     print(f"kernelstream: warning: {message}", file=sys.stderr)
 
 

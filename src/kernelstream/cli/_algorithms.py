@@ -7,49 +7,50 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from ..registry.names import did_you_mean
 from ._base import UsageError
 from ._values import pair, parameter
 
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"
-# What every option does, whichever recipe has it.
+# What each option does, in whichever recipe.
 OPTION_WORDS = {
-    "C": "bound of a step, or of a coefficient: larger learns more of a row",
+    "C": "bound of a step or a coefficient: larger values learn more from a row",
     "G": "bound of the derivative of the loss: the larger, the fewer rows join",
     "aggressive": "move after every row with too small a margin, not after mistakes only",
-    "alpha": "loss from which on a row joins in any case, or the ridge of a projection",
+    "alpha": "loss above which a row always joins, or the ridge of a projection",
     "average": "predict with the mean of the functions of all rows so far",
     "batch_size": "rows of a step",
     "beta": "the larger, the fewer rows join, or the more directions are kept",
     "block_size": "features that a step adds",
     "budget": "rows that are kept, for each kernel",
-    "capacity": "fixed: every learner keeps its own budget; shared: they share one",
+    "capacity": "fixed: every learner has a budget of its own; shared: one for all",
     "center": "learn the difference from the mean of the targets",
     "class_weight": "factors of the loss by class, or 'balanced'",
     "combination": "hedge: weights that follow the mistakes; uniform: equal weights",
-    "confidence": "probability with which the weights are to be right about a row",
-    "counted": "rows in which a learner that errs loses weight: every, or those drawn",
+    "confidence": "probability that the weights classify a row correctly after its update",
+    "counted": "when a wrong learner loses weight: in every row, or only when it was drawn",
     "degree": "degree of the Taylor series, or auto",
-    "delta": "error from which on the loss is linear",
-    "diagonal": "keep the diagonal of the matrix only",
+    "delta": "error above which the loss is linear",
+    "diagonal": "keep only the diagonal of the matrix",
     "discount": "factor of a learner's weight for a mistake",
-    "engine": "what does the work: auto, native, python or torch",
-    "epsilon": "errors up to this one cost nothing, for losses that have such a zone",
-    "eta": "step size; without it steps tune themselves where the algorithm can",
-    "eta_g": "step of the kernel's parameters; 0 leaves it as it is",
+    "engine": "implementation: auto, native, python or torch",
+    "epsilon": "errors up to this size cost nothing, for losses with such a zone",
+    "eta": "step size; by default chosen automatically where the algorithm can",
+    "eta_g": "step size for the kernel's parameters; 0 keeps them fixed",
     "forecaster": "awv (Azoury, Warmuth, Vovk) or ridge",
     "forgetting": "factor by which old rows fade, in (0, 1]",
     "gamma": "bandwidth of a kernel given by name: a number, scale or median",
     "gamma_max": "bound of a coefficient, in steps",
     "grids": "grids over few columns, or hashed ones over all columns",
-    "groups": "kernels among which the features are parted",
-    "horizon": "rows to come: beta then follows from the budget, or the learning rates from it",
+    "groups": "kernels among which the features are divided",
+    "horizon": "number of rows to come, from which beta or the learning rates follow",
     "intercept": "add a constant feature",
     "iterations": "steps, each with features of its own",
     "kernel": "a name, or one with parameters such as polynomial(degree=3)",
     "kernels": "kernels that compete",
     "lam": "strength of the penalty",
-    "landmarks": "rows that features compare with: support, uniform, kmeans++, leverage, rpcholesky",
+    "landmarks": "how landmarks are chosen: support, uniform, kmeans++, leverage or rpcholesky",
     "loss": "what an error costs, by name",
     "max_blocks": "blocks of features that are kept; none lets the model grow",
     "max_features": "most features of the Taylor series",
@@ -58,41 +59,41 @@ OPTION_WORDS = {
     "n_centres": "components of a learned mixture",
     "n_components": "random features, for each kernel",
     "n_grids": "grids of cells",
-    "neighbours": "neighbour whose distance is the width of the kernel",
+    "neighbours": "number of the neighbour whose distance is the width of the kernel",
     "noise": "variance of the noise",
-    "normalize_y": "use mean and variance of the first targets as those of the prior",
+    "normalize_y": "take mean and variance of the prior from the first targets",
     "nu": "share of the rows outside the tube, or called novel",
-    "oldest": "the oldest row leaves and no other changes",
-    "passes": "how often to go through the rows, where all of them are there",
+    "oldest": "remove the oldest row, leaving the others unchanged",
+    "passes": "passes over the rows, for models that are fitted to all rows at once",
     "precondition": "damping of preconditioned steps; 0 for plain ones",
     "radius": "of the ball that the weights stay in",
-    "random_state": "where random numbers come from",
+    "random_state": "seed of the random numbers",
     "rank": "directions of the landmarks, or of a learned metric, that are used",
-    "recent": "let the last labels help to predict the next one",
-    "refresh": "rows after which the landmarks move",
+    "recent": "use the last labels to predict the next one",
+    "refresh": "rows after which the landmarks are chosen again",
     "rho": "densities are told apart where their ratio is above exp(-rho)",
     "rows": "rows of the window",
     "rule": "how a row changes the weights, by name",
     "schedule": "rows of a batch, features of a block, blocks and passes",
-    "share": "part of all weight that is spread evenly after every row",
+    "share": "share of the total weight that is spread evenly after every row",
     "size": "small, medium or large: time and memory against accuracy",
     "smoothing": "least probability with which a learner is drawn",
-    "solver": "how all rows are solved, by name",
+    "solver": "solver for all rows at once, by name",
     "spectrum": "what of the kernel is learned, by name",
     "standardize": "scale every column by its mean and deviation",
     "step": "step sizes, averaging and preconditioning",
-    "strategy": "what makes room when the budget is full, by name",
-    "tau": "the quantile, between 0 and 1",
-    "theta0": "iterations after which a step is half as long",
+    "strategy": "what to do when the budget is full, by name",
+    "tau": "quantile, between 0 and 1",
+    "theta0": "iterations after which the step size has halved",
     "tol": "relative error at which to stop",
     "update": "how a row changes the weights, by name",
-    "updates": "all learners learn every row, or stochastic: those drawn",
+    "updates": "all: every learner learns every row; stochastic: only those drawn",
     "variance_features": "random features from which the variance is learned",
     "variant": "1 or 2, the two forms of the paper",
     "vote": "add up votes, or scores",
-    "warm_start": "let fit go on from the weights that it has",
+    "warm_start": "start fit from the current weights",
 }
-OBJECTS = ("columns", "members", "points")  # parameters that a command line cannot give
+OBJECTS = ("columns", "members", "points")  # parameters that cannot be given on a command line
 SEED = 0  # two runs of the same command give the same model
 
 
@@ -101,6 +102,7 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     from .. import zoo
 
     name = _named(argv)
+    recipe = recipe_of(name)
     group = parser.add_argument_group("learning")
     group.add_argument(
         "--algorithm", "-a", default=name, metavar="NAME",
@@ -112,10 +114,6 @@ def add_algorithm(parser: argparse.ArgumentParser, argv: Sequence[str]) -> None:
     )  # fmt: skip
     group.add_argument("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
                        help="any other parameter, nested ones as features__sampling=orthogonal")  # fmt: skip
-    try:
-        recipe = zoo.get(name)
-    except ValueError as error:
-        parser.error(str(error))
     group = parser.add_argument_group(f"options of {name}", f"{recipe.summary} {recipe.reference}.")
     for option, default in options_of(recipe).items():
         flag = f"--{option.replace('_', '-')}"
@@ -138,6 +136,17 @@ def _named(argv: Sequence[str]) -> str:
     early.add_argument("--task")
     known, _ = early.parse_known_args([word for word in argv if word not in ("-h", "--help")])
     return known.algorithm or (DEFAULT_NOVELTY if known.task == "novelty" else DEFAULT)
+
+
+def recipe_of(name: str) -> Any:
+    """The recipe of an algorithm on the command line."""
+    from .. import zoo
+
+    try:
+        return zoo.get(name)
+    except ValueError as error:
+        hint = f"{did_you_mean(name, zoo.names())}'kernelstream list algorithms' shows all"
+        raise UsageError(str(error) if name in zoo.RIVALS else f"unknown algorithm {name!r}: {hint}") from None
 
 
 def options_of(recipe: Any) -> dict[str, Any]:
@@ -166,7 +175,7 @@ def switched_off(recipe: Any) -> list[str]:
 
 
 def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:
-    """Whether the rows need no target: by the task given, that of the model to go on with, or the algorithm."""
+    """Whether the rows need no target: by the given task, that of the model to continue, or the algorithm."""
     from .. import zoo
 
     if args.task != "auto" or "task" in notes:
@@ -175,7 +184,7 @@ def finds_novelties(args: argparse.Namespace, notes: dict[str, Any]) -> bool:
 
 
 def made(recipe: Any, task: str, given: dict[str, Any], seed: int = SEED) -> Any:
-    """The estimator of a recipe; what is given is an option of the recipe, or any parameter of the estimator."""
+    """The estimator of a recipe; ``given`` are options of the recipe, or any parameters of the estimator."""
     from .. import zoo
 
     options = options_of(recipe)

@@ -1,14 +1,16 @@
-"""What subcommands are made of."""
+"""What all subcommands share."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import importlib
 import io
 import json
 import math
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -33,7 +35,7 @@ class UsageError(ValueError):
 
 
 class Interrupted(Exception):
-    """The user asked to stop, by a signal, and everything worth keeping has been kept."""
+    """The user asked to stop by a signal, and everything worth keeping was saved."""
 
     def __init__(self, message: str, number: int = signal.SIGINT):
         super().__init__(message)
@@ -41,7 +43,7 @@ class Interrupted(Exception):
 
 
 def command(name: str, help: str, usage: str | None = None, examples: str | None = None) -> Callable[[Setup], Setup]:
-    """Decorator: enter a subcommand."""
+    """Decorator: register a subcommand."""
 
     def enter(setup: Setup) -> Setup:
         COMMANDS[name] = Command(help, setup, usage and f"kernelstream {name} {usage}", examples)
@@ -50,16 +52,34 @@ def command(name: str, help: str, usage: str | None = None, examples: str | None
     return enter
 
 
+def import_parts(module: str, folder: str) -> None:
+    """Import a module, which may also be in the given folder; UsageError if that fails."""
+    if module.endswith(".py"):
+        raise UsageError(f"--import takes the name of a module, not of a file: --import {module.removesuffix('.py')}")
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UsageError(f"--import: {module!r} is not the name of a module")
+    if folder not in sys.path:
+        sys.path.append(folder)  # at the end, so that a file here cannot replace a library
+    try:
+        importlib.import_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise UsageError(f"--import: the module {module!r} cannot be imported ({reason})") from error
+
+
 def positive(text: str) -> int:
     """A whole number of at least 1, as ``1000``, ``1_000`` or ``1,000``."""
-    value = int(text.replace("_", "").replace(",", ""))
+    try:
+        value = int(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
     return value
 
 
 def not_the_data(option: str, path: str, read: Iterable[str]) -> None:
-    """Refuse to write over a file that is read."""
+    """UsageError where an output would overwrite an input."""
     for other in read:
         if os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other):
             raise UsageError(f"{option}: {path} is read by this command, and would be replaced")
@@ -112,12 +132,12 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 
 def wants_bar(args: argparse.Namespace) -> bool | None:
-    """Whether a progress bar is wanted: by default where standard error is a terminal."""
+    """Whether to show a progress bar; None shows it if standard error is a terminal."""
     return False if args.quiet else None
 
 
 def answers_a_file(est: Any) -> None:
-    """Rows of a file are not the next rows of the stream: the rows learned last say nothing about them."""
+    """Switch off forecasts from the latest rows: rows of a file are not the next rows of the stream."""
     model = getattr(est, "model_", est)
     if hasattr(model, "recent"):
         model.recent = False
@@ -129,7 +149,7 @@ def inner(stream: Any) -> Any:
 
 
 class Around:
-    """A stream around another one, from which it has whatever it does not change."""
+    """A wrapper of a stream: whatever it does not define is that of the stream."""
 
     def __init__(self, stream: Any):
         self.stream = stream

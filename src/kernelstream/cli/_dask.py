@@ -6,21 +6,18 @@ import argparse
 import os
 import sys
 import time
-from typing import Any
 
 from ._algorithms import build, finds_novelties
-from ._base import UsageError, print_json
-from ._parts import import_parts
+from ._base import UsageError, import_parts
 from ._reading import DATASET, fingerprint, open_data, reading
 from ._targets import targets_for
 
 
 def train_on_workers(args: argparse.Namespace) -> None:
-    """Train on files that the workers read; nothing but the first block of the first file is read here."""
+    """Train on files that the workers read; only the first block of the first file is read here."""
     from .. import distributed, model_io
     from ..estimators import KernelClassifier, KernelRegressor
-    from ..evaluate import model_bytes
-    from .train import beside, kept, task_of_run, written
+    from .train import kept, report, task_of_run
 
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:
@@ -53,20 +50,13 @@ def train_on_workers(args: argparse.Namespace) -> None:
     # the default learner counts the rows of its sample, the others all rows
     rows = None if isinstance(est, (KernelClassifier, KernelRegressor)) else int(est.state_["t"])
     model_io.save(est, args.model, notes | ({} if rows is None else {"rows": rows}) | {"finished": True})
-    if args.json:
-        about: dict[str, Any] = {"algorithm": args.algorithm, "task": task, "finished": True, "rows": rows}
-        about |= {"files": len(args.data), "seconds": seconds}
-        about |= {"rows_per_second": None if rows is None else rows / seconds}
-        about |= {"model": args.model, "model_bytes": model_bytes(est), "features": est.n_features_in_}
-        print_json(about, beside(args.model))
-    elif not args.quiet:
-        what = "" if rows is None else f"{rows:,} rows of "
-        line = f"{what}{len(args.data)} files in {seconds:.1f} s; {written(args.model)}"
-        print(line, file=beside(args.model))
+    about = {"algorithm": args.algorithm, "task": task, "finished": True, "rows": rows, "files": len(args.data)}
+    about |= {"seconds": seconds, "rows_per_second": None if rows is None else rows / seconds}
+    report(args, est, about, f"{'' if rows is None else f'{rows:,} rows of '}{len(args.data)} files in {seconds:.1f} s")
 
 
 def _files(names: list[str]) -> list[str]:
-    """Files for the workers; patterns need not have been expanded by the shell."""
+    """Files for the workers; patterns that the shell has not expanded are expanded here."""
     from ..distributed._data import expanded
     from ..streams._bytes import is_pipe
 

@@ -47,7 +47,7 @@ class _Later(types.ModuleType):
 
 
 class _Loader:
-    """Makes modules that wait; ``real`` is the loader that executes their code."""
+    """Makes modules whose code has not run yet; ``real`` is the loader that runs it."""
 
     def __init__(self, real: Any):
         self.real = real
@@ -70,7 +70,7 @@ class _Finder:
 
 
 def _execute(module: types.ModuleType) -> None:
-    """Run the code of a module that waits, that of the packages it lies in first."""
+    """Run the code of a module that has not run yet, after that of its packages."""
     with _lock:
         spec: Any = module.__spec__
         parent = sys.modules.get(spec.name.rpartition(".")[0])

@@ -27,13 +27,15 @@ def open_file(path: str, options: dict[str, Any], otherwise: dict[str, Any] | No
     if format in TABLES and options.get("mixed") is not False and (forced or "missing" not in options):
         return _judged(kind, source, format, options, bool(forced))
     if forced:
-        raise UsageError(f"{path} holds numbers only: --columns, --strict and --decimal are for tables")
-    if otherwise is not None:
-        try:
-            return kind(source, **fitting(kind, _plain(options)))
-        except NoSuchOption:
-            options = otherwise
-    return kind(source, **fitting(kind, _plain(options)))
+        raise UsageError(f"{path} holds numbers only: --columns, --strict, --decimal and --thousands are for tables")
+    try:
+        known = fitting(kind, _plain(options))
+    except NoSuchOption as error:
+        if otherwise is None:
+            flag = f"--{error.name.replace('_', '-')}"
+            raise UsageError(f"{flag} is not an option of {format} files such as {path} (see --format)") from None
+        known = fitting(kind, _plain(otherwise))
+    return kind(source, **known)
 
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced: bool) -> Any:
-    from ..columns.guess import all_numbers, guess
+    from ..columns.kinds import all_numbers, guess
     from ..streams._base import check_dtype
     from ..streams._open import fitting, known_options
 
@@ -62,12 +64,13 @@ def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced
     if useless:
         raise UsageError(f"--{useless[0].replace('_', '-')} has no meaning for columns of words, dates and gaps")
     given = options.get("columns") or {}
-    strange = [name for name in given if name not in names]
-    if strange:
+    unknown = [name for name in given if name not in names]
+    if unknown:
         from ..registry.names import did_you_mean
 
         raise UsageError(
-            f"--columns: there is no column {strange[0]!r}: {did_you_mean(strange[0], names)}it has {names}"
+            f"--columns: {stream.name} has no column {unknown[0]!r}: {did_you_mean(unknown[0], names)}"
+            f"it has {', '.join(names)}"
         )
     found = guess(sample, names)
     stream.kinds = {name: given.get(name) or found[name] for name in names if name in given or name in found}
@@ -75,7 +78,7 @@ def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced
 
 
 def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
-    """Settle how numbers and dates of a text are written: as the command line or the model says, or as it seems.
+    """Determine how numbers and dates of a text are written: by the command line, the model, or the first rows.
 
     Returns an example for every column where it matters, if that was found out here.
     """
@@ -96,7 +99,7 @@ def _marked(stream: Any, options: dict[str, Any]) -> dict[str, str]:
 
 
 def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
-    """The estimator for the rows of a stream: with an encoder in front, where they are not all numbers."""
+    """The estimator for the rows of a stream, with an encoder in front if they are not all numbers."""
     reader = inner(stream)
     if not reader.mixed:
         return est
@@ -111,7 +114,7 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
 
 
 def show_kinds(stream: Any) -> None:
-    """Say how the columns are read, and which of them look as if they were not worth it."""
+    """Print how the columns are read, and which of them look useless."""
     reader = inner(stream)
     odd = notes_of(stream.peek()[0], reader.feature_names)
     if not reader.mixed:
@@ -135,7 +138,7 @@ def show_kinds(stream: Any) -> None:
 
 
 def notes_of(rows: Any, names: list[str] | None) -> dict[str, str]:
-    """What the encoder notes about the columns of the first rows: those that never change, or only name the rows."""
+    """What the encoder notes about columns of the first rows that never change, or only name the rows."""
     from ..columns import Columns
     from ..streams import Cells
 
@@ -150,30 +153,25 @@ class WrongCells:
     """Cells that did not fit their column's kind, with the line of the first."""
 
     def __init__(self, stream: Any, est: Any):
-        self.stream, self.est, self.lines = stream, est, {}  # type: ignore[var-annotated]
+        self.stream, self.est, self.lines = stream, est, dict[str, int]()
 
     def note_lines(self) -> None:
         """Note the lines of cells in the block that was learned last."""
-        columns = getattr(self.est, "columns_", None)
-        if columns is None:
-            return
         lines = getattr(inner(self.stream), "lines", [])
-        before = columns._store.t - len(lines)
-        for name, (_, first) in columns.wrong_.items():
-            if name not in self.lines and 0 < first - before <= len(lines):
-                self.lines[name] = lines[first - before - 1]
+        if (columns := getattr(self.est, "columns_", None)) is not None:
+            before = columns._store.t - len(lines)
+            for name, (_, first) in columns.wrong_.items():
+                if name not in self.lines and 0 < first - before <= len(lines):
+                    self.lines[name] = lines[first - before - 1]
 
     def report(self) -> list[str]:
         """A sentence for every column that had some."""
-        columns = getattr(self.est, "columns_", None)
-        if columns is None:
-            return []
-
         said = []
-        for name, (count, _) in columns.wrong_.items():
-            kind = {"integer": "number"}.get(columns.kinds_[name], columns.kinds_[name])
-            where = f", the first in line {self.lines[name]}" if name in self.lines else ""
-            cells = "cell that is" if count == 1 else "cells that are"
-            taken = f"taken as missing{where} (--strict: an error)"
-            said.append(f"column {name!r}: {count:,} {cells} not a {kind}, {taken}")
+        if (columns := getattr(self.est, "columns_", None)) is not None:
+            for name, (count, _) in columns.wrong_.items():
+                kind = columns.kinds_[name].replace("integer", "number")
+                where = f", the first in line {self.lines[name]}" if name in self.lines else ""
+                cells = "cell that is" if count == 1 else "cells that are"
+                taken = f"taken as missing{where} (--strict makes it an error)"
+                said.append(f"column {name!r}: {count:,} {cells} not a {kind}, {taken}")
         return said

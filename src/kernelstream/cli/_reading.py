@@ -32,7 +32,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="format of the files (default: by their names and content)",
     )
     add("--target", metavar="COLUMN", help="column to learn, by name or number (-1: the last)")
-    add("--header", action=argparse.BooleanOptionalAction, help="whether a CSV starts with names (default: detected)")
+    add(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of a CSV holds names (default: detected)",
+    )
     add("--delimiter", help="of a CSV (default: detected); 'tab' for a tab")
     add("--decimal", type=mark, metavar="MARK", help="decimal mark of a CSV, '.' or ',' (default: by the first rows)")
     add("--thousands", type=mark, metavar="MARK", help="mark between thousands: '.', ',', \"'\" or 'space' (detected)")
@@ -50,11 +54,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="a cell that does not fit its column is an error; otherwise it is missing, counted and reported",
     )
-    add("--missing", type=float, metavar="NUMBER", help="takes the place of empty fields, which are errors otherwise")
-    add("--n-features", type=positive, metavar="N", help="columns of a LIBSVM file (default: grows as they appear)")
+    add("--missing", type=float, metavar="NUMBER", help="replaces empty fields, which are errors otherwise")
+    add("--n-features", type=positive, metavar="N", help="columns of a LIBSVM file (default: as many as appear)")
     add("--zero-based", action="store_true", default=None, help="a LIBSVM file numbers its columns from 0")
     add("--dtype", choices=("float64", "float32"), help="of the rows (float64); float32 is faster")
-    add("--on-error", choices=("raise", "skip", "log"), help="what to do about a row that cannot be read (raise)")
+    add("--on-error", choices=("raise", "skip", "log"), help="what to do with a row that cannot be read (raise)")
     add("--block", type=positive, metavar="ROWS", help="rows read at a time (1024)")
     add("--limit", type=positive, metavar="ROWS", help="stop after this many rows")
     add("--shuffle", type=int, metavar="SEED", help="shuffle the rows of a dataset:NAME")
@@ -94,7 +98,9 @@ def open_data(
         return stream
 
     if not args.data:
-        raise UsageError("which data? name a file, '-' for standard input, or dataset:NAME ('kernelstream datasets')")
+        raise UsageError(
+            "no data: name a file, '-' for standard input, or dataset:NAME ('kernelstream datasets' lists them)"
+        )
     if args.data[0].startswith(DATASET):
         stream = _dataset(args, options)
     else:
@@ -109,9 +115,9 @@ def open_data(
     if needs_target and isinstance(reader, Table) and reader.target is None:
         stream.close()
         if reader.columns is None:
-            raise UsageError(f"--target: which key of {stream.name} is to be learned?")
+            raise UsageError(f"--target: name the key of {stream.name} that is to be learned")
         raise UsageError(
-            f"--target: which column of {stream.name} is to be learned? It has {_some(reader.columns.names)}"
+            f"--target: name the column of {stream.name} that is to be learned; it has {_some(reader.columns.names)}"
         )
     return stream
 
@@ -136,7 +142,7 @@ def _dataset(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         raise UsageError("one dataset:NAME at a time")
     useless = [f"--{key.replace('_', '-')}" for key in options if key not in ("block", "dtype", "on_error")]
     if useless:
-        raise UsageError(f"{', '.join(useless)}: a dataset:NAME is read as it is")
+        raise UsageError(f"{', '.join(useless)} cannot be used with dataset:NAME, which is read as it is")
     bunch = datasets.load(args.data[0].removeprefix(DATASET))
     X, y, orders = bunch.X, bunch.y, bunch.get("perm")
     if args.shuffle is not None:

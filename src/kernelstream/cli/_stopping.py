@@ -14,11 +14,11 @@ from ._base import Around
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_TO_BLOCK_END = 0.75  # seconds for which a signal waits for the end of a block
-WAKES = signal.SIGURG  # ends a wait for rows, and means nothing else
+WAKES = signal.SIGURG  # ends a wait for rows, and has no other meaning
 
 
 class _Woken(BaseException):
-    """A signal came while rows were waited for."""
+    """A signal came while waiting for rows."""
 
 
 class Stopping:
@@ -43,7 +43,7 @@ class Stopping:
 
     def __init__(self, keeps: bool):
         self.keeps, self.number = keeps, 0
-        self.rescue: Callable[[], str] = lambda: "stopped inside a block that takes long, before anything was kept"
+        self.rescue: Callable[[], str] = lambda: "stopped inside a long block, before anything was saved"
         self.waiting = self.learning = False
 
     def __call__(self) -> bool:
@@ -80,7 +80,7 @@ class Stopping:
         if number is None:
             return
         if not self.keeps:
-            self._end(number, "stopped at once: this model learns all rows together, and there is nothing to keep yet")
+            self._end(number, "stopped at once: this model learns all rows together, so there is nothing to save yet")
         print(f"kernelstream: {name_of(number)}: stopping (once more stops at once)", file=sys.stderr, flush=True)
         again = self._signal(SECONDS_TO_BLOCK_END)
         if again is None and self.learning:
@@ -92,7 +92,7 @@ class Stopping:
             self._end(again, "stopped at once")
 
     def _signal(self, seconds: float | None) -> int | None:
-        """The next signal to stop; None when none came in time, or none can come any more."""
+        """The next signal to stop; None if none came in time, or none can come any more."""
         while select.select([self._read_end], [], [], seconds)[0] and (got := os.read(self._read_end, 1)):
             if got[0] in SIGNALS:
                 return got[0]

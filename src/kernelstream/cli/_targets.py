@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-MULTICLASS_HINT = "--task multiclass learns more than two"
 MAX_LABELS = 30  # more different whole numbers than this among the first rows are hardly labels
 MAX_LABEL_SHARE = 0.5  # labels of which a larger share is different are none
 
@@ -25,9 +24,9 @@ def find_task(y: np.ndarray) -> str:
         return "regression"
     if different > max(MAX_LABELS, MAX_LABEL_SHARE * len(y)):
         raise ValueError(
-            f"nearly every target is a label of its own ({different:,} in the first {len(y):,} rows, such as "
-            f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): say how numbers are written (--decimal, --thousands), or "
-            f"choose another --target; --task multiclass learns them as labels all the same"
+            f"nearly every target is a different label ({different:,} in the first {len(y):,} rows, such as "
+            f"{str(y[0])[:40]!r} and {str(y[-1])[:40]!r}): set --decimal or --thousands if they are numbers, or "
+            f"choose another --target; --task multiclass learns them as labels anyway"
         )
     return "binary" if different <= 2 else "multiclass"
 
@@ -67,29 +66,21 @@ def as_numbers(y: np.ndarray) -> np.ndarray:
     return y.astype(np.float64)
 
 
-class TwoLabels:
-    """Labels of a target that was declared binary: a third one is an error.
+def two_labels(known: Iterable[Any] = ()) -> Callable[[np.ndarray], np.ndarray]:
+    """A reader of a target that was declared binary: a third label besides those ``known`` and read is an error."""
+    seen = list(known)
 
-    Parameters
-    ----------
-    known : iterable
-        Labels of the rows before.
-    """
-
-    def __init__(self, known: Iterable[Any] = ()):
-        self.known = list(known)
-
-    def __call__(self, y: np.ndarray) -> np.ndarray:
+    def read(y: np.ndarray) -> np.ndarray:
         y = as_labels(y)
-        for label in np.unique(y).tolist():
-            if label not in self.known:
-                self.known.append(label)
-        if len(self.known) > 2:
-            first, second, third = self.known[:3]
+        seen.extend(label for label in np.unique(y).tolist() if label not in seen)
+        if len(seen) > 2:
             raise ValueError(
-                f"the target has a third label, {third!r} besides {first!r} and {second!r}: {MULTICLASS_HINT}"
+                f"the target has a third label, {seen[2]!r}, besides {seen[0]!r} and {seen[1]!r}: "
+                f"--task multiclass learns more than two"
             )
         return y
+
+    return read
 
 
 def targets_for(task: str, given: str = "auto", known: Iterable[Any] = ()) -> Any:
@@ -98,5 +89,5 @@ def targets_for(task: str, given: str = "auto", known: Iterable[Any] = ()) -> An
     ``given`` is the task of the command line: a target declared binary must be so. ``known`` are labels of rows before.
     """
     if task == given == "binary":
-        return TwoLabels(known)
+        return two_labels(known)
     return {"regression": as_numbers, "novelty": None}.get(task, as_labels)

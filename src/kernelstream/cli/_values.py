@@ -78,7 +78,7 @@ def mark(text: str) -> str:
     """A mark in numbers: one character, or ``space``."""
     text = " " if text == "space" else text
     if len(text) != 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not one mark such as '.' or ','")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a single mark such as '.' or ','")
     return text
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ._algorithms import SEED, made, options_of, switched_off
-from ._base import Interrupted, Run, UsageError, answers_a_file, command, positive, wants_bar
+from ..streams._base import joined
+from ._algorithms import SEED, made, options_of, recipe_of, switched_off
+from ._base import Around, Interrupted, Run, UsageError, answers_a_file, command, inner, positive, wants_bar
 from ._mixed import with_columns
-from ._orders import Held
 from ._reading import add_reading, open_data, reading
 from ._targets import kind_of, targets_for, task_of
 from ._values import listed, pair, parameter
@@ -29,7 +29,7 @@ LABEL_BASELINES = ("majority so far", "last label")
 TUNING_ORDER = 1000  # the order on which parameters are chosen; those of the table count from 0
 
 EXAMPLES = """examples:
-  kernelstream bench flights.csv --target delayed             a handful of learners, beside two that know nothing
+  kernelstream bench flights.csv --target delayed             a handful of learners and two trivial baselines
   kernelstream bench flights.csv --target delayed --algorithms auto,fogd --set gamma=0.1 --seconds 60
   kernelstream bench a9a --test a9a.t --repeat 20 --algorithms perceptron,ogd,rbp,forgetron,fogd,nogd \\
       --set budget=500 --tune eta=0.02,0.2,2 --table latex --curve a9a.svg
@@ -43,19 +43,19 @@ EXAMPLES = """examples:
 def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     add = parser.add_argument
     add("--algorithms", type=listed, metavar="A,B,C",
-        help=f"which: names, or 'all' that serve the task ({','.join(ALGORITHMS)}, as far as they do)")  # fmt: skip
+        help=f"names, or 'all' that support the task (of {','.join(ALGORITHMS)} those that do)")  # fmt: skip
     add("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
         help="what is learned (default: by the first rows)")  # fmt: skip
-    add("--test", metavar="FILE", help="rows to answer after learning: the table has the error on them too")
+    add("--test", metavar="FILE", help="rows to predict after learning: the table also has the error on them")
     add("--repeat", type=positive, metavar="N",
         help="mean and deviation over N random orders, of rows held in memory (the file as it is, once)")  # fmt: skip
     add("--set", type=pair, action="append", default=[], metavar="NAME=VALUE", dest="assignments",
         help="a parameter, for every algorithm that has it, as an option of 'train'")  # fmt: skip
     add("--tune", type=pair, action="append", default=[], metavar="NAME=A,B,C",
-        help="choose a parameter, for every algorithm that has it, on an order of its own")  # fmt: skip
+        help="choose a parameter, for every algorithm that has it, on a separate order of the rows")  # fmt: skip
     add("--folds", type=positive, metavar="K", help="choose parameters by K-fold cross validation instead")
-    add("--seconds", type=positive, help="time limit; the table then shows what is done")
-    add("--rows", type=positive, default=10_000, help="rows of the drifting stream, where no data are given (10,000)")
+    add("--seconds", type=positive, help="time limit; the table then shows what was finished")
+    add("--rows", type=positive, default=10_000, help="rows of the drifting stream that is used without data (10,000)")
     add("--table", choices=("text", "markdown", "latex", "csv"), default="text", help="how the table is written (text)")
     add(
         "--curve",
@@ -68,13 +68,52 @@ def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     return _run
 
 
+class _Held:
+    """All rows of a stream.
+
+    Parameters
+    ----------
+    stream : stream
+        It is read to its end; what it says of columns and blocks holds for the orders too.
+    """
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+        self.X, self.y = joined(list(stream))  # type: ignore[misc]
+        orders = getattr(inner(stream), "orders", None)
+        self.given = orders if orders is not None and orders.shape[1] == len(self.y) else np.empty((0, 0), np.int64)
+
+    def order(self, number: int) -> np.ndarray:
+        """A permutation of the rows: one of those in the file, if it has that many, otherwise a random one."""
+        if number < len(self.given):
+            return self.given[number]
+        return np.random.default_rng(number).permutation(len(self.y))
+
+    def rows(self, numbers: np.ndarray) -> _InOrder:
+        """A stream of some rows, by their numbers."""
+        return _InOrder(self, numbers)
+
+
+class _InOrder(Around):
+    """Blocks of held rows; all else is as in the stream that they came from."""
+
+    def __init__(self, held: _Held, numbers: np.ndarray):
+        super().__init__(held.stream)
+        self.held, self.numbers, self.n_rows = held, numbers, len(numbers)
+
+    def __iter__(self) -> Iterator[tuple[Any, np.ndarray]]:
+        for start in range(0, self.n_rows, self.block):
+            some = self.numbers[start : start + self.block]
+            yield self.held.X.part(some) if hasattr(self.held.X, "part") else self.held.X[some], self.held.y[some]
+
+
 @dataclass
 class _Data:
     """What all algorithms learn."""
 
     args: argparse.Namespace
     task: str
-    held: Held | None  # all rows, where they are needed in other orders than that of the file
+    held: _Held | None  # all rows, where they are needed in other orders than that of the file
     test: argparse.Namespace | None
     notes: dict[str, Any]  # how the file was read: so is the one to test on
 
@@ -108,14 +147,14 @@ def _run(args: argparse.Namespace) -> None:
 
     once = [path for path in args.data if is_pipe(path)]
     if once:
-        raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can be read only once")
+        raise UsageError(f"bench reads its data once for every algorithm, but {name_of(once[0])} can only be read once")
     if args.folds and (args.folds < 2 or not args.tune):
-        raise UsageError("--folds chooses among the values of --tune, and needs at least 2")
+        raise UsageError("--folds chooses among the values of --tune: give --tune, and at least 2 folds")
     stream = _open(args)
     task = task_of(stream, args.task)
     every = args.algorithms == ["all"]
     asked = zoo.names(task) if every else args.algorithms or [name for name in ALGORITHMS if name in zoo.names(task)]
-    recipes = {name: zoo.get(name) for name in asked}
+    recipes = {name: recipe_of(name) for name in asked}
     given = {name: parameter(text) for name, text in args.assignments}
     grid = {name: [parameter(word) for word in listed(text)] for name, text in args.tune}
     _check_parameters(recipes, task, given, grid)
@@ -124,7 +163,7 @@ def _run(args: argparse.Namespace) -> None:
         test = copy.copy(args)
         test.data = [args.test]
     notes = {"reader": kept(reading(args), stream)} if args.data else {}
-    data = _Data(args, task, Held(stream) if args.repeat or grid else None, test, notes)
+    data = _Data(args, task, _Held(stream) if args.repeat or grid else None, test, notes)
     deadline = time.monotonic() + args.seconds if args.seconds else float("inf")
     lines: list[_Line] = []
     failed, left = [], []
@@ -147,9 +186,9 @@ def _run(args: argparse.Namespace) -> None:
             lines += [] if found is None else [found]
     show(args, task, _baselines(data), lines)
     if left:
-        print(f"kernelstream: not started or not finished: {', '.join(left)}", file=sys.stderr)
+        print(f"kernelstream: not started or finished: {', '.join(left)}", file=sys.stderr)
     if asked_to_stop:
-        raise Interrupted("interrupted; the table has what was finished")
+        raise Interrupted("interrupted; the table shows what was finished")
     if failed and args.algorithms and not every:
         raise ValueError(f"{', '.join(failed)} failed")
 
@@ -163,15 +202,15 @@ def _open(args: argparse.Namespace) -> Any:
 
 
 def _check_parameters(recipes: dict[str, Any], task: str, given: dict[str, Any], grid: dict[str, Any]) -> None:
-    """Every parameter is one of some algorithm; say where it is not used because it would make another algorithm."""
+    """UsageError for a parameter that no algorithm has; print which do not use one that would make them another."""
     for option, names in (("--set", given), ("--tune", grid)):
         for name in names:
             if not any(_has(recipe, task, name) for recipe in recipes.values()):
                 raise UsageError(f"{option}: none of the algorithms has {name!r}")
             without = [recipe.name for recipe in recipes.values() if name in switched_off(recipe)]
             if without:
-                said = "have none, and stay as they are" if len(without) > 1 else "has none, and stays as it is"
-                print(f"kernelstream: {option} {name}: {', '.join(without)} {said}", file=sys.stderr)
+                said = f"have no {name} and are" if len(without) > 1 else f"has no {name} and is"
+                print(f"kernelstream: {option} {name}: {', '.join(without)} {said} left unchanged", file=sys.stderr)
 
 
 def _has(recipe: Any, task: str, name: str) -> bool:
@@ -184,7 +223,7 @@ def _has(recipe: Any, task: str, name: str) -> bool:
 def _one(
     data: _Data, recipe: Any, given: dict[str, Any], grid: dict[str, list[Any]], deadline: float, every: bool
 ) -> _Line | None:
-    """One algorithm, up to the deadline; None for one that has no row-by-row learning."""
+    """One algorithm, up to the deadline; None for one that cannot learn row by row."""
     from ..evaluate import model_size
 
     given = {name: value for name, value in given.items() if _has(recipe, data.task, name)}
@@ -267,7 +306,7 @@ def _error(data: _Data, est: Any, stream: Any) -> float:
 
 
 def _until(deadline: float, blocks: Iterator[Any]) -> Iterator[Any]:
-    """Blocks, at least one, as long as there is time."""
+    """Blocks until the deadline, but at least one."""
     for block in blocks:
         yield block
         if time.monotonic() > deadline:

@@ -27,10 +27,12 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--model", "-m", metavar="FILE", required=True, help="model to start with")
     parser.add_argument("--store", metavar="DIR", help="where log, snapshots and positions go (MODEL.live)")
     parser.add_argument("--target", metavar="COLUMN", help='column to learn; else messages are {"row": ..., "y": ...}')
-    parser.add_argument("--answers", metavar="TOPIC", help="where predictions go, made before each row is learned")
+    parser.add_argument("--answers", metavar="TOPIC", help="where to send predictions, made before each row is learned")
     shared = parser.add_mutually_exclusive_group()
-    shared.add_argument("--group", metavar="NAME", help="share the partitions with others: one model for each")
-    shared.add_argument("--by", metavar="COLUMN", help="one small model for each value of a column")
+    shared.add_argument(
+        "--group", metavar="NAME", help="share the partitions with other processes: one model per partition"
+    )
+    shared.add_argument("--by", metavar="COLUMN", help="one small model per value of a column")
     parser.add_argument("--once", action="store_true", help="end when there are no more messages")
     parser.add_argument("--batch", type=positive, default=500, metavar="N", help="messages learned together (500)")
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time, with --by (256)")
@@ -39,7 +41,7 @@ def _consume(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     parser.add_argument(
-        "--metrics", type=positive, metavar="PORT", help="answer Prometheus at http://127.0.0.1:PORT/metrics meanwhile"
+        "--metrics", type=positive, metavar="PORT", help="serve metrics for Prometheus at http://127.0.0.1:PORT/metrics"
     )
     add_durability(parser)
     return _run
@@ -67,7 +69,7 @@ def _run(args: argparse.Namespace) -> None:
     how = {"target": args.target, "answers": args.answers is not None, "batch": args.batch, "once": args.once}
 
     def measured(learners: Callable[[], list[tuple[str, Any]]]) -> Any:
-        """Context in which Prometheus is answered, where that was asked for."""
+        """Context in which metrics are served, if that was asked for."""
         if args.metrics is None:
             return contextlib.nullcontext()
         from ..live.metrics import serve_reader
@@ -98,7 +100,7 @@ def _run(args: argparse.Namespace) -> None:
     for reason, count in done.reasons.items():
         print(f"kernelstream: {count:,} left out: {reason}", file=sys.stderr)
     if done.skipped:
-        print(f"kernelstream: they are kept in dead.jsonl under {folder}", file=sys.stderr)
+        print(f"kernelstream: these messages are kept in dead.jsonl under {folder}", file=sys.stderr)
 
 
 @contextlib.contextmanager

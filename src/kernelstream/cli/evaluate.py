@@ -19,7 +19,7 @@ from ._targets import as_labels, find_task, kind_of, targets_for, task_of
 MAX_LABELS_SHOWN = 12  # labels that make a table of answers that can still be read
 
 EXAMPLES = """examples:
-  kernelstream evaluate test.csv --model prices.ks            held-out data, the model stays as it is
+  kernelstream evaluate test.csv --model prices.ks            held-out data, the model is not changed
   kernelstream evaluate stream.csv --target y -a nogd         prequential: predict each row, then learn it
 """
 
@@ -30,13 +30,15 @@ EXAMPLES = """examples:
 )  # fmt: skip
 def _evaluate(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument(
-        "--model", "-m", metavar="FILE", help="evaluate this model as it is; without it, an algorithm as it learns"
+        "--model", "-m", metavar="FILE", help="evaluate this model, unchanged; without it, an algorithm as it learns"
     )
     parser.add_argument(
         "--curve", metavar="FILE", help="write the running error of a prequential run (CSV, or a picture by its suffix)"
     )
     parser.add_argument(
-        "--monitor", action="store_true", help="say at which rows of a prequential run the loss or the inputs changed"
+        "--monitor",
+        action="store_true",
+        help="report the rows of a prequential run at which the loss or the inputs changed",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quiet", "-q", action="store_true", help="no progress bar")
@@ -52,10 +54,9 @@ def _held_out(args: argparse.Namespace) -> None:
     from ..evaluate._metrics import CRPS_LEVELS, crps_or_error, of_true_class
     from .predict import fitted, open_model_data
 
-    if args.curve:
-        raise UsageError("--curve is for prequential runs: without --model")
-    if args.monitor:
-        raise UsageError("--monitor is for prequential runs: without --model")
+    for option in ("curve", "monitor"):
+        if getattr(args, option):
+            raise UsageError(f"--{option} is for prequential runs: leave out --model")
     est, notes = model_io.read(args.model)
     answers_a_file(est)
     novelty, labels = is_outlier_detector(est), is_classifier(est)
@@ -83,7 +84,7 @@ def _held_out(args: argparse.Namespace) -> None:
 
 
 def _tally(task: str, est: Any, points: int = 0) -> Any:
-    """What is counted of a model's answers: all that it gives."""
+    """A tally of everything that a model can answer."""
     from ..evaluate import Tally
 
     names = {"classification": ["mistake_rate", "accuracy"], "regression": ["mse", "rmse", "mae"]}.get(task, [])
@@ -95,7 +96,7 @@ def _tally(task: str, est: Any, points: int = 0) -> Any:
 
 
 class _ByLabel:
-    """The share of rows called novel, of every label where there are some."""
+    """The share of rows called novel, for every label if there are labels."""
 
     def __init__(self) -> None:
         self.tallies: dict[str, Any] = {}
@@ -118,7 +119,7 @@ def _prequential(args: argparse.Namespace) -> None:
     from ..evaluate import prequential
 
     if finds_novelties(args, {}):
-        raise UsageError("novelties have no target to compare with: 'train' says how many rows were novel on the way")
+        raise UsageError("novelties have no target to compare with: 'train' reports how many rows were novel")
     stream = open_data(args, reading(args))
     task = task_of(stream, args.task)
     est = with_columns(build(args, task), stream, reading(args))

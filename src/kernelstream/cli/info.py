@@ -41,7 +41,7 @@ def _info(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 
 def _columns(state: dict[str, Any]) -> dict[str, str]:
-    """Names and kinds of the columns that a model reads as they come."""
+    """Names and kinds of the columns of a model with an encoder."""
     from ..columns._state import unpacked
     from ..columns.kinds import KINDS
 
@@ -77,7 +77,7 @@ def _lines(about: dict[str, Any], state: dict[str, Any], full: bool) -> Any:
 
 
 def _notes(about: dict[str, Any]) -> dict[str, Any]:
-    """What the run noted: in a checkpoint, inside of what the checkpoint did."""
+    """The notes of the run; in a checkpoint they are inside those of the checkpoint."""
     notes: dict[str, Any] = about["notes"]
     return notes.get("notes", notes) if "position" in notes else notes
 

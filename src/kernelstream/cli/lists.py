@@ -1,4 +1,4 @@
-"""``demo``, ``list`` and ``datasets``: a first run, and what is available."""
+"""``demo``, ``list``, ``datasets`` and ``reproduce``: a first run, what is available, and the papers' experiments."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import argparse
 import re
 from collections.abc import Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from .._extra import PAPERS
+from ..registry.names import did_you_mean
 from ._base import Run, UsageError, command, positive, print_json, print_table
 
 
-@command("demo", "the default learner beside the tools people use, on a real and a drifting stream")
+@command("demo", "compare the default learner with common tools on a real and a drifting stream")
 def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
     parser.add_argument("--rows", type=positive, help="rows of each stream (20,000)")
-    live = parser.add_argument_group("live", "a server that learns from a drifting stream, and a page to watch it")
+    live = parser.add_argument_group("live", "a server that learns from a drifting stream, with a page to watch it")
     live.add_argument("--live", action="store_true", help="start it, and open the page in a browser")
-    live.add_argument("--port", type=int, default=0, help="port of the server (any that is free)")
-    live.add_argument("--seconds", type=float, metavar="N", help="end after this many seconds (default: at control-C)")
-    live.add_argument("--no-open", action="store_true", help="only print where the page is")
+    live.add_argument("--port", type=int, default=0, help="port of the server (default: any free one)")
+    live.add_argument("--seconds", type=float, metavar="N", help="stop after this many seconds (default: at control-C)")
+    live.add_argument("--no-open", action="store_true", help="print the address of the page without opening it")
 
     def run(args: argparse.Namespace) -> None:
         if args.live:
@@ -59,7 +61,9 @@ def _list(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         listings |= {"algorithms": lambda: [(name, zoo.get(name).summary) for name in zoo.names()]}
         for what in args.what:
             if what not in listings:
-                raise UsageError(f"there is no list of {what!r}: choose from {', '.join(sections)}")
+                raise UsageError(
+                    f"there is no list of {what!r}: {did_you_mean(what, sections)}choose from {', '.join(sections)}"
+                )
         if args.json:
             print_json({what: dict(listings[what]()) for what in args.what or sections})
             return
@@ -72,9 +76,9 @@ def _list(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     return run
 
 
-@command("datasets", "list the data sets that can be loaded now, or where each comes from")
+@command("datasets", "list the data sets that can be loaded, or where each comes from")
 def _datasets(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.add_argument("fetch", nargs="?", choices=("fetch",), help="say where each benchmark set comes from")
+    parser.add_argument("fetch", nargs="?", choices=("fetch",), help="show where each benchmark set comes from")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
     def run(args: argparse.Namespace) -> None:
@@ -110,9 +114,18 @@ def _sources(as_json: bool) -> None:
         (name, "yes" if name in here else "", one.home, one.copy, one.note) for name, one in datasets.SOURCES.items()
     ]
     print_table("where the benchmark sets come from", ("name", "here", "home", "copy that was read", ""), rows)
-    print("Files are not downloaded: their terms are those of their homes. To use a set, save its arrays X and y")
-    print("as NAME.npz in a folder and set KERNELSTREAM_DATA to it. A name of this list must be the very file that the")
+    print("Files are not downloaded: the terms of their homes apply. To use a set, save its arrays X and y")
+    print("as NAME.npz in a folder and set KERNELSTREAM_DATA to it. A name in this list must be the very file that the")
     print("results were computed with; datasets.load(NAME, check=False) takes any.")
+
+
+@command("reproduce", "compute the papers' tables and figures again, beside other tools")
+def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+    if find_spec("kernelstream_papers") is None:
+        parser.error(f"the experiments are a package of their own: {PAPERS}")
+    from kernelstream_papers.command import setup
+
+    return setup(parser)
 
 
 def _summary(cls: type) -> str:

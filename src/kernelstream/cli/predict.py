@@ -32,10 +32,10 @@ def _predict(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", "-o", metavar="FILE", help="where predictions go (standard output)")
     parser.add_argument(
         "--what", choices=("label", "score", "probability"), default="label",
-        help="labels (-1: a novelty) or predicted numbers; scores; or probabilities, labels in the first line (label)",
+        help="labels (-1: a novelty) or predicted numbers; scores; or probabilities, after a line of labels (label)",
     )  # fmt: skip
     parser.add_argument("--csv", action="store_true", help="write CSV with a header, and probabilities if any")
-    parser.add_argument("--id", metavar="COLUMN", help="column of the rows to repeat in front of each prediction (CSV)")
+    parser.add_argument("--id", metavar="COLUMN", help="column of the rows to write in front of each prediction (CSV)")
     parser.add_argument("--quiet", "-q", action="store_true", help="no messages")
     add_reading(parser)
     return _run
@@ -47,6 +47,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.model is None:
         if len(args.data) < 2:
             raise UsageError("predict needs a model file and data ('-' for a pipe): kernelstream predict MODEL DATA")
+        if args.data[1].endswith(".ks") and not args.data[0].endswith(".ks"):
+            raise UsageError("the model comes first: kernelstream predict MODEL DATA")
         args.model = args.data.pop(0)
     if args.out is not None:
         not_the_data("--out", args.out, [args.model, *args.data])
@@ -55,9 +57,9 @@ def _run(args: argparse.Namespace) -> None:
     stream = open_model_data(args, notes, needs_target=False, est=est)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
         hint = " (train with --loss logistic)" if hasattr(est, "classes_") else ""
-        raise UsageError(f"--what probability: {args.model} has none{hint}")
+        raise UsageError(f"--what probability: the model in {args.model} has none{hint}")
     if args.what == "score" and not hasattr(est, "decision_function"):
-        raise UsageError(f"--what score: {args.model} predicts numbers, which are its scores: leave --what out")
+        raise UsageError(f"--what score: {args.model} predicts numbers, which are its scores: leave out --what")
     written = CSVAnswers(est, args.what, args.id) if args.csv or args.id else Lines(est, args.what)
     with contextlib.ExitStack() as stack:
         out = sys.stdout if args.out in (None, "-") else stack.enter_context(open(args.out, "w", encoding="utf-8"))
@@ -109,7 +111,7 @@ def _column(rows: Any, name: str, option: str, stream: Any) -> Any:
 
 
 class Lines:
-    """One line per row: a label or number, or numbers with tabs between; an empty line for a row without an answer."""
+    """One line per row: a label, a number, or numbers separated by tabs; empty for a row without an answer."""
 
     def __init__(self, est: Any, what: str):
         self.est, self.what = est, what
@@ -190,7 +192,7 @@ def _open_eagerly(args: argparse.Namespace, options: dict[str, Any], *rest: Any)
 
 
 def fitted(est: Any, X: Any) -> Any:
-    """Rows of the width the model knows; the model follows where rows are wider."""
+    """Rows of the model's width; the model is widened where they are wider."""
     width = getattr(est, "n_features_in_", None)
     if width is None:  # it takes rows as they come
         return X

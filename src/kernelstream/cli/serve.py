@@ -21,31 +21,33 @@ EXAMPLES = """examples:
 
 @command("serve", "serve models over HTTP: they predict, learn, and lose no acknowledged row", examples=EXAMPLES)
 def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="model files; a name is that of the file")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="model files; a model is named after its file")
     parser.add_argument("--store", metavar="DIR", help="where logs and snapshots go (MODEL.live beside the first file)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port, 0 for any (%(default)s)")
     parser.add_argument(
         "--token-file", metavar="FILE",
-        help="file of lines TOKEN [RIGHTS [MODELS]], one of which requests must bring; it may change meanwhile",
+        help="file of lines TOKEN [RIGHTS [MODELS]]; requests must send one of them; it may be edited at any time",
     )  # fmt: skip
-    parser.add_argument("--challenger", metavar="FILE", help="model that learns beside the first one and is compared")
+    parser.add_argument(
+        "--challenger", metavar="FILE", help="model that learns beside the first one and is compared with it"
+    )
     add_durability(parser)
     parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time (%(default)s)")
     parser.add_argument("--body-mb", type=positive, default=16, metavar="N", help="largest request (%(default)s MB)")
     parser.add_argument("--rows", type=positive, default=50_000, metavar="N", help="rows of a request (%(default)s)")
     parser.add_argument(
-        "--seconds", type=float, default=30.0, metavar="N", help="seconds that a prediction may take (%(default)g)"
+        "--seconds", type=float, default=30.0, metavar="N", help="time limit of a prediction (%(default)g)"
     )
     parser.add_argument(
         "--columns", choices=("fixed", "open"), default="fixed",
-        help="whether rows may bring columns that the model does not know: refused, or learned up to a thousand",
+        help="what to do with columns that the model does not know: refuse them, or learn up to a thousand",
     )  # fmt: skip
     parser.add_argument(
         "--log", choices=("info", "warning", "error"), default="warning",
-        help="from which level on lines of JSON go to standard error; info has every request (%(default)s)",
+        help="least level of the JSON lines on standard error; info has every request (%(default)s)",
     )  # fmt: skip
-    parser.add_argument("--rate", type=float, metavar="N", help="requests a second that one address may make")
+    parser.add_argument("--rate", type=float, metavar="N", help="requests per second that one address may make")
     return _run
 
 
@@ -62,7 +64,7 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
 
 
 def durability(args: argparse.Namespace) -> dict[str, Any]:
-    """What these options are to a durable learner."""
+    """These options as parameters of a durable learner."""
     from ..live.log import flush_policy
 
     flush = value(args.flush)
@@ -80,7 +82,7 @@ def name_of(path: str) -> str:
 
 
 def read_model(path: str) -> tuple[Any, list[str] | None]:
-    """A model that can go on learning, and the names of its columns if its file knows them."""
+    """A model that can learn row by row, and the names of its columns if its file has them."""
     from ..live.files import read_model as read
 
     try:
@@ -94,7 +96,7 @@ def _run(args: argparse.Namespace) -> None:
     from ..live.serve import Server
 
     if not args.models and args.store is None:
-        raise UsageError("serve needs a model file, or the store of an earlier run: kernelstream serve MODEL.ks")
+        raise UsageError("serve needs a model file, or --store of an earlier run: kernelstream serve MODEL.ks")
     if args.rate is not None and not args.rate > 0:
         raise UsageError(f"--rate must be above 0, got {args.rate:g}")
     if not args.seconds > 0:

@@ -20,7 +20,7 @@ WHAT = ("list", "check", "backup", "restore", "repair")
 
 @command("store", "list, check, back up, restore or repair the models of a server", examples=EXAMPLES)
 def _store(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.add_argument("what", choices=WHAT, help="list, check and backup may be used while a server runs")
+    parser.add_argument("what", choices=WHAT, help="list, check and backup also work while a server runs")
     parser.add_argument("folder", metavar="DIR", help="the store (MODEL.live, or what --store named)")
     parser.add_argument("backup", nargs="?", metavar="BACKUP", help="new folder for a backup, or the one to restore")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -31,7 +31,7 @@ def _run(args: argparse.Namespace) -> None:
     from ..live import admin
 
     if (args.backup is not None) != (args.what in ("backup", "restore")):
-        raise UsageError("backup and restore take two folders, the store and the backup; the others take the store")
+        raise UsageError("backup and restore take two folders, the store and the backup; the others only the store")
     if args.what in ("backup", "restore"):
         pair = (args.folder, args.backup) if args.what == "backup" else (args.backup, args.folder)
         names = (admin.backup if args.what == "backup" else admin.restore)(*pair)

@@ -35,15 +35,17 @@ EXAMPLES = """examples:
     "DATA [DATA ...] --model FILE [--algorithm NAME] [options]", examples=EXAMPLES,
 )  # fmt: skip
 def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.add_argument("--model", "-m", metavar="FILE", help="where the model goes")
+    parser.add_argument("--model", "-m", metavar="FILE", help="file to write the model to")
     parser.add_argument(
-        "--from", dest="start", metavar="MODEL", help="go on with this model instead of starting a new one"
+        "--from", dest="start", metavar="MODEL", help="continue training this model instead of starting a new one"
     )
     group = parser.add_argument_group("checkpoints")
-    group.add_argument("--checkpoint", metavar="FOLDER", help="where checkpoints go")
-    group.add_argument("--every", type=positive, default=100_000, metavar="ROWS", help="from one to the next (100,000)")
-    group.add_argument("--keep", type=positive, default=3, metavar="N", help="how many to keep (3)")
-    group.add_argument("--resume", action="store_true", help="go on from the latest one, if there is one")
+    group.add_argument("--checkpoint", metavar="FOLDER", help="folder for checkpoints")
+    group.add_argument(
+        "--every", type=positive, default=100_000, metavar="ROWS", help="rows between checkpoints (100,000)"
+    )
+    group.add_argument("--keep", type=positive, default=3, metavar="N", help="checkpoints to keep (3)")
+    group.add_argument("--resume", action="store_true", help="resume from the latest checkpoint, if there is one")
     parser.add_argument(
         "--dask",
         metavar="ADDRESS",
@@ -63,14 +65,14 @@ def _run(args: argparse.Namespace) -> None:
     if args.model is None and args.checkpoint is None:
         raise UsageError("--model is required: the file to write the model to")
     if args.resume and args.checkpoint is None:
-        raise UsageError("--resume needs --checkpoint, the folder to go on from")
+        raise UsageError("--resume needs --checkpoint, the folder to resume from")
     if args.resume and args.start:
-        raise UsageError("--resume goes on from a checkpoint and --from with a model: choose one")
+        raise UsageError("--resume continues from a checkpoint, --from from a model: choose one")
     _check_target(args.model)
     if args.model is not None:
         not_the_data("--model", args.model, args.data)
     if args.checkpoint is not None and os.path.exists(args.checkpoint) and not os.path.isdir(args.checkpoint):
-        raise UsageError(f"--checkpoint: {args.checkpoint} is a file: checkpoints go into a folder")
+        raise UsageError(f"--checkpoint: {args.checkpoint} is a file, but checkpoints need a folder")
     handler = logging.StreamHandler()
     handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
     logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
@@ -108,7 +110,7 @@ def _run(args: argparse.Namespace) -> None:
     if found is not None and not args.quiet:
         print(f"resuming from row {found[1]['position']['rows']:,}", file=sys.stderr)
     metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
-    where = f"the checkpoint is in {args.checkpoint}: the same command with --resume goes on"
+    where = f"the checkpoint is in {args.checkpoint}: run the same command with --resume to continue"
     if args.checkpoint is None:
         where = f"{args.model} holds what was learned"
 
@@ -156,7 +158,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """How rows are read for a model that goes on: as its own were, unless the command line says otherwise."""
+    """How rows are read to continue a model: as its own were, unless the command line says otherwise."""
     if not known.get("mixed"):
         return {**({"mixed": False} if known else {}), **known, **given}
     dropped = [name for name in known.get("ignore", []) if name != given.get("target")]
@@ -164,7 +166,7 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
 
 
 def _check_target(path: str | None) -> None:
-    """Find out now, not hours later, that a model cannot be written."""
+    """UsageError if a model cannot be written: now, not hours later."""
     if path is None:
         return
     if is_special(path):
@@ -219,34 +221,27 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
 
 
 def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool) -> None:
-    from ..evaluate import model_bytes
-
-    seconds = max(run.seconds, 1e-9)
     new = run.rows - run.resumed
-    if args.json:
-        about = {"algorithm": args.algorithm, "task": task, "finished": run.finished}
-        about |= {"rows": run.rows, "skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
-        about |= {"seconds": run.seconds, "rows_per_second": new / seconds}
-        about |= {"model": args.model if whole else None, "model_bytes": model_bytes(est)}
-        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
-        print_json(about | {"features": features}, beside(args.model))
-        return
-    if args.quiet:
-        return
-    words = run.metric.replace("_", " ")
-    line = f"{new:,} rows in {run.seconds:.1f} s ({new / seconds:,.0f} rows/s), {words} {run.value:.4g}"
+    rate = new / max(run.seconds, 1e-9)
+    about = {"algorithm": args.algorithm, "task": task, "finished": run.finished, "rows": run.rows}
+    about |= {"skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
+    about |= {"seconds": run.seconds, "rows_per_second": rate}
+    line = f"{new:,} rows in {run.seconds:.1f} s ({rate:,.0f} rows/s), {run.metric.replace('_', ' ')} {run.value:.4g}"
     if run.skipped:
         line += f", {run.skipped:,} bad rows left out"
-    if args.model is not None and whole:
-        line += f"; {written(args.model)}"
-    print(line, file=beside(args.model))
+    report(args, est, about, line, whole)
 
 
-def beside(model: str | None) -> Any:
-    """Where messages go: standard output, unless the model goes there."""
-    return sys.stderr if model is not None and descriptor(model) == 1 else sys.stdout
+def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str, whole: bool = True) -> None:
+    """Print what was done, and where a ``whole`` model was written, on standard output unless the model goes there."""
+    from ..evaluate import model_bytes
 
-
-def written(model: str) -> str:
-    """The name of a model file and, if it is one, its size."""
-    return model if is_special(model) else f"{model} ({size_text(os.path.getsize(model))})"
+    file = sys.stderr if args.model is not None and descriptor(args.model) == 1 else sys.stdout
+    model = args.model if whole else None
+    if args.json:
+        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
+        print_json(about | {"model": model, "model_bytes": model_bytes(est), "features": features}, file)
+    elif not args.quiet:
+        written = "" if model is None else f"; {model}"
+        written += "" if model is None or is_special(model) else f" ({size_text(os.path.getsize(model))})"
+        print(line + written, file=file)

@@ -1,4 +1,4 @@
-"""Rows as they come: words, dates, gaps and new columns as rows of numbers, learned on the way."""
+"""Rows of words, dates, gaps and new columns, encoded as rows of numbers by an encoder that learns from the stream."""
 
 from .encoder import Columns
 from .kinds import KINDS

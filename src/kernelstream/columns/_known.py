@@ -1,4 +1,4 @@
-"""What an encoder says of the columns it has seen: their kinds, the names of the result, what is worth knowing."""
+"""What an encoder says about the columns it has seen: their kinds, the names of the result, and notes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Known:
 
     @property
     def wrong_(self) -> dict[str, tuple[int, int]]:
-        """Cells that did not fit their column's kind, by column: how many, and the row of the first, from 1."""
+        """Cells that did not fit their column's kind, by column: their number, and the row of the first, from 1."""
         return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
 
     @property
@@ -55,12 +55,14 @@ class Known:
 
     @property
     def notes_(self) -> dict[str, str]:
-        """What is worth knowing about columns, by name: that one never changes, or only numbers or names the rows."""
-        return notes(self._learned())
+        """Notes on columns, by name: that one never changes, or only numbers or names the rows."""
+        store = self._learned()
+        found = {source.name: _note(store, source) for source in store.sources if store.t >= MIN_ROWS_NOTED}
+        return {name: text for name, text in found.items() if text}
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns of the rows, in the order in which they came; (d,) strings."""
+        """Names of the columns of the rows, in the order in which they appeared; (d,) strings."""
         return np.array(list(self._learned().came), dtype=object)
 
     @property
@@ -81,7 +83,9 @@ class Known:
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """A name for every column of the result."""
-        return np.array(result_names(self._learned()), dtype=object)
+        store = self._learned()
+        names = [_name(store, store.sources[at], part, index) for at, part, index in store.layout]
+        return np.array(names, dtype=object)
 
     def _learned(self) -> Store:
         store = self.__dict__.get("_store")
@@ -90,12 +94,8 @@ class Known:
         return store
 
 
-def result_names(store: Store) -> list[str]:
-    """A name for every column of the result: that of the source, and which part of it."""
-    return [_name(store, store.sources[at], part, index) for at, part, index in store.layout]
-
-
 def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
+    """The name of a column of the result: that of the source, and which part of it."""
     if part == MEAN:  # the label is named where there are more than two
         return f"{source.name}:mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else f"{source.name}:mean"
     if part == SLOT:  # the category that has the slot, or the number of the slot while there is none
@@ -112,15 +112,8 @@ def some(names: list[str], known: list[str] | None = None) -> str:
     return f"{shown} ({hint.rstrip(': ')})" if hint else shown
 
 
-def notes(store: Store) -> dict[str, str]:
-    """A sentence about each column that is useless in its present form, by name."""
-    if store.t < MIN_ROWS_NOTED:
-        return {}
-    found = {source.name: _note(store, source) for source in store.sources}
-    return {name: text for name, text in found.items() if text}
-
-
 def _note(store: Store, source: InputColumn) -> str:
+    """A sentence about a column that is useless in its present form; "" for any other."""
     if source.number >= 0:
         count, _, m2, low, high, *_ = store.moments[:, source.number].tolist()
         if count == store.t and low == high:
@@ -128,11 +121,11 @@ def _note(store: Store, source: InputColumn) -> str:
         # the sum of squares of n different whole numbers is least where they follow on each other, as row numbers do
         consecutive = count * (count**2 - 1) / 12
         if high - low == count - 1 and abs(m2 - consecutive) <= 1e-9 * consecutive:
-            return "it looks like a row number: a new row has one that was never seen"
+            return "it looks like a row number: every new row has a value that was never seen"
     elif source.table is not None and source.table.codes:
         counts = store.counts[list(source.table.codes.values())]
         if len(counts) == 1:
             return "it never changes"
         if len(counts) >= MIN_ROWS_NOTED and counts.mean() <= MAX_ROWS_PER_WORD:
-            return "it looks like an identifier: nearly every row has a word of its own"
+            return "it looks like an identifier: nearly every row has a different word"
     return ""

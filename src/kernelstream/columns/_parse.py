@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..streams.cells import LARGEST_NUMBER, Cells, is_missing, number, numbers
-from ._journal import Journal, NeedsCopy
-from ._store import InputColumn, Store
+from ._store import InputColumn, Journal, NeedsCopy, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
 from .kinds import LARGEST_CODE, is_code
@@ -66,12 +66,8 @@ def parse(
     )
     wrong = found.wrong
 
-    def enter_for(source: InputColumn) -> Any:
-        if journal is not None:
-            return lambda name: journal.enter(source, name, learn)
-        return lambda name: store.enter(source, name, learn)
-
     for source in store.sources:
+        enter = functools.partial((journal or store).enter, source, for_good=learn)
         begin = max(since.get(source.name, 0), start)
         if source.number >= 0:
             found.since[source.number] = begin - start
@@ -89,14 +85,14 @@ def parse(
                 rest[here] = cycles(x)
                 found.cycles.append((source.slots, rest))
         if source.kind == "integer" and not source.retired:
-            codes, ended = _integers(source, x, enter_for(source), learn)
+            codes, ended = _integers(source, x, enter, learn)
             found.codes[begin - start : begin - start + len(codes), source.coded] = codes
             if ended:
                 found.retired.append(source)
         elif source.kind == "category":
             names, odd, name = _names(part)
             wrong += [(begin + i, source, part[i]) for i in odd]
-            codes, at = source.table.look_up(names, name, enter_for(source), most)  # type: ignore[union-attr]
+            codes, at = source.table.look_up(names, name, enter, most)  # type: ignore[union-attr]
             found.codes[begin - start : begin - start + len(codes), source.coded] = codes
             if at is not None:
                 stop, found.full = begin + at, source
@@ -107,14 +103,9 @@ def parse(
         m = stop - start
         found.numbers, found.codes = found.numbers[:m].copy(), found.codes[:m].copy()
         found.cycles = [(first, rest[:m]) for first, rest in found.cycles]
-        found.retired = [source for source in found.retired if _ends_before(found, source)]
+        # of the columns that were retired, those in the rows that are left
+        found.retired = [s for s in found.retired if (found.codes[found.since[s.number] :, s.coded] < 0).any()]
     return found
-
-
-def _ends_before(found: Parsed, source: InputColumn) -> bool:
-    """Whether a column of integers was retired in the rows that were kept."""
-    first = found.since[source.number]
-    return bool((found.codes[first:, source.coded] < 0).any())
 
 
 def _count(
@@ -195,7 +186,7 @@ def _plan(store: Store) -> Plan:
 
 
 def parse_row(
-    store: Store, row: dict[Any, Any], reader: Reader, most: int | None, strangers: bool, journal: Journal
+    store: Store, row: dict[Any, Any], reader: Reader, most: int | None, ignore_unknown: bool, journal: Journal
 ) -> Parsed | None:
     """A dictionary for the pass; None where it needs what :func:`parse` does: new columns, wrong cells, full tables.
 
@@ -206,7 +197,7 @@ def parse_row(
         in the plan of the cells that are new or unusual.
     most : int, or None
         As for :func:`parse`.
-    strangers : bool
+    ignore_unknown : bool
         Whether keys that are not columns are left out without a warning.
     journal : Journal
         Where new names are noted; those of a row that is refused are removed again.
@@ -215,7 +206,7 @@ def parse_row(
         store.plan = _plan(store)
     numbers, codes = np.empty((1, store.moments.shape[1])), np.empty((1, len(store.mean_at)), np.int32)
     hits, odd = reader(store.plan, row, numbers, codes)
-    if hits != len(row) and not (hits and strangers and all(type(key) is str for key in row)):
+    if hits != len(row) and not (hits and ignore_unknown and all(type(key) is str for key in row)):
         return None
     found = Parsed(numbers, store.from_start, codes)
     for i in odd:

@@ -1,4 +1,4 @@
-"""The streaming encoder: rows as they come to rows of numbers."""
+"""The streaming encoder: rows of mixed cells to rows of numbers."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
 from ..streams.marks import DATE, has_comma
-from ._journal import Journal, NeedsCopy
 from ._known import Known, some
 from ._parse import Parsed, parse, parse_row
 from ._pass import twins
 from ._state import State, from_state, to_state
-from ._store import MEAN, Store
+from ._store import MEAN, Journal, NeedsCopy, Store
 from ._targets import Targets, checked_weights, label_word
 from .kinds import KINDS, kind_of
+
+LEARNED = ("_store", "_warned")  # attributes of an encoder that has learned rows
 
 
 @dataclass(eq=False, repr=False)
 class Columns(Known, TransformerMixin, WithParameters):
-    """Rows of words, numbers, dates and gaps as rows of numbers, learned as the rows come.
+    """Encoder of words, numbers, dates and gaps as rows of numbers, which learns as the rows arrive.
 
-    A row is encoded with what the rows before it have taught, and learned afterwards: no row sees its own target or one
-    of the future, and any split of the rows into calls gives the same numbers.
+    A row is encoded with what was learned from the rows before it, and learned afterwards: no row sees its own target
+    or a later one, and any split of the rows into calls gives the same numbers.
 
     Parameters
     ----------
     kinds : dict of name: kind, optional
-        Kinds of columns, where their first value would mislead: "number", "integer" (a number whose values may be
-        codes, given both ways), "category", "date" or "text" (left out). These columns are there from the first row.
+        Kinds of columns whose first value would be misleading: "number", "integer" (a number whose values may be
+        codes; encoded both ways), "category", "date" or "text" (ignored). These columns exist from the first row on.
     target : {"auto", "number", "label"}
-        What y holds; by default floats are numbers and anything else labels.
+        What y holds; by default, floats are numbers and anything else is a label.
     one_hot : int, default=16
-        Columns that encode the categories of a column: the first ``one_hot`` categories have one each, every other one
-        is spread over three of them, with signs, by a hash of its name.
+        Columns that encode the categories of a column: the first ``one_hot`` categories have one each; any other is
+        spread over three of them, with signs, by a hash of its name.
     shrink : float, default=10
-        Rows of the mean of all that the mean of a category starts with.
+        Weight, in rows, of the overall mean in the mean of a category.
     max_categories : int, default=10,000
-        Categories of a column that are remembered. When one more comes, half of those without a column of their own are
-        forgotten, the ones with the least weight, of equal ones the older.
+        Categories of a column that are remembered. When there is one more, half of those without a column of their own
+        are forgotten: the ones with the least weight and, among equals, the older.
     max_columns : int, default=1,000
-        Columns of the rows that are used; what comes beyond is left out, with a warning.
+        Most columns of the rows that are used; further ones are ignored, with a warning.
     scale : bool, default=True
-        Numbers in deviations from the running mean, means of categories in deviations of the target. Without it both
-        are as they are.
+        Scale numbers by the running mean and deviation, and means of categories by the deviation of the target.
     strict : bool, default=False
-        Whether a cell that does not fit its column's kind (a word among numbers) is an error. Otherwise it counts as
-        missing, and is counted in ``wrong_``.
+        Whether a cell that does not fit its column's kind (a word among numbers) is an error. Otherwise it is taken as
+        missing, and counted in ``wrong_``.
     engine : {"auto", "native", "python"}
-        What goes through the rows; both give the same numbers.
+        The implementation; both give the same numbers.
 
     Examples
     --------
@@ -89,13 +89,13 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     # ---------------------------------------------------------------- learning
     def learn_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Encode the rows in order, each with what the rows before it have taught, and learn them.
+        """Encode the rows in order, each with what was learned from the rows before it, and learn them.
 
         Parameters
         ----------
         rows : data frame, dictionary, list of dictionaries, or array (n, d)
         y : (n,) array, optional
-            Targets, for the means of the categories; given in all calls or in none.
+            Targets, for the means of the categories; they are given in all calls or in none.
         sample_weight : (n,) array, optional
             A row of weight 0 is encoded and not learned.
 
@@ -115,24 +115,24 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Forget everything, then learn all rows; see :meth:`fit_transform`."""
-        with self._turns:
+        with self._turns, self._kept():
             self._fit(rows, y, sample_weight)
         return self
 
     def fit_transform(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Forget everything, then learn all rows and encode them: a table, whose order does not matter.
 
-        Numbers and dates are scaled by what all rows have taught, as in ``transform``. The mean of a category is that
-        of the rows before in a random order: unlike in ``fit(...).transform(...)``, no row sees its own target.
+        Numbers and dates are scaled by the moments of all rows, as in ``transform``. The mean of a category is that of
+        the rows before in a random order: unlike in ``fit(...).transform(...)``, no row sees its own target.
         """
-        with self._turns:
+        with self._turns, self._kept():
             return self._fit(rows, y, sample_weight)
 
     def transform(self, rows: Any) -> Any:
         """Encode rows, each as if it came next; nothing is learned.
 
-        Columns are found by name, in any order. A column that is not there is missing, one that was never learned is
-        left out; a warning says so once.
+        Columns are found by name, in any order. A column that does not exist is taken as missing, and one that was
+        never learned is ignored; both with a warning, once.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     @property
     @in_turn
     def state_(self) -> State:
-        """Everything that was learned: a flat dict of arrays, numbers and strings; a copy."""
+        """Everything that was learned: a copy, as a flat dict of arrays, numbers and strings."""
         return to_state(self._learned())
 
     @state_.setter
@@ -177,9 +177,10 @@ class Columns(Known, TransformerMixin, WithParameters):
         if "_store" in self.__dict__:
             self._store = self._store.copy()  # arrays of a mapped file cannot be written to
 
-    def _forget(self) -> dict[str, Any]:
-        """Forget what was learned; returns the attributes that held it."""
-        return {name: self.__dict__.pop(name) for name in ("_store", "_warned") if name in self.__dict__}
+    def _forget(self) -> None:
+        """Forget what was learned."""
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
 
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
@@ -205,7 +206,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         for name, kind in (self.kinds or {}).items():
             if kind not in KINDS:
                 hint = did_you_mean(str(kind), KINDS)
-                raise ValueError(f"kinds: {name!r} cannot be {kind!r}: {hint}there are {', '.join(KINDS)}")
+                raise ValueError(f"kinds: {name!r} cannot be {kind!r}: {hint}kinds are {', '.join(KINDS)}")
 
     def _started(self) -> Store:
         """A store with the columns whose kinds were given."""
@@ -217,20 +218,18 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     @contextlib.contextmanager
     def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Context of a call of :meth:`_learn`: an error leaves the encoder as it was, but for a ``complete`` call."""
-        before = self.__dict__.get("_store")
-        journal = None if before is None else Journal(before)
+        """Context of a call that learns: an error leaves the encoder as it was, unless the call is ``complete``."""
+        before = {name: self.__dict__[name] for name in LEARNED if name in self.__dict__}
+        journal = Journal(before["_store"]) if "_store" in before else None
         try:
             self._journal: Journal | None = journal
             yield
         except BaseException:
-            if complete():
-                pass
-            elif journal is None:
+            if not complete():
+                if journal is not None:
+                    journal.undo()
                 self._forget()
-            else:
-                journal.undo()
-                self._store = journal.store
+                self.__dict__.update(before)
             raise
         finally:
             self.__dict__.pop("_journal", None)
@@ -269,23 +268,22 @@ class Columns(Known, TransformerMixin, WithParameters):
         return cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n)
 
     def _fit(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
-        """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all."""
-        before = self._forget()
-        try:
-            store = self._started()
-            cells, targets, weight = self._checked(rows, y, sample_weight, task or self.target)
-            learned, some, counted = cells, targets, np.arange(cells.n)
-            if weight is not None:
-                counted, weight = np.flatnonzero(weight), weight[weight > 0]
-                learned, some = cells.part(counted), None if targets is None else targets.part(counted)
-            one_by_one = self._pass(store, learned, some, weight, None, shuffled=True)
-            X = self._encode_only(store, cells)
-            coded = {at for at, source in enumerate(store.sources) if not source.retired}
-            means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
-            X[counted[:, None], means] = one_by_one[:, means]
-        except BaseException:
-            self.__dict__.update(before)
-            raise
+        """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all.
+
+        Inside of :meth:`_kept`, unless nothing was learned before.
+        """
+        self._forget()
+        store = self._started()
+        cells, targets, weight = self._checked(rows, y, sample_weight, task or self.target)
+        learned, some, counted = cells, targets, np.arange(cells.n)
+        if weight is not None:
+            counted, weight = np.flatnonzero(weight), weight[weight > 0]
+            learned, some = cells.part(counted), None if targets is None else targets.part(counted)
+        one_by_one = self._pass(store, learned, some, weight, None, shuffled=True)
+        X = self._encode_only(store, cells)
+        coded = {at for at, source in enumerate(store.sources) if not source.retired}
+        means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
+        X[counted[:, None], means] = one_by_one[:, means]
         if cells.n:
             self._store = store
         return X
@@ -381,7 +379,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         free = int(self.max_columns) - len(store.sources)
         if len(events) > max(free, 0):
             self._warn_once(
-                "many", f"more than max_columns={self.max_columns} columns have come: the others are left out"
+                "many", f"the rows have more than max_columns={self.max_columns} columns: the others are ignored"
             )
             events = events[: max(free, 0)]
         labels = [] if targets is None else [(row, 1, word, "") for row, word in targets.new_labels(store)]
@@ -475,7 +473,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         store, rows = self._learned(), _alone(rows)
         _, reader = twins(self.engine)
         if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
-            journal, warned = Journal(store), "strange" in self.__dict__.get("_warned", ())
+            journal, warned = Journal(store), "unknown" in self.__dict__.get("_warned", ())
             found = parse_row(store, rows, reader, None, warned, journal)
             if found is not None:
                 X = np.zeros((1, store.width))
@@ -504,16 +502,17 @@ class Columns(Known, TransformerMixin, WithParameters):
         return X
 
     def _compare(self, store: Store, cells: Cells) -> None:
-        """Warn once that columns are not there, or are not known; ValueError where none is known."""
-        strange = [name for name in _check_known(store, cells) if name not in store.came]
-        if strange:
+        """Warn once about columns that are absent or unknown; ValueError if none is known."""
+        unknown = [name for name in _check_known(store, cells) if name not in store.came]
+        if unknown:
             known = list(store.by_name)
-            self._warn_once("strange", f"columns that were never learned are left out: {some(strange, known)}")
+            self._warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
         if type(cells) is Cells and cells.n:
             absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
             if absent:
                 self._warn_once(
-                    "absent", f"columns that the model knows are not there, and taken as missing: {some(absent)}"
+                    "absent",
+                    f"columns that the model knows are not in the rows, and are taken as missing: {some(absent)}",
                 )
 
     def _warn_once(self, what: str, text: str) -> None:

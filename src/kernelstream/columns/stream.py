@@ -1,4 +1,4 @@
-"""An encoder in front of an estimator, as one estimator that learns rows as they come."""
+"""An encoder in front of an estimator, as one estimator of rows of mixed cells."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .encoder import Columns
 
 @dataclass(eq=False, repr=False)
 class StreamPipeline(Wrapper):
-    """Rows as they come, encoded by :class:`Columns` and learned by an estimator, row by row.
+    """Rows of mixed cells, encoded by :class:`Columns` and learned by an estimator, row by row.
 
-    A call that raises leaves both as they were. New columns widen the model; one that cannot be widened needs ``room``.
+    A call that raises changes neither. New columns widen the model; one that cannot be widened needs ``room``.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class StreamPipeline(Wrapper):
         Any classifier, regressor or novelty detector of this library; a copy of it learns. The encoder scales the
         numbers: ``standardize=True`` is not needed.
     room : int, default=0
-        Columns of zeros that the model has beyond those of the first call, for columns that come later. Only models
+        Columns of zeros that the model gets beyond those of the first call, for columns that appear later. Only models
         that cannot be widened need it.
 
     Examples
@@ -130,7 +130,7 @@ class StreamPipeline(Wrapper):
         return all_or_nothing(self, *inside)
 
     def _begin_call(self) -> None:
-        """The encoder and the model take back what they have learned by themselves."""
+        """The encoder and the model undo what they have learned by themselves."""
 
     def _fresh(self) -> tuple[Columns, Any]:
         columns = Columns() if self.columns is None else self.columns
@@ -151,7 +151,7 @@ class StreamPipeline(Wrapper):
     def _widen(self, model: Any, width: int) -> None:
         name = type(model).__name__
         if not hasattr(model, "widen"):
-            raise ValueError(f"the rows have new columns, and {name} cannot be widened: make_stream(..., room=100)")
+            raise ValueError(f"the rows have new columns, and {name} cannot be widened: use make_stream(..., room=100)")
         try:
             model.widen(width)
         except ValueError as error:
@@ -184,7 +184,7 @@ class StreamPipeline(Wrapper):
 
     @property
     def relevance_(self) -> np.ndarray:
-        """How much each column of the rows as they come matters, in the order of ``columns_.feature_names_in_``, (d,).
+        """How much each column of the rows matters, in the order of ``columns_.feature_names_in_``, (d,).
 
         The relevance of the model's own columns, added up over those that encode one column of the rows.
         """
@@ -204,7 +204,7 @@ class StreamPipeline(Wrapper):
 
     @property
     def n_features_in_(self) -> int:
-        """Rows as they come have no fixed width: ``columns_`` and ``model_`` know theirs."""
+        """Rows of mixed cells have no fixed width: ``columns_`` and ``model_`` know theirs."""
         raise AttributeError(f"{type(self).__name__} takes rows of any columns")
 
     feature_names_in_ = n_features_in_  # type: ignore[assignment]
@@ -233,18 +233,18 @@ class StreamPipeline(Wrapper):
 
 
 def encoder_of(model: Any) -> Columns | None:
-    """The encoder that a model has for rows as they come: that of a pipeline, or its own; None without one."""
+    """The encoder of a model for rows of mixed cells: that of a pipeline, or its own; None without one."""
     return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
 
 
 def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:
-    """An encoder and an estimator as one that learns rows as they come: ``StreamPipeline(columns, model, room)``.
+    """An encoder and an estimator as one estimator: ``StreamPipeline(columns, model, room)``.
 
     Parameters
     ----------
     columns : Columns
     model : estimator
     room : int, default=0
-        Columns kept free for later, for models that cannot be widened.
+        Columns kept free for later ones, for models that cannot be widened.
     """
     return StreamPipeline(columns, model, room)

@@ -1,4 +1,4 @@
-"""Named data sets: a few that come with the library or with scikit-learn, and files in a folder of yours.
+"""Named data sets: a few that come with the library or with scikit-learn, and files in your own folder.
 
 electricity (a stream with drift), german, svmguide3, mg and housing come with the library. A folder of further sets is
 named by the environment variable ``KERNELSTREAM_DATA`` and holds one ``NAME.npz`` per set. Arrays in it:

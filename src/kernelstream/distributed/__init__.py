@@ -1,7 +1,7 @@
-"""Many machines: training and prediction on the workers of a dask cluster.
+"""Training and prediction on many machines, the workers of a dask cluster.
 
 ``fit`` takes an estimator of this library and rows that are spread over workers: dask arrays, dask frames, or a glob of
-files that the workers read. The rows stay where they are; statistics, weights and answers travel.
+files that the workers read. The rows stay where they are; only statistics, weights and answers are sent.
 
 >>> from kernelstream import OnlineRidge, distributed
 >>> model = OnlineRidge(lam=0.1, random_state=0)

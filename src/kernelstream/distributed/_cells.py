@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from .landmarks import AllRows
 
 @dataclass
 class Summary:
-    """What one pass finds out about rows."""
+    """What one pass over rows finds."""
 
     n: int
     low: np.ndarray  # (d,), least value of each column
@@ -52,10 +53,7 @@ def _summary(piece: Piece, est: Any) -> Summary | None:
             X.shape[0], *bounds(X), labels, counts.astype(float), 0.0 if is_classifier(est) else float(y.sum())
         )
 
-    found: Summary | None = None
-    for part in piece.blocks(look):
-        found = _joined(found, part)
-    return found
+    return functools.reduce(_joined, piece.blocks(look), None)
 
 
 def _joined(a: Summary | None, b: Summary | None) -> Summary | None:
@@ -193,7 +191,7 @@ class Pinned:
 
 
 def pin(est: Shell[Binning], data: Data, client: Any, classes: Any) -> Pinned:
-    """Settle what is automatic, put all rows in their cells, and number these alike everywhere."""
+    """Choose what is automatic, put all rows in their cells, and number the cells alike on all workers."""
     start = begin(est, data, client, classes)
     found, rows = surveyed(start, data, client)
     state, d = start._state, start._state["n_features"]
@@ -208,7 +206,7 @@ def pin(est: Shell[Binning], data: Data, client: Any, classes: Any) -> Pinned:
 
 
 def _settle(est: Shell[Binning], rows: AllRows, client: Any, found: Summary, wanted: Targets) -> None:
-    """Bandwidth and penalty, where they are left to the model: searched for on a sample of all rows."""
+    """Search for bandwidth and penalty, where they are not given, on a sample of all rows."""
     state = est._state
     if est._learner.free:
         state["width"] = width_between(found.low, found.high)

@@ -1,4 +1,4 @@
-"""Where the work is done: the caller's client, the cluster at an address, or a cluster on this machine."""
+"""Where the work is done: by the caller's client, the cluster at an address, or a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def need(module: str) -> Any:
 
 
 class Driver:
-    """In the place of a dask client where Spark has the rows: jobs are Spark's, what is left is computed here."""
+    """Stands in for a dask client where Spark has the rows: Spark runs the jobs, the driver computes the rest."""
 
     def nthreads(self) -> dict[str, int]:
         """One thread, that of the driver."""
         return {"driver": 1}
 
     def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-        """No limits of memory are known."""
+        """No memory limits are known."""
         return {"workers": {}}
 
 
@@ -55,10 +55,10 @@ def connect(client: Any = None, rows: Any = None) -> Iterator[Any]:
     Parameters
     ----------
     client : distributed.Client, str or None
-        A client, left open afterwards; the address of a scheduler (``"tcp://host:8786"``); None or "local" for
-        processes of this machine, one for each core, that end with the block.
+        A client, which stays open; the address of a scheduler (``"tcp://host:8786"``); None or "local" for
+        processes on this machine, one per core, that end with the block.
     rows : optional
-        What the work is about: with a DataFrame of Spark no client is needed, its session does the work.
+        What the work is about: a DataFrame of Spark needs no client, its session does the work.
 
     Examples
     --------
@@ -112,12 +112,12 @@ def look_for_losses(client: Any) -> None:
 
 
 def slots(client: Any) -> int:
-    """Tasks that run at a time on all workers together."""
+    """Tasks that all workers together run at a time."""
     return max(1, sum(client.nthreads().values()))
 
 
 def check_memory(client: Any, wanted: int, what: str) -> None:
-    """ValueError, before anything is computed, when a worker has less memory than its part of the work takes.
+    """ValueError, before anything is computed, if a worker has less memory than its part of the work needs.
 
     Parameters
     ----------
@@ -136,10 +136,10 @@ def check_memory(client: Any, wanted: int, what: str) -> None:
 
 
 def compute(client: Any, work: Any) -> Any:
-    """The value of a delayed object; on an error or an interrupt nothing is left behind on the workers.
+    """The value of a delayed object; after an error or an interrupt nothing remains on the workers.
 
-    A worker that dies takes its results with it; dask computes them again elsewhere. A task during which several
-    workers have died is given up, because it probably kills them.
+    The results of a worker that dies are computed again elsewhere by dask. A task during which several workers have
+    died is given up, because it probably kills them.
     """
     if isinstance(client, Driver):
         return here(work)
@@ -149,8 +149,8 @@ def compute(client: Any, work: Any) -> Any:
 def call_each(client: Any, function: Any, calls: list[tuple[Any, ...]]) -> list[Any]:
     """``function(*call)`` of every call, each on a worker of its own if there are enough: a round of few, short tasks.
 
-    What they are called with goes to the workers as it is, which takes less of the scheduler's and client's time than
-    a graph of delayed objects.
+    The arguments are sent directly, which takes less of the scheduler's and client's time than a graph of delayed
+    objects.
     """
     futures = [
         client.submit(function, *call, **place, pure=False) for place, call in zip(_places(client, len(calls)), calls)
@@ -170,7 +170,7 @@ def _places(client: Any, count: int) -> list[dict[str, Any]]:
     places are preferences: when a worker is lost another one takes over.
     """
     threads = [address for address, threads in sorted(client.nthreads().items()) for _ in range(threads)]
-    if not threads:  # all are lost: any worker will do
+    if not threads:  # all are lost: any worker may do it
         return [{} for _ in range(count)]
     return [{"workers": [threads[k * len(threads) // count]], "allow_other_workers": True} for k in range(count)]
 
@@ -196,7 +196,7 @@ def _results(client: Any, futures: list[Any]) -> list[Any]:
 
 
 def release(client: Any, *futures: Any) -> None:
-    """Release results, and stop the tasks that still work on them."""
+    """Release results, and stop the tasks that still compute them."""
     pending = [future for future in futures if future.status == "pending"]
     if pending:
         with contextlib.suppress(Exception):

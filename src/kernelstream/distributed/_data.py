@@ -1,4 +1,4 @@
-"""Rows in partitions: dask arrays, dask frames, or files that the workers read through :mod:`kernelstream.streams`.
+"""Rows in partitions: dask arrays, dask frames, or files that the workers read by :mod:`kernelstream.streams`.
 
 On the client a partition is a name and something to compute it from; on a worker it is a :class:`File` or
 :class:`Rows`, which are streams of blocks that know how to name a row that is wrong.
@@ -36,7 +36,7 @@ class BadPartitionError(ValueError):
     partition : str
         Path of a file, or the name of a part of a dask collection.
     row : int
-        Line of a text, or row of anything else, counted from 1; the first of the block where nothing better is known.
+        Line of a text, or row of anything else, counted from 1; the first of the block if it is not known.
     reason : str
     """
 
@@ -50,7 +50,7 @@ class BadPartitionError(ValueError):
 
 @dataclass(frozen=True)
 class Piece:
-    """What a worker gets: a source of blocks."""
+    """What a worker is given: a source of blocks."""
 
     name: str
 
@@ -118,7 +118,7 @@ class File(Piece):
         return stream
 
     def says_no_width(self, stream: Stream) -> bool:
-        """Whether the width is known only when the file has been read."""
+        """Whether the width is known only after the file has been read."""
         return isinstance(stream, streams.LibSVM) and self.options.get("n_features") is None
 
     def target(self, y: Any) -> Any:
@@ -151,7 +151,7 @@ class Rows(Piece):
 
 
 def nbytes(*parts: Any) -> int:
-    """Bytes of arrays, CSR matrices and frames; dask decides by it whether to move them or the work."""
+    """Bytes of arrays, CSR matrices and frames, by which dask decides whether to move them or the work."""
     total = 64
     for part in parts:
         if hasattr(part, "indptr"):
@@ -181,7 +181,7 @@ class Kept:
                     return functools.reduce(np.add, call_each(self.client, work, calls))
                 task, given = delayed(work, pure=False), sent if large else delayed(sent, pure=False)
                 return compute(self.client, tree([task(part, given, *more) for part in self.parts], np.add, ARITY))
-            except CancelledError:  # the only worker that had the argument died: send it again
+            except CancelledError:  # the only worker with the argument has died: send it again
                 if attempt + 1 == TRIES:
                     raise
             finally:
@@ -190,7 +190,7 @@ class Kept:
         raise AssertionError
 
     def release(self) -> None:
-        """Let go of the parts."""
+        """Release the parts."""
         release(self.client, *self.parts)
 
 
@@ -226,7 +226,7 @@ class Data:
         """``function(piece, *args)`` of every partition, delayed."""
         return self.some(function, dict.fromkeys(range(len(self)), args))
 
-    # ---------------------------------------------------------------- what another engine has its own way for
+    # ---------------------------------------------------------------- what Spark does in its own way
     def some(self, function: Callable[..., Any], calls: dict[int, tuple[Any, ...]]) -> list[Any]:
         """``function(piece, *args)`` of the partitions whose numbers are given with their args, delayed."""
         work = need("dask").delayed(function, pure=False)
@@ -277,10 +277,10 @@ class Data:
         return kept, shared
 
     def keep(self) -> None:
-        """Rows will be asked for by number, again and again: in every round they must be the same."""
+        """Make sure that the rows have the same numbers whenever they are asked for."""
 
     def close(self) -> None:
-        """The rows are not needed any more."""
+        """Release the rows."""
 
 
 def partitions(
@@ -293,22 +293,22 @@ def partitions(
     width: int | None = None,
     **reader: Any,
 ) -> Data:
-    """Rows for the workers, as partitions; no row comes to the client.
+    """Rows for the workers, as partitions; no row is sent to the client.
 
     Parameters
     ----------
     X : dask array, dask frame, Spark DataFrame, path, glob or list of these paths
-        Files are read where the workers run: they must be found there under the same names. Each is one partition.
+        Files are read by the workers, which must find them under the same names. Each is one partition.
     y : dask array, dask series, or str
         Targets, or the name of their column of a frame; None for files.
     block : int, default=1024
         Rows a worker handles at a time.
     client : distributed.Client, optional
-        To compare the columns of files; LIBSVM files whose width is not given are read once for it.
+        To compare the columns of files; LIBSVM files whose width is not given are read once to find it.
     labels : callable, optional
         Applied to the targets of files.
     width : int, optional
-        Columns of files that do not say it (LIBSVM), the same as the option ``n_features`` of their reader.
+        Columns of LIBSVM files, as the option ``n_features`` of their reader.
     **reader
         Of :func:`kernelstream.streams.open`: ``target``, ``format``, ``n_features``, …
 
@@ -444,14 +444,10 @@ def tree(values: list[Any], join: Callable[[Any, Any], Any], arity: int = 2) -> 
     """One delayed value from many, joined by neighbours: the depth is the logarithm of their number."""
     if not values:
         raise ValueError("there are no partitions")
-    work = need("dask").delayed(_fold, pure=False)
+    work = need("dask").delayed(functools.reduce, pure=False)
     while len(values) > 1:
         values = [work(join, values[i : i + arity]) for i in range(0, len(values), arity)]
     return values[0]
-
-
-def _fold(join: Callable[[Any, Any], Any], values: list[Any]) -> Any:
-    return functools.reduce(join, values)
 
 
 def runs(count: int, groups: int) -> list[range]:

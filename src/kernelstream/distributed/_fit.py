@@ -1,22 +1,27 @@
-"""One door for all learners: what kind of estimator it is decides how the workers share the work."""
+"""Fitting of all learners: the kind of the estimator decides how the workers share the work."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from ..estimators.binning.base import Binning
 from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
+from ..estimators.stack.batch import MOST_ROWS
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
+from ..estimators.stack.shell import StackShell
+from ..random import seed_from
 from ..streams._base import BLOCK_ROWS
-from ._client import connect
-from ._data import partitions
+from ._client import compute, connect, need
+from ._data import Data, partitions
 from .binning import fit_binning
-from .default_learner import fit_default_learner
 from .falkon import fit_falkon
+from .landmarks import AllRows
 from .ridge import fit_ridge
 
 
@@ -37,10 +42,10 @@ def fit(
     :class:`~kernelstream.OnlineRidgeClassifier`): the result of ``est.fit`` on all rows, up to rounding.
 
     :class:`~kernelstream.BinningClassifier` and :class:`~kernelstream.BinningRegressor` with ``solver="cg"``: the same,
-    by conjugate gradients; what is left to the model (gamma, lam) is searched for on at most 120,000 rows.
+    by conjugate gradients; gamma and lam, if not given, are searched for on at most 120,000 rows.
 
     :class:`~kernelstream.FalkonClassifier` and :class:`~kernelstream.FalkonRegressor` with the squared loss: the result
-    of ``est.fit``, up to its tolerance; choices left to the model are made on at most 50,000 rows.
+    of ``est.fit``, up to its tolerance; choices that are left to the model are made on at most 50,000 rows.
 
     :class:`~kernelstream.KernelClassifier` and :class:`~kernelstream.KernelRegressor`: the result of ``est.fit``, with
     more than 100,000 rows on that many of them, drawn from all partitions (a warning says so).
@@ -89,7 +94,7 @@ def fit(
 
 def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     if isinstance(est, (KernelClassifier, KernelRegressor)):
-        return fit_default_learner
+        return _fit_default_learner
     if isinstance(est._learner, Ridge):
         return fit_ridge
     if isinstance(est._learner, Falkon):
@@ -98,6 +103,32 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
         return fit_binning
     raise ValueError(
         f"{type(est).__name__} cannot be fitted on several machines: its model depends on the order of the rows. "
-        f"OnlineRidge, BinningClassifier, FalkonClassifier and their relatives can, see "
+        f"OnlineRidge, BinningClassifier, FalkonClassifier and their relatives can: see "
         f"help(kernelstream.distributed.fit)"
     )
+
+
+def _fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+    """The state of ``est.fit``: with at most 100,000 rows that of all of them, in the order of the partitions.
+
+    The members of the default learner follow rows one by one, and its metric needs them in one place: neither is a sum
+    over rows. So as many rows as ``fit`` learns at once are drawn from all partitions and fitted by one worker, or by
+    Spark's driver.
+    """
+    rows = AllRows(data, client)
+    est = clone(est).set_params(random_state=seed_from(est._learner.seed_source()))
+    some = rows.some(MOST_ROWS, est.random_state)
+    if rows.n > MOST_ROWS:
+        warnings.warn(
+            f"{type(est).__name__} keeps no sums that add up: it learns {MOST_ROWS:,} of {rows.n:,} rows, drawn at "
+            f"random from all partitions",
+            stacklevel=4,
+        )
+    work = need("dask").delayed(_fitted, pure=False)
+    return compute(client, work(est, rows.delayed(some), rows.delayed(some, target=True), classes))
+
+
+def _fitted(est: StackShell, X: Any, y: np.ndarray, classes: Any) -> dict[str, Any]:
+    if classes is not None and len(unknown := np.setdiff1d(y, classes)):
+        raise ValueError(f"y has labels that are not in classes: {unknown.tolist()}")
+    return est.fit(X, y).state_

@@ -1,4 +1,4 @@
-"""Rows in a DataFrame of Spark: the same descriptions of what adds up, computed by jobs of Spark.
+"""Rows in a DataFrame of Spark: the same sums, computed by jobs of Spark.
 
 A job is ``mapInPandas`` over the partitions; what it finds is a row of bytes for each, and a tree of ``applyInPandas``
 joins them, neighbours first, so that sums have the same order in every run.
@@ -24,7 +24,7 @@ FOUND = "i int, value binary"
 
 @dataclass(frozen=True)
 class Frames(Piece):
-    """A partition, as an executor gets it: data frames that can be gone through once."""
+    """A partition, as an executor gets it: data frames that can be read once."""
 
     frames: Any
     column: str  # of the target
@@ -103,11 +103,11 @@ class SparkData(Data):
             i = need("pyspark").TaskContext.get().partitionId()
             if i in calls:
                 yield _found(i, lambda: function(light._piece(i, frames), *calls[i]))
-            for _ in frames:  # a worker that leaves rows unread is not used again
+            for _ in frames:  # a worker that leaves rows unread is not reused
                 pass
 
         frame = self.frame
-        if len(calls) < len(self.names):  # rows that nobody asks for do not leave the JVM
+        if len(calls) < len(self.names):  # rows that are not needed do not leave the JVM
             frame = frame.where(need("pyspark.sql.functions").spark_partition_id().isin([*calls]))
         return frame.mapInPandas(work, FOUND)
 
@@ -123,7 +123,7 @@ class SparkKept:
         return _joined(_each(self.parts, lambda part: work(part, argument, *more)), np.add, self.count)
 
     def release(self) -> None:
-        """Let go of the parts."""
+        """Release the parts."""
         self.parts.unpersist()
 
 

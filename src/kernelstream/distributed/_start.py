@@ -1,4 +1,4 @@
-"""The model that all workers begin with: its features fixed, nothing learned."""
+"""The model that all workers start from: its features are fixed, and nothing is learned yet."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def begin(est: Any, data: Data, client: Any, classes: Any = None) -> Any:
     """A copy of an estimator on features that has no weights yet, with the map that one machine would have.
 
     What a map estimates from rows, it estimates from the first ones, as in ``est.learn``; only landmarks that a Nyström
-    map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that every
-    worker makes the same random numbers from them.
+    map chooses by itself come from all partitions, as in ``Nystroem.fit``. Seeds are drawn here, once, so that all
+    workers have the same random numbers.
     """
     features = getattr(est._learner, "map", None)
     wanted = 1 if features is None else max(1, est._learner.warm_up_rows())

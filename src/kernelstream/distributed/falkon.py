@@ -4,7 +4,7 @@ r"""Kernel ridge through centres, exactly: the workers' normal equations add up.
 
 The m centres S are drawn from all rows, as one machine draws them. Both sums are over rows: a chain of tasks adds the
 rows of some partitions, and a tree adds the chains, 8 m (m + C) bytes each. What is left to the model (widths of the
-columns, bandwidth, penalty) one worker finds on a sample of the rows.
+columns, bandwidth, penalty) is found by one worker on a sample of the rows.
 """
 
 from __future__ import annotations

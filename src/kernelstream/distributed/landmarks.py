@@ -43,7 +43,7 @@ def chosen(features: Nystroem, data: Data, client: Any, random_state: Any) -> tu
 class AllRows:
     """The rows of all partitions by number; only those asked for are fetched.
 
-    Where it is known how many rows each partition has, it need not be counted.
+    ``counts`` are the rows of each partition, counted here if they are not given.
     """
 
     def __init__(self, data: Data, client: Any, counts: list[int] | None = None):

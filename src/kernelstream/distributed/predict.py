@@ -19,7 +19,7 @@ WHAT = ("predict", "decision_function", "predict_proba")
 def predict(
     est: Any, X: Any, *, what: str = "predict", client: Any = None, block: int = BLOCK_ROWS, **reader: Any
 ) -> Any:
-    """Answers of a fitted model as a dask array, one chunk for each partition; nothing is computed yet.
+    """Answers of a fitted model as a dask array, one chunk per partition; nothing is computed yet.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def predict(
     Returns
     -------
     dask array
-        (n,) or (n, outputs); the length is not known beforehand where the rows come from files.
+        (n,) or (n, outputs); the length is unknown where the rows come from files.
     """
     if what not in WHAT or not hasattr(est, what):
         raise ValueError(f"what must be one of {', '.join(name for name in WHAT if hasattr(est, name))}, got {what!r}")

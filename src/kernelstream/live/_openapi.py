@@ -11,12 +11,12 @@ from .requests import Learn, Policy, Predict, Rollback
 
 _NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 _ERRORS = {
-    "400": "no JSON", "401": "no token, or a wrong one", "403": "a token without the right",
-    "404": "no such model", "408": "the body did not arrive",
-    "409": "ids that are not known", "413": "too many bytes or rows", "415": "another type than JSON, or compressed",
-    "422": "bad rows: the model is as it was",
-    "429": "too many requests", "431": "headers too large", "503": "too much is waiting, or it took too long",
-    "507": "the disk cannot take it",
+    "400": "not JSON", "401": "missing or wrong token", "403": "the token lacks the right",
+    "404": "no such model", "408": "the body did not arrive in time",
+    "409": "unknown ids, or refused in the present state", "413": "too many bytes or rows",
+    "415": "unsupported type, or compressed", "422": "bad rows: the model is unchanged",
+    "429": "too many requests", "431": "headers too large", "503": "too many waiting, or it took too long",
+    "507": "no space on the disk",
 }  # fmt: skip
 _NUMBER, _LIST = {"type": "integer"}, {"type": "array"}
 _ANSWERS: dict[str, Any] = {
@@ -38,7 +38,7 @@ _ANSWERS: dict[str, Any] = {
 
 
 def document(version: str, calls: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
-    """The document of calls: path, method, and what it does."""
+    """The document for calls, given as path, method, and summary."""
     asked = {"predict": Predict, "learn": Learn, "rollback": Rollback, "policy": Policy}
     bodies, schemas = msgspec.json.schema_components(asked.values(), ref_template="#/components/schemas/{name}")
     by_name = dict(zip(asked, bodies))

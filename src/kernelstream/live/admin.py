@@ -2,8 +2,8 @@
 
 Only :func:`repair` and :func:`restore` write to the store. The others read it while a server is using it: files are
 only added and removed as a whole, or appended to, so that a mark, then a snapshot, then the log read in this order
-belong together as long as the snapshot is there: it goes before its part of the log. Where it has gone, because newer
-ones have replaced it, they begin again.
+belong together as long as the snapshot exists: it is removed before its part of the log. If newer ones have replaced
+it, they start again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .. import model_io
 from .._files import numbered
 from . import records
 from .answers import StoreError
-from .dead import DEAD_FILE, FORMER_DEAD_FILE
+from .consume import DEAD_FILE, FORMER_DEAD_FILE
 from .learner import DurableLearner
 from .log import MARK_FILE, Log
 from .losses import LOST_FILE, Losses
 from .snapshots import FORMAT_FILE, check_format
-from .store import KEY, Store
+from .store import KEY, Store, key_of
 
 READ_TRIES = 20
 
@@ -33,7 +33,7 @@ Read = TypeVar("Read", bound=Callable[..., Any])
 
 
 def _settled(read: Read) -> Read:
-    """Let a function that reads files begin again where some of them were replaced meanwhile."""
+    """Decorator: a function that reads files starts again when some of them were replaced while it ran."""
 
     @functools.wraps(read)
     def tried(*args: Any) -> Any:
@@ -58,20 +58,19 @@ def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
 @_settled
 def look(folder: Path) -> dict[str, Any]:
     """What a learner is: key, rows and version of its latest snapshot, calls since then, bytes, lost calls."""
-    key = folder / KEY
-    about: dict[str, Any] = {"key": key.read_text(encoding="utf-8") if key.exists() else None}
+    about: dict[str, Any] = {"key": key_of(folder)}
     number, path = numbered(folder, "snapshot")[-1]
     live = model_io.describe(path)["notes"]["live"]
     about |= {"rows": live["total"], "version": live["version"], "calls": sum(1 for _ in Log(folder).read(number))}
     about |= {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": Losses(folder).calls}
-    path.stat()  # it must still be there
+    path.stat()  # raises an error if it is gone
     dead = folder / DEAD_FILE
     return about | {"dead": sum(1 for _ in open(dead, "rb")) if dead.exists() else 0}
 
 
 @_settled
 def check(folder: Path) -> list[str]:
-    """What is wrong with the folder of a learner: everything in it is read."""
+    """Errors in the folder of a learner, found by reading everything in it."""
     check_format(folder)
     wrong, whole, log = [], [], Log(folder)
     for number, path in numbered(folder, "snapshot"):
@@ -90,7 +89,7 @@ def check(folder: Path) -> list[str]:
             records.unpack(payload)
         except ValueError as error:
             wrong.append(f"record {number} of the log cannot be used: {error}")
-    latest.stat()  # it must still be there
+    latest.stat()  # raises an error if it is gone
     losses = Losses(folder)
     known = {(entry["first"], entry["last"]) for entry in losses.entries}
     wrong += [f"records {a} to {b} of the log are lost" for a, b in log.lost if (a, b) not in known]
@@ -100,10 +99,10 @@ def check(folder: Path) -> list[str]:
 
 
 def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> list[str]:
-    """Copy all learners to a new folder, each as it is at some moment of the copy; returns their names."""
+    """Copy all learners to a new folder, each in the state of some moment during the copy; returns their names."""
     found, to = folders(store), Path(target)
     if to.exists():
-        raise StoreError(f"{to} exists already: a backup goes to a new folder")
+        raise StoreError(f"{to} already exists: a backup needs a new folder")
     beside = to.with_name(f".{to.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     for name, folder in found.items():
@@ -129,7 +128,7 @@ def _copy(folder: Path, to: Path) -> None:
             _copy_file(path, to)
     for _, path in numbered(folder, "version"):
         _copy_file(path, to)
-    latest.stat()  # it must still be there
+    latest.stat()  # raises an error if it is gone
 
 
 def _copy_file(path: Path, folder: Path) -> None:
@@ -139,11 +138,11 @@ def _copy_file(path: Path, folder: Path) -> None:
 
 
 def restore(source: str | os.PathLike[str], store: str | os.PathLike[str]) -> list[str]:
-    """Copy the learners of a backup into a store; none of them may be there. Returns their names."""
+    """Copy the learners of a backup into a store; none of them may exist there. Returns their names."""
     found = folders(source)
     taken = [name for name in found if (Path(store) / name).exists()]
     if taken:
-        raise StoreError(f"{os.fspath(store)} holds {', '.join(taken[:5])} already: move it away first")
+        raise StoreError(f"{os.fspath(store)} already holds {', '.join(taken[:5])}: move that away first")
     for name, folder in found.items():
         beside = Path(store) / f".{name}.partial"
         _copy(folder, beside)

@@ -18,11 +18,11 @@ class InUse(StoreError):
 
 
 class Busy(RuntimeError):
-    """More calls are waiting than the learner takes on; nothing of this one has been learned."""
+    """Too many calls are waiting; nothing of this one has been learned."""
 
 
 class UnknownId(KeyError):
-    """Targets for rows that are not remembered."""
+    """Targets came for rows that are not remembered."""
 
     def __init__(self, ids: list[Any]):
         super().__init__(ids)

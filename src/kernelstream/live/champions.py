@@ -17,9 +17,8 @@ from typing import Any
 from .. import model_io
 from ..evaluate._runners import task_of
 from .answers import Learned
-from .clock import Clock
 from .log import Log
-from .samples import Samples
+from .samples import Clock, Samples
 from .scores import Scores
 
 VERSIONS = 5  # former champions that are kept
@@ -37,7 +36,7 @@ class ScoredModel:
     failures: int = 0
 
     def learn(self, X: Any, y: Any, also: Scores | None = None) -> None:
-        """Learn rows and count the answers before; ``also`` counts them too."""
+        """Learn rows and score the answers given before; ``also`` scores them too."""
         asked = None
         if self.scores.task == "classification" and not hasattr(self.model, "loss"):
             with contextlib.suppress(Exception):  # a model without probabilities, or without a row so far
@@ -134,7 +133,7 @@ class Champions:
         self._stale = True
 
     def _compare(self, model: Any) -> None:
-        """From now on a model learns the same rows, and both are scored on them."""
+        """Let a model learn the same rows from now on, and score both."""
         self.challenger, self.against = ScoredModel(model, Scores(task_of(model))), Scores(self.champion.scores.task)
 
     def _set_policy(self, policy: dict[str, float | None]) -> None:
@@ -167,7 +166,7 @@ class Champions:
         return self.version
 
     def _promote(self, back: bool = False) -> int:
-        """The challenger becomes the champion; a guarded one is held against the former, unless that comes back."""
+        """Make the challenger the champion; with a guard the two are then compared, unless the former one returns."""
         assert self.challenger is not None
         former = self.champion
         version = self._succeed(self.challenger)
@@ -179,7 +178,7 @@ class Champions:
         return version
 
     def _guard_speaks(self) -> bool:
-        """Whether the champion does so much worse than the former one, on the same rows, that it must go."""
+        """Whether the champion does so much worse than the previous one, on the same rows, that it is replaced."""
         guard, own, former = self.policy["guard"], self.against, self.challenger
         if guard is None or not self.on_probation or own is None or former is None or own.rows < GUARD_ROWS:
             return False

@@ -15,7 +15,7 @@ import random
 import time
 import uuid
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -42,7 +42,7 @@ class RequestError(ValueError):
     status : int
         The HTTP status.
     content : dict
-        What the server said: ``error``, and ``row`` and ``column`` where it knows them.
+        The answer of the server: ``error``, and ``row`` and ``column`` where they are known.
     """
 
     def __init__(self, status: int, content: Answer):
@@ -50,18 +50,14 @@ class RequestError(ValueError):
         self.status, self.content = status, content
 
 
-class _Request(NamedTuple):
-    method: str
-    path: str
-    body: bytes | None
-
-
 # Yields requests, whose responses (or errors on the way) it is sent, and seconds to wait; returns the answer.
-Call = Generator[_Request | float, Any, _T]
+Call = Generator[httpx.Request | float, Any, _T]
 
 
 class _Calls:
-    """The requests, whatever carries them."""
+    """What both clients share; a subclass says which class of httpx sends the requests, and runs the generators."""
+
+    _http_class: Any  # of httpx
 
     def __init__(
         self, url: str = "http://localhost:8000", token: str | None = None, *, patience: float = 60.0, **options: Any
@@ -70,10 +66,7 @@ class _Calls:
             raise ValueError(f"patience must be a number of seconds >= 0, got {patience!r}")
         headers = {"Content-Type": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
         self.patience = patience
-        self._http = self._carrier(base_url=url, headers=headers, **({"timeout": 60.0} | options))
-
-    def _carrier(self, **options: Any) -> Any:
-        raise NotImplementedError
+        self._http = self._http_class(base_url=url, headers=headers, **({"timeout": 60.0} | options))
 
     def _run(self, call: Call[Any]) -> Any:
         raise NotImplementedError
@@ -89,23 +82,23 @@ class _Calls:
         rows : list of dicts or lists, dict, (n, d) array or data frame
             A dict is one row. Dates become ISO text; NaN and None are gaps.
         ids : list of str or int, optional
-            Names of the rows, by which they can be learned when their targets are known.
+            Names of the rows, under which they can be learned once their targets are known.
 
         Returns
         -------
         dict
             ``predictions`` and, where the model has them, ``probabilities``, ``classes``, ``intervals`` and ``sets``.
         """
-        return self._run(self._in_pieces(f"/models/{_name(model)}/predict", {"rows": _rows(rows), "ids": ids}))
+        return self._run(self._in_pieces(f"{_path(model)}/predict", {"rows": _rows(rows), "ids": ids}))
 
     def learn(self, model: str, rows: Any, y: Any, ids: Sequence[str | int] | None = None) -> Any:
-        """Learn rows; they are safe when it returns, and learned once however often the request had to be repeated.
+        """Learn rows: when it returns they are safe, and learned exactly once, however often the request was repeated.
 
         Parameters
         ----------
         model : str
         rows : like that of :meth:`predict`, or None
-            None learns rows that were predicted with the same ``ids``.
+            None learns the rows that were predicted with the same ``ids``.
         y : list or array
             Targets, one for each row.
         ids : list of str or int, optional
@@ -118,12 +111,12 @@ class _Calls:
         """
         target = list(y) if isinstance(y, (list, tuple)) or hasattr(y, "__array__") else [y]
         if rows is None and ids is None:
-            raise ValueError("learn needs rows, or ids of rows that were predicted")
+            raise ValueError("learn needs rows, or the ids of rows that were predicted")
         if ids is None:
             stem = uuid.uuid4().hex
             ids = [f"{stem}-{i}" for i in range(len(target))]
         content = {"rows": None if rows is None else _rows(rows), "y": target, "ids": ids}
-        return self._run(self._in_pieces(f"/models/{_name(model)}/learn", content))
+        return self._run(self._in_pieces(f"{_path(model)}/learn", content))
 
     def _in_pieces(self, path: str, content: Answer) -> Call[Answer]:
         """A call of any number of rows: pieces in their order, and their answers joined."""
@@ -147,28 +140,28 @@ class _Calls:
         return (yield from self._call("GET", "/models"))["models"]
 
     def describe(self, model: str) -> Any:
-        """What a model has learned and how well it does: a dict."""
-        return self._run(self._call("GET", f"/models/{_name(model)}"))
+        """What a model has learned and how well it performs: a dict."""
+        return self._run(self._call("GET", _path(model)))
 
     def promote(self, model: str) -> Any:
-        """Make the challenger of a model its champion. A request whose answer is lost is not repeated."""
-        return self._run(self._call("POST", f"/models/{_name(model)}/promote", {}, repeatable=False))
+        """Make the challenger of a model its champion. The request is not repeated if its answer is lost."""
+        return self._run(self._call("POST", f"{_path(model)}/promote", {}, repeatable=False))
 
     def rollback(self, model: str, to: int | None = None) -> Any:
-        """Return to a former version of a model, by default the latest. As :meth:`promote`, asked once."""
+        """Return to an earlier version of a model, by default the latest. Like :meth:`promote`, it is not repeated."""
         content = {} if to is None else {"to": to}
-        return self._run(self._call("POST", f"/models/{_name(model)}/rollback", content, repeatable=False))
+        return self._run(self._call("POST", f"{_path(model)}/rollback", content, repeatable=False))
 
     # ---------------------------------------------------------------- one request
     def _call(self, method: str, path: str, content: Answer | None = None, repeatable: bool = True) -> Call[Answer]:
         """One request, repeated while it may succeed later, for at most ``patience`` seconds.
 
-        Where a request that was carried out must not be repeated, only one that the server has refused is.
+        A request that must not be carried out twice is repeated only if the server has refused it.
         """
         body = None if content is None else json.dumps(content, allow_nan=False).encode()
         wait, end = FIRST_WAIT, time.monotonic() + self.patience
         while True:
-            response = yield _Request(method, path, body)
+            response = yield self._http.build_request(method, path, content=body)
             cause: Exception | None = None
             if isinstance(response, httpx.TransportError):
                 problem, cause, after = str(response) or type(response).__name__, response, 0.0
@@ -182,7 +175,8 @@ class _Calls:
                 if response.status_code not in REPEATED:
                     raise RequestError(response.status_code, said)
                 problem = said.get("error", f"status {response.status_code}")
-                after = _seconds(response.headers.get("retry-after", ""))
+                wanted = response.headers.get("retry-after", "")
+                after = float(wanted) if wanted.isdigit() else 0.0
             pause = max(after, wait * random.uniform(0.5, 1.0))  # clients that failed together do not return together
             if time.monotonic() + pause > end:
                 raise ConnectionError(f"no answer within {self.patience:g} seconds: {problem}") from cause
@@ -197,7 +191,7 @@ class Client(_Calls):
     ----------
     url : str, default="http://localhost:8000"
     token : str, optional
-        What the server was started with.
+        The token that the server expects.
     patience : float, default=60
         Seconds for which a request is repeated while the server cannot be reached, is busy or has no room on its disk.
         After that, a ConnectionError.
@@ -212,8 +206,7 @@ class Client(_Calls):
     ...     client.predict("prices", {"size": 95, "rooms": 4})["predictions"]  # doctest: +SKIP
     """
 
-    def _carrier(self, **options: Any) -> httpx.Client:
-        return httpx.Client(**options)
+    _http_class = httpx.Client
 
     def _run(self, call: Call[_T]) -> _T:
         came: Any = None
@@ -222,16 +215,13 @@ class Client(_Calls):
                 step = call.send(came)
                 if isinstance(step, float):
                     time.sleep(step)
-                else:
-                    came = self._carried(step)
+                    continue
+                try:
+                    came = self._http.send(step)
+                except httpx.TransportError as error:
+                    came = error
         except StopIteration as end:
             return end.value
-
-    def _carried(self, request: _Request) -> Any:
-        try:
-            return self._http.request(request.method, request.path, content=request.body)
-        except httpx.TransportError as error:
-            return error
 
     def close(self) -> None:
         """Close the connections."""
@@ -245,7 +235,7 @@ class Client(_Calls):
 
 
 class AsyncClient(_Calls):
-    """The same for ``asyncio``: every method is awaited.
+    """The same for ``asyncio``: all methods are awaited.
 
     Examples
     --------
@@ -255,23 +245,19 @@ class AsyncClient(_Calls):
     ...         return await client.predict("prices", {"size": 95, "rooms": 4})
     """
 
-    def _carrier(self, **options: Any) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**options)
+    _http_class = httpx.AsyncClient
 
     async def _run(self, call: Call[_T]) -> _T:
         came: Any = None
         try:
             while True:
                 step = call.send(came)
-                came = await (asyncio.sleep(step) if isinstance(step, float) else self._carried(step))
+                try:
+                    came = await (asyncio.sleep(step) if isinstance(step, float) else self._http.send(step))
+                except httpx.TransportError as error:
+                    came = error
         except StopIteration as end:
             return end.value
-
-    async def _carried(self, request: _Request) -> Any:
-        try:
-            return await self._http.request(request.method, request.path, content=request.body)
-        except httpx.TransportError as error:
-            return error
 
     async def close(self) -> None:
         """Close the connections."""
@@ -322,8 +308,8 @@ def _plain(value: Any) -> Any:
     raise ValueError(f"a cell of type {type(value).__name__} cannot be sent: {value!r}")
 
 
-def _name(model: str) -> str:
-    return quote(model, safe="")
+def _path(model: str) -> str:
+    return f"/models/{quote(model, safe='')}"
 
 
 def _said(response: Any) -> Answer:
@@ -334,12 +320,8 @@ def _said(response: Any) -> Answer:
     return content if isinstance(content, dict) else {"error": str(content)}
 
 
-def _seconds(text: str) -> float:
-    return float(text) if text.isdigit() else 0.0
-
-
 def _joined(answers: list[Answer]) -> Answer:
-    """One answer: lists follow one another, counts of rows add up, and what is left is that of the last piece."""
+    """One answer: lists are concatenated, counts of rows add up, and all else is that of the last piece."""
     found = dict(answers[-1])
     for key in found:
         if key in ("predictions", "probabilities", "intervals", "sets"):

@@ -1,13 +1,19 @@
 """Learning from a broker, each message exactly once.
 
 The position of the source is part of the learner's state: it is written to the log in the record of the rows it belongs
-to. After a crash the reader goes on at the position the learner has, whatever the broker remembers, so that messages
-that were delivered again are not learned again and none is left out.
+to. After a crash the reader continues from the position of the learner, whatever the broker remembers, so that messages
+that are delivered again are not learned again, and none is skipped.
+
+Messages that cannot be used are dead letters, lines of JSON in a file of the learner's folder. A line is written before
+the learner moves past its message, so that none is missing after a crash; a duplicate is recognized by its part and
+place.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import json
 import logging
 import os
 import time
@@ -20,16 +26,19 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from .answers import InUse, StoreError
-from .dead import DEAD_FILE, bury
 from .learner import DurableLearner
-from .outages import Outage, passes
+from .log import LogError
 from .rows import as_rows
-from .sources import BadMessage, Message, Parsed, Position, Source, parse
+from .sources import BadMessage, Message, Parsed, Position, Source, Unavailable, parse
 from .store import Store
 
 MESSAGES_PER_CALL = 500  # messages learned in one call
 READ_SECONDS = 0.2  # seconds to wait for messages
 CURSOR = "cursor"  # name of the learner that only holds the position up to which all others have learned
+DEAD_FILE, FORMER_DEAD_FILE = "dead.jsonl", "dead.old.jsonl"
+DEAD_FILE_BYTES = 64 << 20  # of a file; then it becomes the former one, and the one before that goes
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds to wait, at first and at most
+STOP_SECONDS = 0.1  # seconds after which a request to stop is seen
 
 logger = logging.getLogger("kernelstream.live")
 
@@ -41,8 +50,8 @@ class Consumed:
     Attributes
     ----------
     messages, learned, skipped, answered, outages : int
-        Messages read; rows learned; messages that hold no row the model can take; answers sent; times that the source
-        did not answer, or the disk took nothing.
+        Messages read; rows learned; messages without a row that the model can take; answers sent; how often the source
+        did not answer, or the disk was full.
     seconds : float
     """
 
@@ -77,9 +86,9 @@ class Reader:
     once : bool, default=False
         End when there are no more messages.
     stop : callable, optional
-        Asked again and again; True ends the run.
+        Called repeatedly; True ends the run.
     done : Consumed, optional
-        Where to count what is done, for others to look at meanwhile.
+        Where to count what is done, so that others can read it during the run.
     """
 
     def __init__(
@@ -101,8 +110,8 @@ class Reader:
     def run(self, handle: Callable[[list[Message]], Any], positions: Callable[[], dict[str, Position]]) -> Consumed:
         """Read until asked to stop; with ``once``, until there are no more messages. The source is closed in the end.
 
-        A source that does not answer at first is an error. When it has answered, an outage of the source or a disk that
-        takes nothing is waited for, and reading goes on from ``positions()``.
+        A source that does not answer at first is an error. Once it has answered, the run waits while the source is
+        down or the disk is full, and then reads on from ``positions()``.
         """
         started, outage = time.monotonic(), Outage(self.stop)
         try:
@@ -132,14 +141,14 @@ class Reader:
         return self.done
 
     def take(self, learner: DurableLearner, messages: list[Message]) -> None:
-        """Learn those of the messages that a learner has not learned yet."""
+        """Learn the messages that a learner has not learned yet."""
         fresh = [message for message in messages if not _before(message, learner.positions)]
         if fresh:
             self.learn(learner, self.parsed(learner, fresh), fresh)
         self.source.settled(learner.positions)
 
     def learn(self, learner: DurableLearner, contents: list[tuple[Message, Parsed]], read: list[Message]) -> None:
-        """Answer messages and learn them, together with the positions that follow what was read, in one step."""
+        """Answer messages and learn them, together with the positions after what was read, in one step."""
         rows = [(message, about) for message, about in contents if self._takes(learner, message, about)]
         if self.answers:
             self._answer(learner, rows)
@@ -148,7 +157,7 @@ class Reader:
         try:
             targets = [about.y for _, about in known]
             learned = learner.learn([about.row for _, about in known], targets, positions=positions).learned
-        except ValueError:  # one of them is wrong: learn them one by one
+        except ValueError:  # one of them is bad: learn them one by one
             learned = sum(self._learn_one(learner, message, about) for message, about in known)
             learner.learn([], [], positions=positions)
         self.done.learned += learned
@@ -161,7 +170,7 @@ class Reader:
             return 0
 
     def _takes(self, learner: DurableLearner, message: Message, about: Parsed) -> bool:
-        """Whether the model can take the row; if not, it is left out."""
+        """Whether the model can take the row; if not, the message is left out."""
         view = learner.view
         try:
             as_rows([about.row], view.model, view.columns)
@@ -189,7 +198,7 @@ class Reader:
     def parsed(
         self, learner: DurableLearner, messages: list[Message], by: str | None = None
     ) -> list[tuple[Message, Parsed]]:
-        """Messages and what they hold; those that hold no row are left out."""
+        """Messages and their content; those without a row are left out."""
         found = []
         for message in messages:
             try:
@@ -199,8 +208,8 @@ class Reader:
         return found
 
     def _leave_out(self, learner: DurableLearner, message: Message, reason: str) -> None:
-        """Count a message that cannot be used, and keep it in a file, before the position moves beyond it."""
-        if (message.part, message.at) in self._dead:  # by an earlier try, before an outage
+        """Count a message that cannot be used, and keep it in a file, before the position moves past it."""
+        if (message.part, message.at) in self._dead:  # by an earlier attempt, before an outage
             return
         bury(learner.folder / DEAD_FILE, message, reason)
         self._dead.add((message.part, message.at))
@@ -227,7 +236,7 @@ def consume_by(store: Store, model: Any, source: Source, by: str, **options: Any
     """Learn the messages of a source into one small learner for each value of a column.
 
     Each learner has the positions up to which it has learned; a learner named by :data:`CURSOR` has the position up to
-    which all have, and the reader goes on from there. As many learners as the store keeps awake are in memory.
+    which all have, and the reader goes on from there. The store limits how many learners are in memory.
 
     Parameters
     ----------
@@ -270,21 +279,21 @@ def name_of_key(key: str) -> str:
 
 
 class Shared:
-    """Learners of the partitions that a group of processes shares: one for each partition, in a store they all see.
+    """Learners of the partitions that a group of processes shares: one per partition, in a folder that all can reach.
 
-    A partition moves to another process with its state: the old owner writes a snapshot and lets go of the folder
-    before the new one reads it.
+    A partition moves to another process with its state: the old owner writes a snapshot and releases the folder
+    before the new owner reads it.
 
     Parameters
     ----------
     folder : path
-        Where all processes of the group find it.
+        One that all processes of the group can reach.
     name : str
         Learners are named after it and the number of the partition.
     model : estimator
         What every learner starts as.
     patience : float, default=30
-        Seconds to wait for the former owner of a partition.
+        Seconds to wait for the previous owner of a partition.
     **options
         Of :class:`DurableLearner`.
     """
@@ -295,7 +304,7 @@ class Shared:
         self.learners: dict[str, DurableLearner] = {}
 
     def gained(self, parts: list[str]) -> dict[str, Position]:
-        """Wake the learners of parts; returns where to go on."""
+        """Wake the learners of parts; returns the positions to continue from."""
         positions: dict[str, Position] = {}
         for part in parts:
             learner = self._wake(part)
@@ -304,7 +313,7 @@ class Shared:
         return positions
 
     def positions(self) -> dict[str, Position]:
-        """Where the learners that are awake go on."""
+        """The positions of the learners that are awake."""
         return {part: at for learner in self.learners.values() for part, at in learner.positions.items()}
 
     def _wake(self, part: str) -> DurableLearner:
@@ -333,7 +342,7 @@ class Shared:
 
 
 def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
-    """Learn the partitions that a group gives to this process, each into a learner of its own."""
+    """Learn the partitions that the group assigns to this process, each into a learner of its own."""
     reader = Reader(source, **options)
 
     def handle(messages: list[Message]) -> None:
@@ -342,7 +351,7 @@ def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
             parts.setdefault(message.part, []).append(message)
         for part, members in parts.items():
             learner = shared.learners.get(part)
-            if learner is not None:  # otherwise it has just gone to another process, which reads the messages again
+            if learner is not None:  # otherwise it has just moved to another process, which reads the messages again
                 reader.take(learner, members)
 
     try:
@@ -352,7 +361,7 @@ def consume_group(shared: Shared, source: Source, **options: Any) -> Consumed:
 
 
 def _following(messages: list[Message]) -> dict[str, Position]:
-    """Where to go on, part by part."""
+    """The position after the messages, for each part."""
     return {message.part: message.following for message in messages}
 
 
@@ -369,3 +378,52 @@ def _before(message: Message, positions: dict[str, Position]) -> bool:
 def _order(position: Position) -> tuple[int, ...]:
     """Offsets are numbers; ids of Redis are two numbers with a dash."""
     return (position,) if isinstance(position, int) else tuple(int(part) for part in str(position).split("-"))
+
+
+def bury(path: Path, message: Message, reason: str) -> None:
+    """Add a message to the dead letters; LogError if it cannot be written."""
+    line = {
+        "part": message.part, "at": message.at, "reason": reason, "time": time.time(),
+        "content": message.content.decode(errors="backslashreplace"),
+    }  # fmt: skip
+    try:
+        if path.exists() and path.stat().st_size > DEAD_FILE_BYTES:
+            os.replace(path, path.with_name(FORMER_DEAD_FILE))
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+    except OSError as error:
+        raise LogError(error.errno, f"{path.name} cannot be written: {error.strerror or error}") from error
+
+
+def passes(error: OSError) -> bool:
+    """Whether the same call may succeed later."""
+    return isinstance(error, (Unavailable, LogError)) or error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+class Outage:
+    """Waits longer and longer until something works again, or a stop is requested; logs the start and end of an outage.
+
+    Attributes
+    ----------
+    pause : float
+        Seconds of the last wait; 0 while all is well.
+    """
+
+    def __init__(self, stop: Callable[[], bool]):
+        self.stop, self.pause, self.since = stop, 0.0, 0.0
+
+    def wait(self, error: OSError) -> None:
+        """Wait before the next attempt."""
+        if not self.pause:
+            self.since = time.monotonic()
+            logger.warning("%s; trying again until it works", error)
+        self.pause = min(LONGEST_PAUSE, 2 * self.pause or FIRST_PAUSE)
+        until = time.monotonic() + self.pause
+        while (left := until - time.monotonic()) > 0 and not self.stop():
+            time.sleep(min(STOP_SECONDS, left))
+
+    def over(self) -> None:
+        """Note that it works again."""
+        if self.pause:
+            logger.warning("it works again, after %.1f s", time.monotonic() - self.since)
+            self.pause = 0.0

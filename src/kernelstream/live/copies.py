@@ -33,7 +33,7 @@ def copied(model: Any, example: Any) -> Any:
 
 
 def _loosen(made: Any) -> None:
-    """Let the learners in a copy refer weakly to the estimators that have them: a copy out of use is freed at once."""
+    """Make the references of learners in a copy to their estimators weak, so that an unused copy is freed at once."""
     seen, waiting = set(), [made]
     while waiting:
         one = waiting.pop()
@@ -45,7 +45,7 @@ def _loosen(made: Any) -> None:
 
 
 def seeded(model: Any) -> Any:
-    """The model, with numbers for seeds that are left to chance: a replay must draw the same."""
+    """The model with fixed seeds in place of random ones, so that a replay draws the same numbers."""
     if getattr(model, "state_", None) is not None or not hasattr(model, "get_params"):
         return model
     deep = not isinstance(model, StreamEstimator)  # the parts of an estimator draw from its own seed

@@ -65,7 +65,7 @@ def run(
 
 
 def rows() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Blocks of a stream without end; the landscape becomes another one every few thousand rows."""
+    """Blocks of an endless stream, whose concept changes every few thousand rows."""
     concept, rng = 1, np.random.default_rng(0)
     while True:
         columns = len(COLUMNS) - 1

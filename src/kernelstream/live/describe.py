@@ -22,7 +22,7 @@ RELEVANCE_WAIT = 0.01  # seconds that a description waits for it
 
 
 class Relevance:
-    """How much each column of a model matters, found in a thread beside, since it may take seconds."""
+    """How much each column of a model matters; found in a thread of its own, since it may take seconds."""
 
     def __init__(self) -> None:
         self.found: Any = None
@@ -30,7 +30,7 @@ class Relevance:
         self._due = -math.inf
 
     def of(self, model: Any) -> Any:
-        """As it was found last; None where the model does not know."""
+        """The latest value; None where the model does not know it."""
         if self.finder is None and time.monotonic() >= self._due and hasattr(type(model), "relevance_"):
             self.finder = finder = threading.Thread(target=self._find, args=(model,), name="relevance", daemon=True)
             finder.start()
@@ -56,7 +56,7 @@ def brief(learner: Writer) -> dict[str, Any]:
 
 
 def describe(learner: Writer, view: View, relevance: Relevance) -> dict[str, Any]:
-    """What a learner is and how well it does, as numbers, strings, lists and dicts."""
+    """What a learner is and how well it performs, as numbers, strings, lists and dicts."""
     champion = learner.champion
     inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
     kinds = getattr(encoder_of(view.model), "kinds_", None)

@@ -11,18 +11,18 @@ from .learner import DurableLearner
 
 
 def read_model(source: str | os.PathLike[str] | bytes) -> tuple[Any, list[str] | None]:
-    """A model that can go on learning, and the names of its columns if its file knows them; else an error.
+    """A model that can learn row by row, and the names of its columns if its file has them.
 
     Raises
     ------
     ModelFileError
         The file cannot be read.
     TypeError
-        The model cannot go on learning.
+        The model cannot learn row by row.
     """
     model, notes = model_io.read(io.BytesIO(source) if isinstance(source, bytes) else source)
     if not hasattr(model, "learn"):
-        raise TypeError(f"{type(model).__name__} learns all rows at once: it cannot go on learning")
+        raise TypeError(f"{type(model).__name__} learns all rows at once: it cannot be updated row by row")
     names = notes.get("reader", {}).get("features") if isinstance(notes.get("reader"), dict) else None
     if names is not None and len(names) != getattr(model, "n_features_in_", None):
         names = None  # some columns (of words, for example) became several
@@ -30,7 +30,7 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[Any, list[str] |
 
 
 def file_of(learner: DurableLearner) -> bytes:
-    """The file of the champion with all that it has learned."""
+    """The file of the champion with everything it has learned."""
     view = learner.latest()
     notes: dict[str, Any] = {"rows": view.rows}
     if view.columns is not None:

@@ -1,4 +1,4 @@
-"""A model that loses no acknowledged row: every call is in a log before it is answered.
+"""A model that loses no acknowledged row: every call is logged before it is answered.
 
 State on disk, in one folder::
 
@@ -52,8 +52,8 @@ class DurableLearner(Writer):
         What to start with when the folder is empty, fitted or not; it is copied. Otherwise the folder's state is used.
     flush : "each", "request" or float, default="each"
         When the log is forced to the disk: before every answer (calls that come at the same time share one fsync);
-        when :meth:`flush` is called; or at least once in that many milliseconds. It is handed to the operating system
-        before every answer in any case: a killed process loses nothing, a power cut at most what was not yet forced.
+        when :meth:`flush` is called; or at least once in that many milliseconds. The operating system always gets it
+        before the answer: a killed process loses nothing, a power cut at most what had not been forced yet.
     snapshot_rows : int, default=50,000
         Rows from one snapshot to the next: no more than about these are replayed after a crash.
     columns : sequence of str, optional
@@ -107,7 +107,7 @@ class DurableLearner(Writer):
         self._publish()
 
     def next_view(self) -> View:
-        """Who answers the next request: the challenger, where the policy gives it a share and it is its turn."""
+        """The model for the next request: the challenger, if the policy gives it a share and it is its turn."""
         rival = self._rival_view
         if rival is None:
             return self.view
@@ -123,7 +123,7 @@ class DurableLearner(Writer):
         return self.view.model
 
     def describe(self) -> dict[str, Any]:
-        """What the learner is and how well it does, as numbers, strings, lists and dicts."""
+        """What the learner is and how well it performs, as numbers, strings, lists and dicts."""
         return describe.describe(self, self.view, self._relevance)
 
     def predict(self, rows: Any, ids: Sequence[Any] | None = None) -> np.ndarray:
@@ -136,7 +136,7 @@ class DurableLearner(Writer):
         return answer
 
     def remember(self, ids: Sequence[Any], rows: Any) -> None:
-        """Keep rows until their targets come; the oldest go when there are too many. They are kept in memory only."""
+        """Keep rows until their targets come, in memory only; the oldest are dropped when there are too many."""
         ids = checked_ids(ids, len(rows) if isinstance(rows, list) else rows.shape[0])
         with self._waiting_lock:
             for i, name in enumerate(ids):
@@ -188,14 +188,14 @@ class DurableLearner(Writer):
         view = self.view
         if rows is None:
             if names is None:
-                raise ValueError("learn needs rows, or ids of rows that were predicted")
+                raise ValueError("learn needs rows, or the ids of rows that were predicted")
             rows = self._recall(names)
         X = as_rows(rows, view.model, view.columns)
         n = len(X) if isinstance(X, list) else X.shape[0]
         if names is not None:
             names = checked_ids(names, n)
             if n > self.remembered:  # the first ones would be forgotten by the time the call is repeated
-                raise RowError(f"{n:,} ids, and the last {self.remembered:,} are remembered: send fewer", None, "ids")
+                raise RowError(f"{n:,} ids, but only {self.remembered:,} are remembered: send fewer", None, "ids")
         y = self._target(y, n)
         first = rows[0] if isinstance(rows, list) and rows else None
         columns = None
@@ -213,7 +213,7 @@ class DurableLearner(Writer):
         self._send(Call(b"", self.log.flush)).result()
 
     def latest(self) -> View:
-        """The model with all that has been learned so far: a new copy, where that of the readers is out of date."""
+        """The model with everything learned so far: a new copy if that of the readers is out of date."""
         if self._stale:
             self._send(Call(b"", self._publish)).result()
         return self.view
@@ -223,7 +223,7 @@ class DurableLearner(Writer):
         self._send(Call(b"", lambda: self._snapshot(wait=True))).result()
 
     def challenge(self, model: Any) -> None:
-        """A challenger: it learns the same rows from now on, and is scored beside the champion. None ends it.
+        """Add a challenger, which learns the same rows from now on and is scored beside the champion; None removes it.
 
         Where rows are objects with words and gaps, a model of numbers gets an encoder of its own.
         """
@@ -232,35 +232,35 @@ class DurableLearner(Writer):
             raise ValueError(f"{type(model).__name__} cannot challenge a model of {task} that learns row by row")
         if model is not None and takes_dictionaries(self.champion.model) and not takes_dictionaries(model):
             if getattr(model, "state_", None) is not None:
-                raise ValueError(f"this {type(model).__name__} has learned rows of numbers, and rows here are objects")
+                raise ValueError(f"this {type(model).__name__} has learned rows of numbers, but rows here are objects")
             model = make_stream(Columns(), model)
         content = b"" if model is None else model_io.to_bytes(seeded(model))
         payload = records.pack(records.CHALLENGER, {}, (content,))
         self._send(Call(payload, lambda: self._challenge(content), snapshot=True)).result()
 
     def promote(self) -> int:
-        """The challenger becomes the champion; returns the new version. :meth:`rollback` brings the former one back."""
+        """Make the challenger the champion; returns the new version. :meth:`rollback` restores the previous one."""
         return self._send(self._promotion()).result()
 
     def replace(self, model: Any) -> int:
-        """Another model becomes the champion; returns the new version. :meth:`rollback` brings the former one back."""
+        """Make another model the champion; returns the new version. :meth:`rollback` restores the previous one."""
         width, now = (getattr(one, "n_features_in_", None) for one in (model, self.view.model))
         if width is not None and now is not None and width != now:
-            raise ValueError(f"this model has {width} columns, and the one that it would replace {now}")
+            raise ValueError(f"this model has {width} columns, but the one that it would replace has {now}")
         self.challenge(model)
         return self.promote()
 
     def set_policy(self, share: float = 0.0, guard: float | None = None) -> None:
-        """How challengers and new champions are treated, from now on and after a restart.
+        """Set how challengers and new champions are treated, from now on and after a restart.
 
         Parameters
         ----------
         share : float, default=0
             Part of the requests for predictions that the challenger answers, 0 to 1.
         guard : float, optional
-            When a challenger is promoted, the champion so far goes on learning as its challenger; should the log-loss
-            (of a regression, the squared error) of the new champion on the last 1,000 rows be more than ``guard``
-            times that of the former one, after at least 500 rows, the former one becomes the champion again by itself.
+            When a challenger is promoted, the previous champion keeps learning as its challenger. If after at least 500
+            rows the log-loss (of a regression, the squared error) of the new champion on the last 1,000 rows is more
+            than ``guard`` times that of the previous one, the previous one becomes the champion again automatically.
         """
         fraction("share", share, zero=True, one=True)
         if guard is not None and not 1.0 <= guard < float("inf"):
@@ -270,13 +270,13 @@ class DurableLearner(Writer):
         self.latest()
 
     def rollback(self, to: int | None = None) -> int:
-        """A former champion, as it was when it was replaced, becomes the champion again; returns the new version.
+        """Restore a former champion, as it was when it was replaced; returns the new version.
 
         ``to`` is its version, by default the latest one. The present champion can be restored in the same way.
         """
         known = [old["version"] for old in self.retired]
         if not known:
-            raise ValueError("there is no former version to go back to")
+            raise ValueError("there is no earlier version to go back to")
         wanted = known[-1] if to is None else to
         if wanted not in known:
             raise ValueError(f"there is no version {wanted!r} to go back to: choose from {', '.join(map(str, known))}")
@@ -289,7 +289,7 @@ class DurableLearner(Writer):
         return self._send(call).result()
 
     def close(self) -> None:
-        """Learn what is waiting, write a snapshot, and release the folder."""
+        """Learn what is pending, write a snapshot, and release the folder."""
         with self._condition:
             if self._closed:
                 return
@@ -313,7 +313,7 @@ class DurableLearner(Writer):
         self.close()
 
     def _recall(self, ids: list[Any]) -> Any:
-        """The rows of ids; any row stands for one that was learned already, since it will be left out."""
+        """The rows of ids; rows that were learned already, and will be left out, are replaced by any other."""
         with self._waiting_lock:
             missing = [name for name in ids if name not in self._waiting and name not in self._ids]
             if missing:
@@ -341,14 +341,14 @@ class DurableLearner(Writer):
                 raise RowError("y mixes words and numbers", None, "y")
             truth = next((i for i, value in enumerate(y) if isinstance(value, bool)), None)
             if truth is not None and self.view.task == "regression":
-                raise RowError(f"target {truth} is {y[truth]!r}, and this model learns numbers", truth, "y")
+                raise RowError(f"target {truth} is {y[truth]!r}, but this model learns numbers", truth, "y")
             y = np.array(y)
         if len(y) != n:
             raise RowError(f"{n} rows, but {len(y)} targets", None, "y")
         if y.dtype.kind not in "biufUS":
             raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
         if self.view.task == "regression" and y.dtype.kind not in "iuf":
-            raise RowError(f"target 0 is {y.tolist()[0]!r:.60}, and this model learns numbers", 0, "y")
+            raise RowError(f"target 0 is {y.tolist()[0]!r:.60}, but this model learns numbers", 0, "y")
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
             raise RowError(f"target {at} is {y[at]}, which is not a finite number", at, "y")

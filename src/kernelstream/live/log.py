@@ -107,7 +107,7 @@ class Log:
         return found
 
     def read(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Numbers and payloads of all records from number ``start`` on; another process may be appending meanwhile."""
+        """Numbers and payloads of all records from number ``start`` on, while another process may be appending."""
         self.marked = self._read_mark()  # before the files: what comes while they are read must not count as lost
         files = self.files()
         self.lost, self.torn = [], 0
@@ -174,7 +174,7 @@ class Log:
 
     # ---------------------------------------------------------------- writing
     def open(self) -> None:
-        """Get ready to append after everything that was read: to a new file, or to the last one if it is whole."""
+        """Prepare to append after everything that was read: to a new file, or to the last one if it is undamaged."""
         self._open_file()
         self._mark = os.open(self.folder / MARK_FILE, os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
         for _ in range(2):
@@ -198,7 +198,7 @@ class Log:
         self.roll()
 
     def roll(self) -> None:
-        """Start a new file; the one so far is forced to the disk."""
+        """Start a new file; the current one is forced to the disk."""
         self._leave()
         path = self.folder / f"log-{self.next:016d}.bin"
         # A file of this name holds no whole record from the number on: such records would have been read.
@@ -214,7 +214,7 @@ class Log:
         self._file, self._size, self._unsynced_since = file, _START.size, None
 
     def append(self, payloads: Sequence[bytes]) -> int:
-        """Write records in one go, forced to the disk if the policy says "each"; returns the number of the first.
+        """Write records at once, forced to the disk if the policy says "each"; returns the number of the first.
 
         Raises
         ------
@@ -247,18 +247,18 @@ class Log:
             self._unsynced_since = None
 
     def due(self) -> float | None:
-        """Seconds until :meth:`flush_if_due` has something to do; None while nothing waits for it."""
+        """Seconds until :meth:`flush_if_due` has something to do; None if nothing is waiting."""
         if self._unsynced_since is None or self.every is None:
             return None
         return max(0.0, self._unsynced_since + self.every / 1000 - time.monotonic())
 
     def flush_if_due(self) -> None:
-        """Force to the disk what has waited for as long as the policy allows."""
+        """Force to the disk what has waited as long as the policy allows."""
         if self.due() == 0.0:
             self.flush()
 
     def drop(self, before: int) -> None:
-        """Remove files all of whose records come before a number."""
+        """Remove files whose records all come before a number."""
         discard(path for (_, path), (following, _) in itertools.pairwise(self.files()) if following <= before)
 
     def close(self) -> None:
@@ -283,7 +283,7 @@ class Log:
                 self._file = None
 
     def _take_back(self) -> None:
-        """Restore the file from before a record that failed; where even that fails, the next record gets a new file."""
+        """Remove what a failed record has written; if that fails, too, the next record starts a new file."""
         if self._file is None:
             return
         try:
@@ -313,7 +313,7 @@ def _packed(payload: bytes, number: int) -> bytes:
 
 
 def _record(content: bytes, at: int, number: int) -> bytes | None:
-    """Payload of the record at a place, or None if there is no whole one of this number."""
+    """Payload of the record at a place, or None if there is no complete one of this number."""
     if at + _HEAD.size > len(content):
         return None
     length, checksum, found = _HEAD.unpack_from(content, at)

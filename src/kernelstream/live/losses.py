@@ -1,4 +1,4 @@
-"""What a learner has lost: calls that were answered, and that a damaged disk no longer gives back.
+"""What a learner has lost: calls that were answered, and can no longer be read from a damaged disk.
 
 They are written to a file beside the log, and stay a problem, whatever is restarted, until the operator has
 acknowledged them.
@@ -31,8 +31,8 @@ class Losses:
     Attributes
     ----------
     entries : list of dict
-        ``{"first", "last", "found", "acknowledged"}``: numbers of records, ``last`` None where nobody knows it, and two
-        times, the second one None until somebody has acknowledged the loss.
+        ``{"first", "last", "found", "acknowledged"}``: numbers of records, ``last`` None where it is unknown, and two
+        times, the second None until an operator has acknowledged the loss.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -48,16 +48,16 @@ class Losses:
 
     @property
     def open(self) -> list[dict[str, Any]]:
-        """Those that nobody has acknowledged."""
+        """Those that are not acknowledged yet."""
         return [entry for entry in self.entries if entry["acknowledged"] is None]
 
     @property
     def calls(self) -> int:
-        """How many calls they are, at least."""
+        """How many calls these are, at least."""
         return sum(1 if entry["last"] is None else entry["last"] - entry["first"] + 1 for entry in self.open)
 
     def add(self, gaps: Sequence[Gap]) -> None:
-        """Note gaps; a gap that the next start finds again is not a new one."""
+        """Record gaps; one that is found again at the next start is not new."""
         known = {(entry["first"], entry["last"]) for entry in self.entries}
         fresh = [gap for gap in gaps if gap not in known]
         if fresh:
@@ -65,7 +65,7 @@ class Losses:
             self._write()
 
     def acknowledge(self) -> int:
-        """Somebody has seen them; returns how many calls they are."""
+        """Mark all as seen by an operator; returns how many calls they are."""
         calls = self.calls
         for entry in self.open:
             entry["acknowledged"] = _now()

@@ -1,4 +1,4 @@
-"""What Prometheus reads: how many requests came and how long they took, and how the models do."""
+"""What Prometheus reads: how many requests came and how long they took, and how well the models perform."""
 
 from __future__ import annotations
 
@@ -29,27 +29,37 @@ with needs("serve"):
 TIME_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds, of the times of answers
 
 
-class Models(Collector):
-    """How models do.
+Learners = Callable[[], Iterable[tuple[str, DurableLearner]]]  # gives names and learners: those that are in memory
 
-    Parameters
-    ----------
-    learners : callable
-        Gives names and learners: those that are in memory.
-    """
 
-    def __init__(self, learners: Callable[[], Iterable[tuple[str, DurableLearner]]]):
-        self.learners = learners
+class _Families(Collector):
+    """Families of numbers that a function makes whenever Prometheus asks for them."""
 
-    def collect(self) -> Iterator[Any]:
-        """One family of numbers after another, as the registry wants them."""
-        families: dict[str, Any] = {}
-        for name, learner in self.learners():
-            for kind, fact, text, *values in _facts(learner):
-                family = families.setdefault(fact, kind(f"kernelstream_{fact}", text, labels=["model"]))
-                if values[0] is not None:
-                    family.add_metric([name], *values)
-        yield from families.values()
+    def __init__(self, make: Callable[[], Iterable[Any]]):
+        self.make = make
+
+    def collect(self) -> Iterable[Any]:
+        return self.make()
+
+
+def _registry(*makes: Callable[[], Iterable[Any]]) -> CollectorRegistry:
+    """A registry of what some functions make, and of the process."""
+    registry = CollectorRegistry(auto_describe=False)
+    for make in makes:
+        registry.register(_Families(make))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def _models(learners: Learners) -> Iterable[Any]:
+    """How well models perform."""
+    families: dict[str, Any] = {}
+    for name, learner in learners():
+        for kind, fact, text, *values in _facts(learner):
+            family = families.setdefault(fact, kind(f"kernelstream_{fact}", text, labels=["model"]))
+            if values[0] is not None:
+                family.add_metric([name], *values)
+    return families.values()
 
 
 def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
@@ -61,17 +71,17 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
     age = time.time() - learner.snapshot_time
     return [
         (counter, "rows_learned", "Rows learned", learner.total),
-        (counter, "wrong_cells", "Cells of learned rows taken as missing: they did not fit", sum(wrong.values())),
-        (counter, "rollbacks", "Times that the former champion came back by itself", learner.rollbacks),
+        (counter, "wrong_cells", "Cells of learned rows taken as missing, as they did not fit", sum(wrong.values())),
+        (counter, "rollbacks", "How often a former champion was restored automatically", learner.rollbacks),
         (gauge, "version", "Version of the champion", learner.version),
         (gauge, "healthy", "1 if the model has no problem, else 0", health["status"] == "ok"),
         (gauge, "waiting_calls", "Calls that wait to be learned", health["waiting"]),
-        (gauge, "lost_calls", "Calls that were answered, are lost, and nobody has acknowledged", health["lost"]),
+        (gauge, "lost_calls", "Lost calls that had been answered and are not acknowledged", health["lost"]),
         (gauge, "error_whole", "Mean error of all rows, each before it was learned", scores["whole"]),
         (gauge, "error_recent", "Mean error of the last 1,000 rows", scores["recent"]),
         (gauge, "log_loss_recent", "Mean log-loss of the last 1,000 rows", scores.get("log_loss_recent")),
         (gauge, "challenger_error_recent", "Mean error of the challenger on the last 1,000 rows", against),
-        (gauge, "changes", "Changes of the loss that were marked", len(changes)),
+        (gauge, "changes", "Changes of the loss that were detected", len(changes)),
         (gauge, "snapshot_age_seconds", "Seconds since the latest snapshot was written", age),
         (gauge, "rows_since_snapshot", "Rows that a restart would have to learn again", learner.rows_since_snapshot),
         (gauge, "log_bytes", "Bytes of the log on the disk", log.size()),
@@ -79,31 +89,20 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
     ]
 
 
-class Messages(Collector):
+def _messages(done: Consumed) -> list[Any]:
     """What a reader has done with its messages."""
-
-    def __init__(self, done: Consumed):
-        self.done = done
-
-    def collect(self) -> Iterator[Any]:
-        """One counter after another."""
-        done = self.done
-        yield CounterMetricFamily("kernelstream_messages", "Messages read", done.messages)
-        yield CounterMetricFamily("kernelstream_messages_left_out", "Messages that could not be used", done.skipped)
-        yield CounterMetricFamily(
-            "kernelstream_outages", "Times that the broker or the disk was waited for", done.outages
-        )
+    facts = [
+        ("messages", "Messages read", done.messages),
+        ("messages_left_out", "Messages that could not be used", done.skipped),
+        ("outages", "How often the reader waited for the broker or the disk", done.outages),
+    ]
+    return [CounterMetricFamily(f"kernelstream_{fact}", text, value) for fact, text, value in facts]
 
 
 @contextlib.contextmanager
-def serve_reader(
-    port: int, learners: Callable[[], Iterable[tuple[str, DurableLearner]]], done: Consumed
-) -> Iterator[int]:
-    """Context in which Prometheus is answered on a port of this machine, for a reader of messages; 0 for any port."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Models(learners))
-    registry.register(Messages(done))
-    ProcessCollector(registry=registry)
+def serve_reader(port: int, learners: Learners, done: Consumed) -> Iterator[int]:
+    """Context in which a port of this machine (0 for any) serves the metrics of a reader of messages to Prometheus."""
+    registry = _registry(lambda: _models(learners), lambda: _messages(done))
     server, thread = start_http_server(port, "127.0.0.1", registry)
     try:
         yield server.server_port
@@ -114,24 +113,20 @@ def serve_reader(
 
 
 class Metrics:
-    """All of a server.
+    """The metrics of a server.
 
     Parameters
     ----------
     learners : callable
-        As in :class:`Models`.
+        Gives names and learners: those that are in memory.
     waiting_rows : callable
         Gives the number of rows that wait for a prediction.
     """
 
-    def __init__(
-        self, learners: Callable[[], Iterable[tuple[str, DurableLearner]]], waiting_rows: Callable[[], int]
-    ) -> None:
-        self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(Models(learners))
+    def __init__(self, learners: Learners, waiting_rows: Callable[[], int]) -> None:
+        self.registry = _registry(lambda: _models(learners))
         waiting = Gauge("kernelstream_waiting_rows", "Rows that wait for a prediction", registry=self.registry)
         waiting.set_function(waiting_rows)
-        ProcessCollector(registry=self.registry)
         counter = Counter(
             "kernelstream_requests", "Responses by path and status", ["path", "status"], registry=self.registry
         )

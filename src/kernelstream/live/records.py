@@ -31,7 +31,7 @@ def pack(kind: bytes, header: dict[str, Any], parts: tuple[bytes, ...] = ()) -> 
 
 
 def _json(value: Any) -> str:
-    """A header as JSON; long lists in steps, since the encoder lets no other thread run until it is done."""
+    """A header as JSON; long lists in steps, since the encoder blocks all other threads."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(str(key))}:{_json(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list) and len(value) > ROWS_PER_STEP:
@@ -41,7 +41,7 @@ def _json(value: Any) -> str:
 
 
 def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
-    """Kind, header and the bytes after it; ValueError for what :func:`pack` of this version does not write."""
+    """Kind, header and the bytes after it; ValueError for anything that :func:`pack` of this version does not write."""
     kind, start = payload[:1], 1 + _LENGTH.size
     try:
         (length,) = _LENGTH.unpack_from(payload, 1)

@@ -41,7 +41,7 @@ class Redis:
             self.client.ping()
 
     def seek(self, positions: dict[str, Position]) -> None:
-        """Go on after the entry with this id."""
+        """Continue after the entry with this id."""
         self._after = str(positions.get(self.stream, "0-0"))
 
     def read(self, most: int, seconds: float) -> list[Message]:
@@ -59,7 +59,7 @@ class Redis:
         return messages
 
     def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
-        """Send answers; one that is there already, from before a crash, stays."""
+        """Send answers; one that exists already, from before a crash, is kept."""
         if self.answers is None:
             return
         for message, content in answers:
@@ -80,7 +80,7 @@ class Redis:
 
 @contextlib.contextmanager
 def _asked() -> Iterator[None]:
-    """Distinguish an outage, which may pass, from what Redis refuses."""
+    """Distinguish an outage, which may pass, from other errors of Redis."""
     try:
         yield
     except (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError) as error:
@@ -90,7 +90,7 @@ def _asked() -> Iterator[None]:
 
 
 def _json(fields: dict[bytes, bytes]) -> bytes:
-    """An object of the fields; numbers become numbers, since Redis knows text only."""
+    """An object of the fields; texts that are numbers become numbers, since Redis only has texts."""
 
     def value(text: str) -> Any:
         if text == "":

@@ -17,7 +17,7 @@ with needs("serve"):
 MAX_BODY_BYTES = 16 << 20  # most bytes of a request
 MAX_ROWS = 50_000  # most rows of a request
 BODY_SECONDS = 30.0  # longest time for a body to arrive
-BYTES_PER_STEP = 1 << 15  # bytes that are decoded in one step: the interpreter does nothing else meanwhile
+BYTES_PER_STEP = 1 << 15  # bytes that are decoded in one step: the interpreter can do nothing else in that time
 MAX_ROW_BYTES = 1 << 20  # bytes of one row of a large body
 
 Id = str | int
@@ -41,7 +41,7 @@ class Learn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Rollback(msgspec.Struct, forbid_unknown_fields=True):
-    """The version to go back to; by default the latest former one."""
+    """The version to restore; by default the latest one before the present."""
 
     to: int | None = None
 
@@ -51,7 +51,7 @@ class Nothing(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True):
-    """What part of the requests the challenger answers, and when a former champion comes back by itself."""
+    """Which share of the requests the challenger answers, and when a former champion is restored automatically."""
 
     share: float = 0.0
     guard: float | None = None
@@ -59,7 +59,7 @@ class Policy(msgspec.Struct, forbid_unknown_fields=True):
 
 @functools.cache
 def decoder(kind: Any) -> Any:
-    """Reads JSON of a type."""
+    """A decoder of JSON of a type."""
     return msgspec.json.Decoder(kind)
 
 
@@ -81,7 +81,7 @@ def kind_of(headers: dict[bytes, bytes]) -> bytes:
 async def content(scope: Any, headers: dict[bytes, bytes], receive: Any, most: int) -> bytes:
     """The bytes of a body, of which there are at most ``most``."""
     if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
-        raise Problem(415, "send the body as it is, without Content-Encoding")
+        raise Problem(415, "send the body uncompressed, without Content-Encoding")
     if "whole" in scope:  # all of it is there
         return await _received(receive, most)
     length = headers.get(b"content-length", b"0")
@@ -120,7 +120,7 @@ def decoded(body: bytes, decode: Any) -> Any:
 
 
 def too_many(rows: int) -> Problem:
-    return Problem(413, f"a request has at most {rows:,} rows: send them in several requests")
+    return Problem(413, f"a request may have at most {rows:,} rows: split it into several")
 
 
 # -------------------------------------------------------------------- large bodies

@@ -33,7 +33,7 @@ class Problem(Exception):
 
 
 class JSONContent:
-    """A response of JSON and nothing else: quicker to make than one of Starlette's."""
+    """A JSON response that is quicker to make than Starlette's."""
 
     def __init__(self, content: bytes):
         self.content = content
@@ -58,7 +58,7 @@ def guarded(
 
 
 def check_right(grant: Grant | None, right: str | None, name: str | None) -> None:
-    """Raise the problem of a request that a grant does not allow."""
+    """Raise a problem for a request that a grant does not allow."""
     if name is not None and (grant is None or not grant.may(right, name)):
         needed = f"the right {right!r}" if right else "any right"
         raise Problem(403, f"this needs a token with {needed} for the model {name[:80]!r}")
@@ -87,7 +87,7 @@ def error_response(error: Exception, path: str) -> Response:
         return problem_response(Problem(503, "there is not enough memory for this request"))
     logger.error("a request to %s failed", path, exc_info=error)
     return problem_response(
-        Problem(500, "internal error: the log of the server has it under the X-Request-ID of this response")
+        Problem(500, "internal error: look in the server's log for the X-Request-ID of this response")
     )
 
 

@@ -1,7 +1,7 @@
-"""Who may do what: tokens, each with rights and models, in a file that is read again when it has changed.
+"""Who may do what, and how often: tokens with rights and models, in a file that is read again when it has changed.
 
 A line of the file is ``TOKEN [RIGHTS [MODELS]]``: rights and names of models are separated by commas, ``all`` stands
-for all rights and ``*`` for all models, and a token alone has both. What follows a ``#`` is left out.
+for all rights and ``*`` for all models, and a token alone has both. What follows a ``#`` is a comment.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Grant:
     models: frozenset[str] | None = None  # None for all
 
     def may(self, right: str | None, model: str | None = None) -> bool:
-        """Whether it allows something to be done with a model, or None, with all; without a right, to be looked at."""
+        """Whether it includes a right for a model (None: all models); without a right, whether that may be seen."""
         return (right is None or right in self.rights) and (self.models is None or model in self.models)
 
 
@@ -105,3 +106,30 @@ def _grant(words: list[str]) -> Grant:
     if not asked <= set(RIGHTS):
         raise ValueError(f"the rights are {', '.join(RIGHTS)} or all, not {', '.join(sorted(asked - set(RIGHTS)))}")
     return Grant(asked, None if models == "*" else frozenset(models.split(",")))
+
+
+class Rates:
+    """Limits a client to ``rate`` requests a second on average, and as many at once (a token bucket per address).
+
+    Parameters
+    ----------
+    rate : float or None
+        None sets no limit.
+    """
+
+    def __init__(self, rate: float | None):
+        self.rate = rate
+        self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # address: tokens, when
+
+    def wait(self, address: str) -> float:
+        """Seconds until the request is allowed; 0 if it is allowed now, and then it is counted."""
+        if self.rate is None:
+            return 0.0
+        now, most = time.monotonic(), max(1.0, self.rate)
+        tokens, then = self.buckets.pop(address, (most, now))
+        tokens = min(most, tokens + (now - then) * self.rate)
+        allowed = tokens >= 1.0
+        self.buckets[address] = (tokens - 1.0 if allowed else tokens, now)
+        while len(self.buckets) > 10_000:
+            self.buckets.popitem(last=False)
+        return 0.0 if allowed else (1.0 - tokens) / self.rate

@@ -43,7 +43,7 @@ class RowError(ValueError):
 
 
 def takes_dictionaries(model: Any) -> bool:
-    """Whether a model takes rows with words and gaps by itself: one with an encoder of columns in it."""
+    """Whether a model takes rows with words and gaps, because it has an encoder of columns."""
     if not isinstance(model, StreamEstimator):
         return True
     if model.columns is None:
@@ -66,15 +66,15 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
     found: list[tuple[int, str]] = []
     for i, row in enumerate(rows):
         if isinstance(row, dict) and not row.keys() <= known:
-            strange = [name for name in row if name not in known]
+            unknown = [name for name in row if name not in known]
             if not opened:
-                hint = did_you_mean(strange[0], names)
-                message = f"row {i}: the model has no column {_shown(strange[0])}: {hint}"
-                raise RowError(message.rstrip(": "), i, strange[0])
-            new |= dict.fromkeys(strange)
-            found += [(i, name) for name in strange]
+                hint = did_you_mean(unknown[0], names)
+                message = f"row {i}: the model has no column {_shown(unknown[0])}: {hint}"
+                raise RowError(message.rstrip(": "), i, unknown[0])
+            new |= dict.fromkeys(unknown)
+            found += [(i, name) for name in unknown]
             if encoder is not None and len(known) + len(new) > encoder.max_columns:
-                raise RowError(f"row {i} would bring the columns to more than {encoder.max_columns:,}", i, strange[0])
+                raise RowError(f"row {i} would give the model more than {encoder.max_columns:,} columns", i, unknown[0])
     return found
 
 
@@ -84,24 +84,24 @@ class Gaps:
 
     missing: list[tuple[int, str]] = field(default_factory=list)
     wrong: list[tuple[int, str, Any]] = field(default_factory=list)  # they do not fit their column's kind
-    strange: list[tuple[int, str]] = field(default_factory=list)  # of columns that the model does not know
+    unknown: list[tuple[int, str]] = field(default_factory=list)  # of columns that the model does not know
 
     def part(self, start: int, stop: int) -> Gaps:
-        """Those of some of the rows."""
-        if not (self.missing or self.wrong or self.strange):
+        """The gaps of some of the rows."""
+        if not (self.missing or self.wrong or self.unknown):
             return Gaps()
-        lists: Any = (self.missing, self.wrong, self.strange)
+        lists: Any = (self.missing, self.wrong, self.unknown)
         return Gaps(*([(i - start, *rest) for i, *rest in cells if start <= i < stop] for cells in lists))
 
     def extend(self, others: Gaps, rows: int) -> None:
         """Add the gaps of rows that follow ``rows`` others."""
         self.missing += [(i + rows, name) for i, name in others.missing]
         self.wrong += [(i + rows, name, value) for i, name, value in others.wrong]
-        self.strange += [(i + rows, name) for i, name in others.strange]
+        self.unknown += [(i + rows, name) for i, name in others.unknown]
 
     def warnings(self) -> list[str]:
-        """Sentences about them."""
-        if not (self.missing or self.wrong or self.strange):
+        """Warnings about them."""
+        if not (self.missing or self.wrong or self.unknown):
             return []
         said = [
             f"row {i}, column {name!r}: {str(value)[:40]!r} is taken as missing" for i, name, value in self.wrong[:5]
@@ -116,14 +116,14 @@ class Gaps:
             said.append(f"column {name!r} is missing in row {first[name]}" + (f" and {n - 1} more" if n > 1 else ""))
         if len(counts) > 5:
             said.append(f"and {len(counts) - 5} more columns have gaps")
-        if names := list(dict.fromkeys(name for _, name in self.strange)):
+        if names := list(dict.fromkeys(name for _, name in self.unknown)):
             shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-            said.append(f"columns that the model does not know are left out: {shown}")
+            said.append(f"columns that the model does not know are ignored: {shown}")
         return said
 
 
 def gaps_of(rows: Any, model: Any) -> Gaps:
-    """Cells that are missing, and those that do not fit their column's kind; RowError for a row of nothing else."""
+    """Cells that are missing, and those that do not fit their column's kind; RowError for a row without any other."""
     found, encoder = Gaps(), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found
@@ -220,7 +220,7 @@ def _from_dictionaries(rows: list[Any], width: int | None, columns: Sequence[str
     table = []
     for i, row in enumerate(rows):
         if not isinstance(row, dict):
-            raise RowError(f"row {i} is not an object, while others are", i)
+            raise RowError(f"row {i} is not an object, but others are", i)
         try:
             table.append([row[name] for name in columns])
         except KeyError as error:

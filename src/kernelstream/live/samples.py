@@ -1,7 +1,8 @@
-"""Rows of then and now: the first ones a learner was given, and the last ones, to see how a column has changed."""
+"""The past of a learner: its first and its last rows, to see how a column has changed, and when rows were learned."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 SAMPLE_ROWS, MAX_SAMPLE_CELLS = 200, 20_000  # of each of the two samples
+MAX_TIMES = 400  # at which rows were learned; when there are more, every other one is dropped
 COLUMN_BINS = 12  # of a column of numbers
 MAX_SHOWN_WORDS = 8  # of a column of words that are shown one by one
 
@@ -22,7 +24,7 @@ class Samples:
         self.last: deque[Any] = deque(maxlen=SAMPLE_ROWS)
 
     def add(self, X: Any) -> None:
-        """Take note of rows that were learned: an array, or a list of dictionaries."""
+        """Record rows that were learned: an array, or a list of dictionaries."""
         if sp.issparse(X) or len(X) == 0:
             return
         most = max(1, min(SAMPLE_ROWS, MAX_SAMPLE_CELLS // max(1, len(X[0]))))
@@ -38,7 +40,7 @@ class Samples:
         return list(row) if isinstance(row, dict) else list(range(len(row)))
 
     def compare(self, column: Any) -> dict[str, Any]:
-        """How often the values of a column came then and now.
+        """How often the values of a column occurred in the first and the last rows.
 
         Returns
         -------
@@ -72,6 +74,37 @@ class Samples:
         """What :meth:`to_notes` gave."""
         made = cls()
         made.first, made.last = _plain(notes["first"]), deque(_plain(notes["last"]), SAMPLE_ROWS)
+        return made
+
+
+class Clock:
+    """Times (seconds since 1970) and how many rows had been learned by then.
+
+    The log holds no times: rows that a restart learns again count as learned at the restart.
+    """
+
+    def __init__(self) -> None:
+        self.every = 1.0  # least number of seconds between two times
+        self.times: list[tuple[float, int]] = []
+
+    def tick(self, rows: int) -> None:
+        """Record that ``rows`` rows have been learned by now."""
+        now = time.time()
+        if self.times and (self.times[-1][1] == rows or now - self.times[-1][0] < self.every):
+            return
+        self.times.append((now, rows))
+        if len(self.times) > MAX_TIMES:
+            self.every, self.times = 2 * self.every, self.times[::2]
+
+    def to_notes(self) -> dict[str, Any]:
+        """Everything, for a snapshot."""
+        return {"every": self.every, "times": [list(point) for point in self.times]}
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> Clock:
+        """What :meth:`to_notes` gave."""
+        made = cls()
+        made.every, made.times = notes["every"], [(at, rows) for at, rows in notes["times"]]
         return made
 
 

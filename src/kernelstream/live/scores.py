@@ -1,4 +1,4 @@
-"""How well a learner does: its answers before each row was learned, over all rows and over the last ones.
+"""How well a learner performs: its answers before each row was learned, over all rows and over the last ones.
 
 Everything follows from the rows in their order, so that a replay of the log gives the same numbers; all of it is a
 small dict of numbers and lists that goes into the snapshots.
@@ -63,7 +63,7 @@ class Scores:
 
     @property
     def marks(self) -> list[int]:
-        """Rows where a change was marked."""
+        """Rows at which a change was detected."""
         with self.lock:
             self._count_kept()
             return list(self._marks)
@@ -72,7 +72,7 @@ class Scores:
         """Count rows that a model has just learned.
 
         ``answer`` is what ``learn`` returned; ``probabilities`` (n, C) are there where the model was asked for them
-        beforehand, else they are made of the scores.
+        beforehand; otherwise they follow from the scores.
         """
         answer = np.asarray(answer)
         if not len(answer):
@@ -145,7 +145,7 @@ class Scores:
         return log_losses(of_true_class(table, classes, truth))
 
     def _errors(self, errors: np.ndarray, losses_: np.ndarray | None, model: Any) -> None:
-        """Add up row by row, so that the sums do not depend on how the rows were grouped."""
+        """Add up row by row, so that the sums do not depend on how rows are grouped."""
         start = 0
         while start < len(errors):
             stop = min(len(errors), start + self.every - self._rows % self.every)
@@ -174,7 +174,7 @@ class Scores:
 
     # ---------------------------------------------------------------- for others
     def summary(self) -> dict[str, Any]:
-        """Numbers for people: the error and log-loss of the last rows and of all."""
+        """The error and log-loss of the last rows and of all."""
         with self.lock:
             self._count_kept()
             about: dict[str, Any] = {

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._extra import needs
-from .app import Application
-from .front import LOCAL, MAX_HEAD_BYTES
+from .app import LOCAL, MAX_HEAD_BYTES, Application
 from .rights import Tokens
 from .store import Store
 
@@ -62,7 +61,7 @@ class _Protocol(HttpToolsProtocol):
                 self.transport.close()
 
     def _check_head(self) -> None:
-        """Hang up if the head is late; one timer for a connection, set again when it is over, not with each request."""
+        """Hang up if the head is late; a connection has one timer, renewed when it ends, not with each request."""
         late = 0.0 if self._head is None else self.loop.time() - self._since
         if late >= HEAD_SECONDS:
             self.timeout_keep_alive_handler()
@@ -78,7 +77,7 @@ class _Protocol(HttpToolsProtocol):
 
 
 class _Uvicorn(uvicorn.Server):
-    """Says when it has started, and lets the application know first that it shuts down, for open event streams."""
+    """Reports when it has started, and tells the application before it shuts down, so that open event streams end."""
 
     def __init__(self, config: uvicorn.Config):
         super().__init__(config)
@@ -120,7 +119,7 @@ class Server:
         **limits: Any,
     ):
         if token_file is None and host not in LOCAL:
-            raise ValueError(f"a server that others can reach ({host}) needs a token: say which (--token-file)")
+            raise ValueError(f"a server that others can reach ({host}) needs tokens: name their file (--token-file)")
         tokens = None if token_file is None else Tokens(token_file)
         self.store = store
         self.socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
@@ -141,14 +140,14 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The address of the server."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def run(self, started: Callable[[], Any] | None = None) -> None:
         """Serve until interrupted (control-C or SIGTERM)."""
         self._server.then = started
         gc.collect()
-        gc.freeze()  # a look at all objects of the libraries would stop every thread for a quarter of a second
+        gc.freeze()  # scanning all objects of the libraries would stop every thread for a quarter of a second
         interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
@@ -159,7 +158,7 @@ class Server:
             self.store.close()
 
     def start(self) -> Server:
-        """Serve in another thread; returns when it answers."""
+        """Serve in another thread; returns once the server answers."""
         self._thread = threading.Thread(target=self.run, name="server", daemon=True)
         self._thread.start()
         if not self._server.began.wait(START_SECONDS) or not self._server.started:
@@ -167,7 +166,7 @@ class Server:
         return self
 
     def stop(self) -> None:
-        """The end of :meth:`start`."""
+        """Stop what :meth:`start` started."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join()

@@ -17,11 +17,10 @@ from ..evaluate._runners import rows_learned, task_of
 from . import records
 from .answers import StoreError
 from .champions import Champions, ScoredModel, logger
-from .clock import Clock
 from .copies import seeded
 from .log import Log
 from .losses import Gap, Losses
-from .samples import Samples
+from .samples import Clock, Samples
 from .scores import Scores
 
 SNAPSHOTS_KEPT = 2  # snapshots
@@ -30,13 +29,13 @@ FORMAT_FILE, FORMAT = "format", 1  # of the folder; the number changes when an o
 
 
 def check_format(folder: Path) -> None:
-    """Raise a StoreError where a folder was written by a version whose format is another."""
+    """Raise a StoreError if a folder has another format than that of this version."""
     try:
         found = (folder / FORMAT_FILE).read_text(encoding="ascii", errors="replace").strip()
     except FileNotFoundError:  # nothing is there yet
         return
     if found != str(FORMAT):
-        raise StoreError(f"{folder} has the format {found[:20]!r}, and this version of kernelstream reads {FORMAT}")
+        raise StoreError(f"{folder} has format {found[:20]!r}, but this version of kernelstream reads format {FORMAT}")
 
 
 class Snapshots(Champions):
@@ -131,9 +130,9 @@ class Snapshots(Champions):
                 f"{self.folder} holds a log without a snapshot: it is not the folder of a learner, or it is damaged"
             )
         if model is None:
-            raise StoreError(f"{self.folder} holds no learner yet: say which model to start with")
+            raise StoreError(f"{self.folder} holds no learner yet: give a model to start with")
         if not hasattr(model, "learn"):
-            raise ValueError(f"{type(model).__name__} has no learn: it cannot go on learning")
+            raise ValueError(f"{type(model).__name__} has no method learn: it cannot be updated row by row")
         seat = model_io.load(io.BytesIO(model_io.to_bytes(seeded(model))))
         self.champion = ScoredModel(seat, Scores(task_of(seat)))
         self.total = rows_learned(seat)
@@ -174,7 +173,7 @@ class Snapshots(Champions):
         self.log.open()
 
     def _lose(self, gaps: Sequence[Gap]) -> None:
-        """Make known what could not be read, now or at an earlier start, until it is acknowledged."""
+        """Report what could not be read, now or at an earlier start, until it is acknowledged."""
         try:
             self.losses.add(gaps)
         except OSError as error:  # the next start will find the gaps again

@@ -33,21 +33,21 @@ class Message:
 
 
 class Source(Protocol):
-    """Messages in order, part by part, from any position on. Seeks, reads, answers may raise :class:`Unavailable`."""
+    """Messages in order, part by part, from any position on. Its methods may raise :class:`Unavailable`."""
 
     finished: bool  # the last read found nothing more
 
     def seek(self, positions: dict[str, Position]) -> None:
-        """Go on from these positions; parts without one start at their beginning. Also after an outage."""
+        """Continue from these positions, also after an outage; parts without one start at their beginning."""
 
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most ``most`` messages; an empty list when none came in time."""
 
     def answer(self, answers: list[tuple[Message, dict[str, Any]]]) -> None:
-        """Send answers to messages; the same answer sent again is known by the message's place."""
+        """Send answers to messages; an answer that is sent twice is recognized by the place of its message."""
 
     def settled(self, positions: dict[str, Position]) -> None:
-        """Everything before these positions has been learned: the broker is to know, for its lag."""
+        """Tell the broker, for its lag, that everything before these positions has been learned."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -81,14 +81,14 @@ def parse(content: bytes, target: str | None, by: str | None = None) -> Parsed:
         raise BadMessage(found)
     if target is None:
         if not isinstance(found.get("row"), (dict, list)):
-            raise BadMessage('no "row" in it (name the column of the target, if rows are plain objects)')
+            raise BadMessage('it has no "row" (where messages are plain objects, name the column of the target)')
         row, y = found["row"], found.get("y")
     else:
         row, y = {name: value for name, value in found.items() if name != target}, found.get(target)
     key = None
     if by is not None:
         if not isinstance(row, dict) or not isinstance(row.get(by), (str, int)):
-            raise BadMessage(f"no word or whole number in column {by!r}")
+            raise BadMessage(f"column {by!r} holds no word or whole number")
         key = str(row[by])
         row = {name: value for name, value in row.items() if name != by}
     return Parsed(row, y, key)

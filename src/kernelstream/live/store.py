@@ -66,7 +66,7 @@ class Store:
             shutil.rmtree(entry, ignore_errors=True)
         found = [entry for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)]
         self._names = {entry.name for entry in found}
-        self._keys = {entry.name: key for entry in found if (key := _key_of(entry)) is not None}
+        self._keys = {entry.name: key for entry in found if (key := key_of(entry)) is not None}
         self._asleep = {entry.name: problems for entry in found if (problems := _lost(Losses(entry)))}
 
     def names(self) -> list[str]:
@@ -88,7 +88,7 @@ class Store:
         return name in self._names
 
     def keys(self) -> dict[str, str]:
-        """By name, what learners are for, where they were created with a ``key``."""
+        """The keys of the learners that were created with one, by name."""
         with self._lock:
             return dict(self._keys)
 
@@ -112,7 +112,7 @@ class Store:
             self._make_room(name)
 
     def delete(self, name: str) -> None:
-        """Remove a learner and its folder for good, after the calls under way; KeyError for an unknown name."""
+        """Remove a learner and its folder permanently, after its pending calls; KeyError for an unknown name."""
         with self._lock:
             self._names.remove(name)
             self._going.add(name)
@@ -158,14 +158,14 @@ class Store:
             return learner
 
     def release(self, name: str) -> None:
-        """The end of :meth:`acquire`."""
+        """Release what :meth:`acquire` returned."""
         with self._lock:
             self._users[name] -= 1
             if not self._users[name]:
                 del self._users[name]
 
     def health(self, wait: bool = True) -> dict[str, Any] | None:
-        """Whether all is well: status, and problems by name. Of learners that sleep it is known what they have lost.
+        """Status, and problems by name. Of learners that sleep it is known what they have lost.
 
         None, without ``wait``, while the store is busy, for example because a learner wakes.
         """
@@ -180,7 +180,7 @@ class Store:
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
     def close(self) -> None:
-        """Put all learners to sleep."""
+        """Write all learners to the disk and close them."""
         with self._lock:
             while self._awake:
                 self._awake.popitem()[1].close()
@@ -200,7 +200,8 @@ class Store:
                 self._asleep[name] = problems
 
 
-def _key_of(folder: Path) -> str | None:
+def key_of(folder: Path) -> str | None:
+    """What a learner is for; None where it was created without a key."""
     try:
         return (folder / KEY).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -45,7 +45,7 @@ def from_arrow(body: bytes, kind: type[Any], query: Query, most: int) -> Any:
     try:
         for message in pa.MessageReader.open_stream(body):
             if _is_compressed(message.metadata.to_pybytes()):
-                raise Problem(415, "send Arrow's buffers as they are, without compression")
+                raise Problem(415, "send the Arrow stream without compression")
         for batch in pa.ipc.open_stream(body):
             if len(rows) + batch.num_rows > most:
                 raise too_many(most)
@@ -99,7 +99,7 @@ def _follow(metadata: bytes, at: int) -> int:
 
 
 def _field(metadata: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table is; None where it is left out."""
+    """Offset of a field of a table; None if it is absent."""
     names = table - struct.unpack_from("<i", metadata, table)[0]
     size: int = struct.unpack_from("<H", metadata, names)[0]
     place = 4 + 2 * number
@@ -109,12 +109,12 @@ def _field(metadata: bytes, table: int, number: int) -> int | None:
 
 def _named(rows: list[Any], kind: type[Any], query: Query) -> Any:
     """The rows, without the columns of targets and ids."""
-    strange = sorted(query.keys() - {"target", "id"})
-    if strange:
-        raise Problem(422, f"{strange[0][:80]!r} is not known: target and id name columns")
+    unknown = sorted(query.keys() - {"target", "id"})
+    if unknown:
+        raise Problem(422, f"unknown parameter {unknown[0][:80]!r} of the query: there are target and id")
     parts: dict[str, Any] = {"rows": rows}
     if kind is Learn and "target" not in query:
-        raise Problem(422, "say which column is the target: /learn?target=NAME")
+        raise Problem(422, "name the column of the target: /learn?target=NAME")
     wanted = {"ids": (query.get("id"), list[Id])} | ({"y": (query["target"], list[Target])} if kind is Learn else {})
     for part, (name, of) in wanted.items():
         if name is not None:

@@ -67,7 +67,7 @@ class StatusPage:
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
         if self.watchers >= MAX_WATCHERS:
-            raise Problem(503, "too many pages are watching", {"Retry-After": "10"})
+            raise Problem(503, "too many pages are watching: try again later", {"Retry-After": "10"})
         every = _number(request.query_params.get("every", "1"), 0.1, 60.0)
         limit = int(_number(request.query_params.get("count", "0"), 0, 1e9)) or None
         return StreamingResponse(
@@ -102,7 +102,7 @@ class StatusPage:
             return encode(about)
 
     async def page(self, request: Request) -> Response:
-        """The page."""
+        """The page to watch models on."""
         headers = {
             "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
             "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -72,7 +72,7 @@ class Writer(Snapshots):
             if self._closed:
                 raise StoreError("the learner has been closed")
             if len(self._queue) >= MAX_WAITING_CALLS:
-                raise Busy(f"{len(self._queue):,} calls are waiting")
+                raise Busy(f"{len(self._queue):,} calls are waiting: try again later")
             self._queue.append(call)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name=f"learner {self.folder.name}", daemon=True)
@@ -183,7 +183,7 @@ class Writer(Snapshots):
             with contextlib.suppress(Exception):
                 self._snapshot(wait=True)
         if self._guard_speaks():
-            message = "the champion's loss was more than %g times that of the former one, which is the champion again"
+            message = "the champion's loss was more than %g times that of the previous champion, which is back"
             self._complain("rollback", message % self.policy["guard"])
             self._commit([self._promotion(back=True)])
         if self.rows_since_snapshot >= self.snapshot_rows and (self._saver is None or not self._saver.is_alive()):

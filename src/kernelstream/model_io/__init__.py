@@ -8,9 +8,9 @@ A model file (``.ks``) is an uncompressed zip archive::
 whose comment, the last 64 bytes of the file, is the SHA-256 of all bytes before it;
 ``unzip -p model.ks kernelstream.json`` shows what is in it. Loading runs nothing that a file could bring along: it
 builds objects of this library's public classes, checks every array against its declared shape and type, and finally
-every entry of the state against what the model itself expects (:mod:`kernelstream.state.schema`). It needs no more
-time and memory than the size of the file calls for, 64 bytes for each of its bytes at most (zeros of arrays that are
-mostly zeros are stored as bits): what a model draws from its seed, it draws when it is first used.
+every entry of the state against what the model itself expects (:mod:`kernelstream.state.schema`). Time and
+memory are bounded by the size of the file, at 64 bytes for each of its bytes (zeros of arrays that are mostly zeros are
+stored as bits): random numbers are drawn from the seed only when the model is first used.
 The same model always gives the same bytes.
 
 Parts that a user has registered (a loss of one's own, say) are named together with their module. Loading does not
@@ -61,7 +61,7 @@ def save(est: Any, target: Source, notes: dict[str, Any] | None = None) -> None:
         Any public streaming estimator, fitted or not. A generator given as ``random_state`` is not stored: a fitted
         model goes on from its own seed, and another ``fit`` of a loaded one draws a fresh one.
     target : path or binary file
-        A path is replaced in one step: whatever happens, and however many write it at once, it holds one complete file.
+        A path is replaced in one step: whatever happens, and however many processes write it, it holds a complete file.
         An existing file keeps its permissions, a symbolic link stays one, pipes and devices are written to.
     notes : dict, optional
         Anything else worth keeping (numbers, strings, lists, dicts, arrays);

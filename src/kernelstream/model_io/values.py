@@ -53,7 +53,7 @@ def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
         return value if math.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in KINDS:
-            raise ValueError(f"{where} is an array of {value.dtype}, which a model file cannot hold")
+            raise ValueError(f"{where} is an array of {value.dtype}, which cannot be stored in a model file")
         if value.nbytes >= LARGE and value.dtype.str[1:] in SPARSE and value.flags.c_contiguous:
             bits = value.reshape(-1).view(f"u{value.itemsize}") != 0  # -0.0 is not 0
             if 2 * np.count_nonzero(bits) < value.size:
@@ -73,7 +73,7 @@ def encode(value: Any, arrays: list[np.ndarray], where: str) -> Any:
     if isinstance(value, BaseEstimator) and not isinstance(value, type):
         params = {k: encode(v, arrays, f"{where}.{k}") for k, v in value.get_params(deep=False).items()}
         return {"$component": [component_name(type(value), where), params]}
-    raise ValueError(f"{where}={value!r} is a {type(value).__name__}, which a model file cannot hold")
+    raise ValueError(f"{where}={value!r} is a {type(value).__name__}, which cannot be stored in a model file")
 
 
 def decode(value: Any, arrays: list[np.ndarray], depth: int = 0) -> Any:

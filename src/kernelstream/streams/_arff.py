@@ -19,7 +19,7 @@ class AsCSV:
     """A binary file whose content is that of an ARFF file as a CSV.
 
     Names of attributes become the header; comments and the lines before it become empty lines, so that line numbers in
-    messages are those of the file. Sparse rows ``{3 1.5, 7 'a b'}`` are filled up with 0, or with the first value of a
+    messages are those of the file. Sparse rows ``{3 1.5, 7 'a b'}`` are completed with 0, or with the first value of a
     nominal attribute, as ARFF defines it.
     """
 

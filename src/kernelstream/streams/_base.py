@@ -56,7 +56,7 @@ class Stream:
     n_rows : int or None
         Rows in all, where that is known.
     n_features : int or None
-        Width of the rows; it may grow where the source does not say it beforehand.
+        Width of the rows; it may grow where the source does not state it.
     feature_names : list of str or None
     """
 
@@ -88,7 +88,7 @@ class Stream:
         raise NotImplementedError
 
     def _bad(self, line: int, reason: str) -> None:
-        """Deal with a row that cannot be read."""
+        """Handle a row that cannot be read, as ``on_error`` says."""
         if self.on_error == "raise":
             raise BadRowError(self.name, line, reason, self.unit)
         self.skipped += 1
@@ -133,11 +133,11 @@ class Stream:
         self.rows, self.skipped = position["rows"], position["skipped"]
 
     def verify(self, position: Position) -> None:
-        """Raise ValueError where the source before a position is known not to be what it was."""
+        """Raise ValueError if the source is known to have changed before a position."""
 
     @property
     def fraction(self) -> float | None:
-        """Share of the source that has been read, where its size is known."""
+        """Share of the source that has been read, if its size is known."""
         return None if self.n_rows is None else min(1.0, (self.rows + self.skipped) / max(self.n_rows, 1))
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from .._extra import needs
 from ._arff import RELATION, AsCSV
 
 CHUNK_BYTES = 1 << 20
-MAX_LINE_BYTES = 1 << 28  # no line of a table is a quarter of a gigabyte long
+MAX_LINE_BYTES = 1 << 28  # no line of a table is that long
 
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"PK\x03\x04": "zip"}
 SUFFIXES = (".gz", ".bz2", ".zst", ".xz", ".zip")  # of names of packed files
@@ -67,11 +67,13 @@ class Bytes:
         if self.packing == "zip" and not self._is_archive():
             self.packing = None
         stem = next((self.name[: -len(end)] for end in SUFFIXES if self.name.lower().endswith(end)), self.name).lower()
-        self.arff = stem.endswith(".arff") or (magic[:1] == b"@" and _begins(self.raw, RELATION))
+        self.arff = stem.endswith(".arff") or (
+            magic[:1] == b"@" and self.raw.peek(len(RELATION))[: len(RELATION)].lower() == RELATION
+        )
         self._open()
 
     def _is_archive(self) -> bool:
-        """Whether a zip archive is one of a text, not of arrays (npz), and no pipe, whose end tells what is in it."""
+        """Whether a zip archive holds a text rather than arrays (npz); not in a pipe, since its index is at the end."""
         if self.size is None:
             return False
         try:
@@ -82,16 +84,16 @@ class Bytes:
                     self.raw.seek(0)
                     return False
                 if len(members) != 1:
-                    raise ValueError(f"{len(members)} files ({', '.join(names[:5])}), where one table should be")
+                    raise ValueError(f"it holds {len(members)} files ({', '.join(names[:5])}) instead of one table")
                 archive.open(members[0]).close()
         except (ValueError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, or a password
             self.close()
-            raise ValueError(f"{self.name}: the zip archive cannot be read as it is: {error}") from None
+            raise ValueError(f"{self.name}: the zip archive cannot be read: {error}") from None
         self.raw.seek(0)
         return True
 
     def _open(self) -> None:
-        """Start with the content, unpacked."""
+        """Open the content, unpacked, from its start."""
         self.file = _unpacked(self.raw, self.packing)
         self.file = AsCSV(self.file, self.name) if self.arff else self.file
         self.offset = 0
@@ -108,10 +110,12 @@ class Bytes:
         return data
 
     def skip_to(self, offset: int) -> None:
-        """Go to an offset of the unpacked content: backwards only in a plain file, else by reading on."""
+        """Go to an offset of the unpacked content; except in a plain file, by reading up to it."""
         if self.own and self.packing is None and self.size is not None and not self.arff:
             if offset > self.size:
-                raise ValueError(f"{self.name} has {self.size} bytes, fewer than the position to go on from ({offset})")
+                raise ValueError(
+                    f"{self.name} has {self.size} bytes, fewer than the position to resume from ({offset})"
+                )
             self.file.seek(offset)
             self.offset = offset
             return
@@ -122,7 +126,9 @@ class Bytes:
             self._open()
         while self.offset < offset:
             if not self.read(min(CHUNK_BYTES, offset - self.offset)):
-                raise ValueError(f"{self.name} ends before the position to go on from ({self.offset} < {offset} bytes)")
+                raise ValueError(
+                    f"{self.name} ends before the position to resume from ({self.offset} < {offset} bytes)"
+                )
 
     @property
     def fraction(self) -> float | None:
@@ -136,17 +142,13 @@ class Bytes:
             self.raw.close()
 
 
-def _begins(raw: Any, word: bytes) -> bool:
-    return raw.peek(len(word))[: len(word)].lower() == word
-
-
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """Files of an archive, without what a Mac puts beside them."""
+    """Files of an archive, without those that macOS adds."""
     return [item for item in archive.infolist() if not (item.is_dir() or item.filename.startswith("__MACOSX/"))]
 
 
 class _Peekable:
-    """A binary file object that can be looked at before it is read, however few bytes it gives at a time."""
+    """A binary file object with ``peek``, however few bytes it gives at a time."""
 
     def __init__(self, file: Any):
         self.file, self.held = file, b""
@@ -203,8 +205,8 @@ class Text:
     line : int
         Lines used so far.
 
-    A position has a checksum (CRC-32) of all content before it, so that a run that goes on from it can tell whether
-    the source is still the one that was read.
+    A position has a checksum (CRC-32) of all content before it, so that a run that resumes from it can tell whether
+    the source is still the same.
     """
 
     def __init__(self, source: Any, chunk: int = CHUNK_BYTES):
@@ -220,7 +222,7 @@ class Text:
         return self.bytes.offset - max(len(self.buffer) - self.start - self.added, 0)
 
     def fill(self, least: int = 0) -> bool:
-        """Make sure that there is an unused, complete line, and ``least`` bytes; False at the end of the source."""
+        """Read until there is an unused, complete line and ``least`` bytes; False at the end of the source."""
         line, size = self.buffer.find(b"\n", self.start) >= 0, len(self.buffer) - self.start
         if line and size >= least:
             return True
@@ -292,7 +294,7 @@ class Text:
         self.line = position["line"]
 
     def verify(self, position: dict[str, Any]) -> None:
-        """Raise ValueError where the content of a file before a position is not what it was."""
+        """Raise ValueError if the content of a file has changed before a position."""
         again = Bytes(self.bytes.name) if self.bytes.own and self.bytes.size is not None else None
         if again is None or "crc" not in position:
             return
@@ -308,12 +310,12 @@ class Text:
         if found != position.get("crc", found):
             raise ValueError(
                 f"{self.bytes.name} has changed in its first {position['byte']:,} bytes, which were learned already: "
-                f"restore it, or begin again with an empty folder of checkpoints"
+                f"restore it, or start again with an empty folder for checkpoints"
             )
 
     @property
     def has_line(self) -> bool:
-        """Whether a complete line is at hand, so that :meth:`readline` does not wait."""
+        """Whether a complete line is in the buffer, so that :meth:`readline` does not wait."""
         return self.ended or self.buffer.find(b"\n", self.start) >= 0
 
     def peek_bytes(self, n: int) -> bytes:

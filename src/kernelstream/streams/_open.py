@@ -1,4 +1,4 @@
-"""The stream of a source, by what the source is."""
+"""The stream for a source, by the kind of the source."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_NAME = {
     ".arrow": "arrow", ".ipc": "arrow", ".jsonl": "jsonl", ".ndjson": "jsonl",
 }  # fmt: skip
 BINARY = {b"\x93NUMPY": "arrays", b"PK\x03\x04": "arrays", b"MATLAB": "arrays", b"PAR1": "arrow", b"ARROW1": "arrow"}
-# A label and at least one index:value, or nothing but a label.
+# A label and at least one index:value.
 _LIBSVM = re.compile(rb"\s*[^\s,;|:]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?$")
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[\s*\{")
 
@@ -85,7 +85,11 @@ def recognized(source: Any, format: str | None = None) -> tuple[str, Any]:
 
 
 class NoSuchOption(ValueError):
-    """A reader does not know an option."""
+    """A reader does not have the option ``name``."""
+
+    def __init__(self, kind: type[Stream], name: str):
+        super().__init__(f"{name!r} is not an option of {kind.__name__} streams")
+        self.name = name
 
 
 def _in_memory(source: Any, options: dict[str, Any]) -> Stream:
@@ -113,12 +117,12 @@ def format_by_content(first: bytes, name: str) -> str:
         raise ValueError(f"{name} is empty")
     if b"\0" in first[:4096]:
         raise ValueError(
-            f"{name} is in no known format: give format= (--format in the shell) one of {', '.join(FORMATS)}"
+            f"{name} has an unknown format: set format= (--format in the shell) to one of {', '.join(FORMATS)}"
         )
     if first.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
     if _ARRAY.match(first):
-        raise ValueError(f"{name} is one JSON array: write each object of it on a line of its own (jq -c '.[]')")
+        raise ValueError(f"{name} is a single JSON array: put each object on a line of its own (jq -c '.[]')")
     lines = [line for line in first.split(b"\n") if line.strip() and not line.lstrip().startswith(b"#")]
     return "libsvm" if lines and _LIBSVM.match(lines[0]) else "csv"
 
@@ -132,11 +136,11 @@ def known_options(kind: type[Stream]) -> set[str]:
 
 
 def fitting(kind: type[Stream], options: dict[str, Any]) -> dict[str, Any]:
-    """Options of the reader; one that it does not know is an error, unless it was not set."""
+    """Options of the reader; one that it does not have is an error, unless it is None."""
     known = known_options(kind)
     if kind is Arrays and "target" in options:
         options = {("y" if key == "target" else key): value for key, value in options.items()}
     for key, value in options.items():
         if key not in known and value is not None:
-            raise NoSuchOption(f"{key!r} is not an option of {kind.__name__} streams")
+            raise NoSuchOption(kind, key)
     return {key: value for key, value in options.items() if key in known}

@@ -104,7 +104,7 @@ def parse_libsvm_python(
 
 
 def _row(content: bytes, first: int, last: int, dtype: Any) -> list[Any] | tuple[int, int]:
-    """Label, indices and values of a row; or the place and the reason of what is wrong with it."""
+    """Label, indices and values of a row, or place and reason of an error in it."""
     tokens = list(_TOKEN.finditer(content))
     label = _number(tokens[0][0], np.float64)
     if label is None:

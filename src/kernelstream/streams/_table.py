@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..registry.names import did_you_mean
-from ._base import BLOCK_ROWS, Block, Stream, check_dtype, joined
+from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype, joined
+from ._bytes import Text, name_of
 from .cells import Cells, is_missing, listed
 
 FILLED = " (missing=, or --missing in the shell, fills such fields)"
@@ -19,8 +20,8 @@ Raw = tuple[Cells, list[int], dict[int, str]]  # cells, the line of each row, an
 class Table(Stream):
     """Rows of a table: numbers, or with ``mixed`` the cells as they are; one of the columns may be the target.
 
-    A reader writes ``_raw(n)``, the cells that come next, and says how it understands a cell: ``_number`` and
-    ``_label``. Whatever is wrong with a row (a missing target, a word among numbers) is found here. The options are
+    A reader implements ``_raw(n)``, the next cells, and how a cell is read: ``_number`` and ``_label``. Errors in a row
+    (a missing target, a word among numbers) are found here. The options are
     described with :class:`CSV`.
 
     Attributes
@@ -28,7 +29,7 @@ class Table(Stream):
     target : str or None
         Name of the column of y.
     columns : TableColumns or None
-        None where they are not known beforehand.
+        None where they are not known in advance.
     labels : bool or None
         Whether targets are labels; None until the first one decides it.
     lines : list of int
@@ -36,7 +37,7 @@ class Table(Stream):
     """
 
     target: str | None = None
-    columns: Any = None  # TableColumns, where they are known beforehand
+    columns: Any = None  # TableColumns, where they are known in advance
     lines: list[int]
 
     def __init__(
@@ -61,7 +62,7 @@ class Table(Stream):
         self._wanted = target, features, drop, ignore
 
     def _choose(self, names: Sequence[str]) -> None:
-        """Note which columns are used; those to ignore need not be there."""
+        """Choose the columns that are used; those to ignore need not exist."""
         target, features, drop, ignore = self._wanted
         self.columns = TableColumns(names, target, features, [*drop, *(set(ignore) & set(names))], self.name)
         self.target = None if self.columns.target is None else self.columns.names[self.columns.target]
@@ -69,7 +70,7 @@ class Table(Stream):
 
     # ---------------------------------------------------------------- for readers
     def _raw(self, n: int) -> Raw | None:
-        """At most n of the rows that come next; None at the end."""
+        """At most n of the next rows; None at the end."""
         raise NotImplementedError
 
     def _waits(self) -> bool:
@@ -106,7 +107,7 @@ class Table(Stream):
         return joined(parts)
 
     def _part(self, n: int) -> Block | None:
-        """At most n rows; without some of them that cannot be used, and so perhaps none; None at the end."""
+        """At most n rows, perhaps none, since bad ones are left out; None at the end."""
         raw = self._raw(n)
         if raw is None:
             return None
@@ -155,6 +156,44 @@ class Table(Stream):
         return x, wrong
 
 
+class TextStream(Stream):
+    """Rows of a text."""
+
+    def __init__(self, source: Any, block: int, **options: Any):
+        super().__init__(name_of(source), block, **options)
+        self.text = source if isinstance(source, Text) else Text(source)
+
+    def _where(self) -> Position:
+        return self.text.where()
+
+    def _seek(self, position: Position) -> None:
+        self.text.seek(position)
+
+    def verify(self, position: Position) -> None:
+        self.text.verify(position)
+
+    @property
+    def fraction(self) -> float | None:
+        return self.text.bytes.fraction
+
+    def close(self) -> None:
+        self.text.bytes.close()
+
+
+class TextTable(TextStream, Table):
+    """A table in a text, whose targets may be labels or numbers."""
+
+    def _waits(self) -> bool:
+        return not self.text.has_line
+
+    def _where(self) -> Position:
+        return {**self.text.where(), "labels": self.labels}
+
+    def _seek(self, position: Position) -> None:
+        self.text.seek(position)
+        self.labels = position["labels"]
+
+
 class TableColumns:
     """Which columns of a table become the columns of X.
 
@@ -195,7 +234,7 @@ class TableColumns:
                 )
             chosen = [self._find(column) for column in features]
             if self.target in chosen:
-                raise ValueError(f"{self.names[self.target or 0]!r} cannot be a feature and the target")
+                raise ValueError(f"{self.names[self.target or 0]!r} cannot be both a feature and the target")
         if not chosen:
             raise ValueError(f"{where} has no column left to learn from")
         self.features = chosen

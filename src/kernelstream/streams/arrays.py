@@ -35,13 +35,13 @@ class Arrays(Stream):
     block : int, default=1024
         Rows per block.
     on_error : {"raise", "skip", "log"}
-        What to do about a row with a NaN or an infinity.
+        What to do with a row that holds NaN or infinity.
 
     Attributes
     ----------
     orders : ndarray (k, n) or None
-        Orders of the rows that a file brings, numbers from 0; in a ``.mat`` file they are a matrix of permutations of
-        1 ... n, one in each row.
+        Orders of the rows that come with a file, counted from 0; in a ``.mat`` file they are a matrix of permutations
+        of 1 ... n, one per row.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Arrays(Stream):
 
     def _seek(self, position: Position) -> None:
         if position["rows"] + position["skipped"] > (self.n_rows or 0):
-            raise ValueError(f"{self.name} has {self.n_rows} rows, fewer than the position to go on from")
+            raise ValueError(f"{self.name} has {self.n_rows} rows, fewer than the position to resume from")
 
 
 def _unreadable(X: Any, y: Any) -> np.ndarray:
@@ -145,7 +145,7 @@ def _opened(path: Any, name: str, whole: bool) -> tuple[Any, ...]:
 
 @contextlib.contextmanager
 def _damage(name: Any) -> Iterator[None]:
-    """Whatever numpy, zipfile and zlib raise about a file that was opened already is a ValueError."""
+    """Context: errors of numpy, zipfile and zlib in the content of a file become ValueErrors."""
     try:
         yield
     except (*_DAMAGE, OSError) as error:
@@ -191,7 +191,7 @@ def _matlab(path: Any, name: str, whole: bool) -> tuple[Any, Any, np.ndarray | N
     try:
         found = matlab.variables(content)
     except NotImplementedError:
-        raise ValueError(f"{name} is of MATLAB 7.3 (HDF5): save it with -v7") from None
+        raise ValueError(f"{name} is a MATLAB 7.3 (HDF5) file: save it with -v7") from None
     except ValueError as error:
         raise ValueError(f"{name} is damaged: {error}") from None
     tables = {
@@ -252,7 +252,7 @@ class _Entry:
             return np.array(self.mapped[start:stop] if self.shape else self.mapped)
         width = math.prod(self.shape[1:]) * self.dtype.itemsize
         with _damage(self.path):
-            self.file.seek(self.header + start * width)  # unpacks what lies between; backwards, from the start again
+            self.file.seek(self.header + start * width)  # unpacks what is between; to go back, from the start again
             data = self.file.read((stop - start) * width)
         if len(data) != (stop - start) * width:
             raise ValueError(f"{self.path}: {self.info.filename} is truncated")

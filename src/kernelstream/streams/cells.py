@@ -1,4 +1,4 @@
-"""Rows as they come, seen as named columns: dictionaries, data frames, arrays of objects, arrays of numbers."""
+"""Rows of any kind as named columns: dictionaries, data frames, arrays of objects, arrays of numbers."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Cells:
         return Cells({name: values[rows] for name, values in self.columns.items()}, n, self.hints)
 
     def get(self, name: str) -> Values | None:
-        """The cells of a column, or None where there is none."""
+        """The cells of a column, or None if it does not exist."""
         return self.columns.get(name)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a column."""
+        """Whether a column exists."""
         return name in self.columns
 
     def first_names(self) -> list[str]:
@@ -87,7 +87,7 @@ class Cells:
 
 
 def listed(values: Values | None, n: int = 0) -> Any:
-    """The cells of a column one by one, dates as they are; n gaps where there is none."""
+    """The cells of a column as a list, or an array of dates; n gaps for a column that does not exist."""
     if values is None:
         return [None] * n
     return values.tolist() if isinstance(values, np.ndarray) and values.dtype.kind != "M" else values
@@ -146,7 +146,7 @@ class Records(Cells):
 
 
 def cells_of(rows: Any) -> Cells:
-    """Rows of any kind by column; ValueError for anything that is not rows."""
+    """Rows of any kind by column; ValueError for anything else."""
     if isinstance(rows, Cells):
         return rows
     if isinstance(rows, Mapping):
@@ -168,7 +168,7 @@ def cells_of(rows: Any) -> Cells:
             return Cells({}, 0)
         if isinstance(rows[0], (list, tuple, np.ndarray)):
             if len({len(row) for row in rows}) > 1:
-                raise ValueError("rows of different lengths: give dictionaries, whose keys say what is where")
+                raise ValueError("rows have different lengths: give dictionaries, whose keys name the columns")
             return Cells({f"x{j}": list(column) for j, column in enumerate(zip(*rows, strict=True))}, len(rows))
     raise ValueError(
         f"rows must be a data frame, a dictionary, a list of dictionaries or an array (n, d), got {type(rows).__name__}"
@@ -231,7 +231,7 @@ def _words(series: Any) -> list[Any]:
 
 
 def _plain(column: np.ndarray) -> Values:
-    """An array of numbers or dates as it is, anything else as a list."""
+    """An array of numbers or dates unchanged, any other as a list."""
     return column if column.dtype.kind in "fiuM" else column.tolist()
 
 
@@ -241,7 +241,7 @@ def _taken(values: Values, rows: Any) -> Values:
 
 # -------------------------------------------------------------------- one cell
 def is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, NaT, pandas' NA, an empty string or what stands for it (NA, ?, ...).
+    """Whether a cell is missing: None, NaN, NaT, pandas' NA, an empty string or a word for it (NA, ?, ...).
 
     >>> [is_missing(value) for value in (None, float("nan"), "", " ", "NA", 0, "0", False)]
     [True, True, True, True, True, False, False, False]
@@ -298,7 +298,7 @@ def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
 
 
 def _quick(values: Any) -> np.ndarray | None:
-    """Cells as numbers where all of them are plain; None where they must be read one by one."""
+    """Cells as numbers if all of them are plain; None if they must be read one by one."""
     if isinstance(values, np.ndarray):
         return values.astype(np.float64) if values.dtype.kind in "fiub" else None
     types = set(map(type, values))

@@ -10,7 +10,7 @@ from ._table import Table
 
 
 class Chain(Stream):
-    """The rows of several sources of the same kind; a block does not reach over the end of a source.
+    """The rows of several sources of the same kind; a block never crosses the end of a source.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Chain(Stream):
         before.close()
         self.at, self.now = at, self.open(self.sources[at])
         if self.now.feature_names != before.feature_names:
-            raise ValueError(f"{self.now.name} has other columns than {before.name}")
+            raise ValueError(f"the columns of {self.now.name} are not those of {before.name}")
         if isinstance(self.now, Table) and isinstance(before, Table) and before.labels is not None:
             self.now.labels = before.labels
         if before.feature_names is None and self.now.n_features is not None:
@@ -60,7 +60,9 @@ class Chain(Stream):
 
     def _seek(self, position: Position) -> None:
         if position["source"] >= len(self.sources):
-            raise ValueError(f"the position to go on from is in source {position['source'] + 1} of {len(self.sources)}")
+            raise ValueError(
+                f"the position to resume from is in source {position['source'] + 1} of {len(self.sources)}"
+            )
         if position["source"] != self.at:
             self._go_to(position["source"])
         self.skipped_before, self.ends = position["skipped_before"], position["ends"]

@@ -13,8 +13,7 @@ import numpy as np
 
 from ._base import BLOCK_ROWS, Block
 from ._parsers import _NUMBER, _core
-from ._table import FILLED, Raw
-from ._text import TextTable
+from ._table import FILLED, Raw, TextTable
 from .cells import LARGEST_NUMBER, MISSING, Cells, is_missing
 from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
 
@@ -41,27 +40,27 @@ class CSV(TextTable):
     mixed : bool, default=False
         Give words, dates and gaps as they are: blocks of :class:`Cells`, for :class:`kernelstream.columns.Columns`.
     header : bool, optional
-        Whether the first line holds names. By default it does if none of its fields is a number.
+        Whether the first line holds names. By default, if none of its fields is a number.
     delimiter : str, optional
         By default the most frequent of comma, tab, semicolon and bar in the first line.
     features, drop : list, optional
         Columns to use, or to leave out.
     ignore : list of str
-        Columns to leave out where they are there.
+        Columns to leave out if they exist.
     labels : bool, optional
-        Whether targets are labels (strings) rather than numbers. By default they are if the first one is not a number.
+        Whether targets are labels (strings) rather than numbers; by default, if the first one is not a number.
     missing : float, optional
-        Number that takes the place of an empty field, NA, NaN, null or ?, except in the target; without it such a row
-        is bad.
+        Number that replaces an empty field, NA, NaN, null or ?, except in the target; without it such a row is an
+        error.
     marks : dict of column: ".", ",", "d/m" or "m/d", optional
-        Columns of numbers that are written as people do, ``1,234.5`` or ``1.234,5``, and their decimal marks; columns
-        of dates like ``31/12/2024`` or ``12/31/2024``, and what comes first. In mixed rows they are given as Python
-        writes them. See :meth:`look_for_marks`.
+        Decimal marks of columns of numbers like ``1,234.5`` or ``1.234,5``; for columns of dates like ``31/12/2024`` or
+        ``12/31/2024``, whether the day or the month comes first. Mixed rows have them as Python writes them. See
+        :meth:`look_for_marks`.
     thousands : str, optional
-        The mark between thousands; only one that parts digits into groups of three counts.
+        The mark between thousands; it counts only between groups of three digits.
     dtype : float64 or float32
     on_error : {"raise", "skip", "log"}
-        What to do about a row that cannot be read.
+        What to do with a row that cannot be read.
 
     Examples
     --------
@@ -105,11 +104,13 @@ class CSV(TextTable):
         line = first.decode("utf-8", "replace").rstrip("\r\n")
         if _NO_TEXT.search(first):
             raise ValueError(
-                f"{self.name} is not a text in UTF-8: there are control characters in its first line (a table in "
-                f"UTF-16 becomes one by iconv -f UTF-16 -t UTF-8)"
+                f"{self.name} is not a text in UTF-8: its first line has control characters (iconv -f UTF-16 -t UTF-8 "
+                f"converts a table in UTF-16)"
             )
         if "\r" in line and '"' not in line:
-            raise ValueError(f"{self.name} has lines that end with a carriage return alone: tr '\\r' '\\n' mends them")
+            raise ValueError(
+                f"{self.name} has lines that end with a carriage return alone: convert it by tr '\\r' '\\n'"
+            )
         self.delimiter = delimiter or max(DELIMITERS, key=line.count)
         try:
             names = [name.strip(_SPACES) for name in next(csv.reader([_clean(line)], delimiter=self.delimiter), [])]
@@ -125,15 +126,15 @@ class CSV(TextTable):
 
     # ---------------------------------------------------------------- numbers as people write them
     def set_marks(self, marks: dict[str, str], thousands: str | None = None) -> None:
-        """Say how the numbers and dates of some columns are written."""
+        """Set how the numbers and dates of some columns are written."""
         self.marks, self.thousands = marks, thousands
         made = {mark: DayAndMonth(mark) if mark in ORDERS else Marks(mark, thousands) for mark in set(marks.values())}
         self._readers = {name: made[marks[name]] for name in self.columns.names if name in marks}
 
     def look_for_marks(self) -> dict[str, str]:
-        """Find the marks of the columns by the first rows; returns a cell of each that Python would not read so.
+        """Detect the marks of the columns from the first rows; returns a cell of each that Python would misread.
 
-        Where there is none, the cells stay as they are.
+        If there is none, the cells are left unchanged.
         """
         columns = self._by_name(self._first_rows())
         used = [*(self.feature_names or ()), *([] if self.target is None else [self.target])]
@@ -144,15 +145,15 @@ class CSV(TextTable):
         return examples | shown
 
     def plain(self, name: str, text: str) -> str:
-        """A field of a column, a number as Python writes it."""
+        """A field of a column, numbers and dates as Python writes them."""
         return self._readers[name](text) if name in self._readers else text
 
     def sample(self) -> Cells:
-        """The first rows, which stay unread: as many whole lines as fit in 64 kB."""
+        """The first rows, without consuming them: as many whole lines as fit in 64 kB."""
         return self._cells(list(self._first_rows())).without(self.target)
 
     def _first_rows(self, content: bytes | None = None) -> Iterator[list[str]]:
-        """Rows of the whole lines of a text, which stay unread: by default as much of it as serves as a sample."""
+        """Rows of the whole lines of a text, by default of a sample, without consuming them."""
         content = self.text.peek_bytes(SAMPLE_BYTES) if content is None else content
         text = content[: content.rfind(b"\n") + 1] if b"\n" in content else content
         lines = text.decode("utf-8", "replace").replace("\r\n", "\n").splitlines(keepends=True)
@@ -236,13 +237,10 @@ class CSV(TextTable):
             return f"{self._what(name)}: {value[:40]!r} is beyond {LARGEST_NUMBER:g}"
         return self._reason(2, self.columns.names.index(name), {self.columns.names.index(name): value})
 
-    def _numeric(self) -> list[int]:
-        """Columns of numbers that are used, from left to right."""
-        return sorted({*self.columns.features, *([] if self.labels else self.columns.used)})
-
     def _fast(self, wanted: int) -> Block:
         """Up to ``wanted`` rows of the buffer, by the compiled parser."""
-        text, numeric, target = self.text, self._numeric(), self.columns.target
+        text, target = self.text, self.columns.target
+        numeric = sorted({*(self.columns.features if self.labels else self.columns.used)})  # columns of numbers
         kinds = dict.fromkeys(range(len(self.columns.names)), "s") | dict.fromkeys(numeric, "n")
         if target is not None:
             kinds[target] = "t" if self.labels else "y"

@@ -13,13 +13,13 @@ from ._base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Blocks(Stream):
-    """An iterable of pairs (X, y), X with any number of rows, cut again into blocks of equal length.
+    """An iterable of pairs (X, y), X with any number of rows, regrouped into blocks of equal length.
 
     Parameters
     ----------
     blocks : iterable
-        Pairs of rows (n, d), dense or CSR, and targets (n,) or None. An iterable that can be started again (a list,
-        say) allows :meth:`seek` backwards.
+        Pairs of rows (n, d), dense or CSR, and targets (n,) or None. An iterable that can be restarted, such as a
+        list, allows :meth:`seek` backwards.
     block : int, default=1024
         Rows per block.
     n_rows : int, optional
@@ -77,7 +77,7 @@ class Blocks(Stream):
         while todo:
             block = self._next(min(todo, self.block))
             if block is None:
-                raise ValueError(f"{self.name} ends before the position to go on from")
+                raise ValueError(f"{self.name} ends before the position to resume from")
             todo -= block[0].shape[0]
 
 

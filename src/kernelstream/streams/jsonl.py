@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._base import BLOCK_ROWS
-from ._table import Raw
-from ._text import TextTable
+from ._table import Raw, TextTable
 from .cells import Records, number
 from .csv import SAMPLE_BYTES
 
 
 class JSONLines(TextTable):
-    """Rows of a text with one JSON object on each line, as they are.
+    """Rows of a text with one JSON object on each line, of any columns.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ class JSONLines(TextTable):
     labels : bool, optional
         Whether targets are labels; by default they are if the first one is not a number.
     on_error : {"raise", "skip", "log"}
-        What to do about a line that is not a JSON object, or has no target.
+        What to do with a line that is not a JSON object, or has no target.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class JSONLines(TextTable):
         return None if isinstance(value, (bool, str)) else number(math.nan if value is None else value)
 
     def sample(self) -> Records:
-        """The first rows, which stay unread."""
+        """The first rows, without consuming them."""
         content = self.text.peek_bytes(SAMPLE_BYTES)
         found = map(json_object, content[: content.rfind(b"\n") + 1].splitlines() or [content])
         return Records([self._kept(row) for row in found if isinstance(row, dict)]).without(self.target)
@@ -93,5 +92,5 @@ def json_object(content: bytes) -> dict[str, Any] | str:
     except (ValueError, RecursionError) as error:
         return f"this is not JSON ({error})"
     if not isinstance(row, dict):
-        return f"a JSON object is expected, this is {content[:40].decode('utf-8', 'replace')!r}"
+        return f"expected a JSON object, got {content[:40].decode('utf-8', 'replace')!r}"
     return row

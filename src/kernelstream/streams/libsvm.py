@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ._base import BLOCK_ROWS, Block, Position, check_dtype, joined
 from ._parsers import BEYOND, REASONS, parse_libsvm
-from ._text import TextStream
+from ._table import TextStream
 
 MAX_COLUMNS = 2**27  # most columns, unless their number is given
 TOO_WIDE = (
@@ -31,12 +31,12 @@ class LibSVM(TextStream):
         Rows per block.
     n_features : int, optional
         Width of the rows; an index beyond it makes a bad row. Without it the width grows when new features appear, up
-        to 2^27: models keep numbers for every column, and one damaged index must not fill the memory.
+        to 2^27: models keep numbers for every column, so one damaged index must not exhaust the memory.
     zero_based : bool, default=False
         Whether the first feature has index 0; the format's own convention is 1.
     dtype : float64 or float32
     on_error : {"raise", "skip", "log"}
-        What to do about a row that cannot be read.
+        What to do with a row that cannot be read.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Numbers and dates as people write them: decimal commas, marks between thousands, currencies, the day first or last.
+"""Numbers and dates as people write them: decimal commas, thousands separators, currencies, day or month first.
 
-``1.234,5`` and ``1,234.5`` are the same number. Which form a column has is seen in all of its cells and, where those
-leave it open, in the other columns and the delimiter of the file. ``31/12/2024`` and ``12/31/2024`` are the same day:
-what is beyond 12 in some cell of a column is the day.
+``1.234,5`` and ``1,234.5`` are the same number. Which form a column has follows from all of its cells or, where those
+are ambiguous, from the other columns and the delimiter of the file. ``31/12/2024`` and ``12/31/2024`` are the same day:
+a number above 12 in some cell of a column is the day.
 """
 
 from __future__ import annotations

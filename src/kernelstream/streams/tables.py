@@ -145,7 +145,7 @@ class Arrow(TypedTable):
                 start -= batch.num_rows
 
     def sample(self) -> Cells:
-        """The first rows, which stay unread."""
+        """The first rows, without consuming them."""
         first = next(self._pieces(0), None)
         return Cells({}, 0) if first is None else self._used(first[:1000]).without(self.target)
 
