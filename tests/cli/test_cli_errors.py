@@ -1,6 +1,7 @@
 """What is wrong is said in a sentence."""
 
 import os
+from unittest.mock import Mock
 
 import pytest
 from command_line import err, out, run
@@ -109,10 +110,8 @@ def test_where_a_model_goes(home, tmp_path, capsys):
 
 
 def test_out_of_memory_is_an_error_message(home, tmp_path, capsys, monkeypatch):
-    def full(*args, **kwargs):
-        raise MemoryError("Unable to allocate 5.82 TiB")
-
     kernelstream.save(FeatureClassifier(random_state=0).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]), tmp_path / "m.ks")
+    full = Mock(side_effect=MemoryError("Unable to allocate 5.82 TiB"))
     monkeypatch.setattr(FeatureClassifier, "predict", full)
     said = err(capsys, 1, "predict", tmp_path / "m.ks", home / "flats.svm")
     assert said == "kernelstream: error: there is not enough memory: Unable to allocate 5.82 TiB\n"

@@ -4,6 +4,7 @@ import math
 import warnings
 import zlib
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -413,11 +414,8 @@ def test_what_lapack_says_becomes_ours(monkeypatch):
     est = OnlineRidge(random_state=0)
     est.learn(X, y)
     before = snapshot(est)
-
-    def singular(*_):
-        raise np.linalg.LinAlgError("5-th leading minor of the array is not positive definite")
-
-    monkeypatch.setattr(type(est._learner), "learn", singular)
+    singular = np.linalg.LinAlgError("5-th leading minor of the array is not positive definite")
+    monkeypatch.setattr(type(est._learner), "learn", Mock(side_effect=singular))
     for call in (lambda: est.learn(X, y), lambda: est.learn(X, y, sample_weight=np.ones(N)), lambda: est.fit(X, y)):
         with pytest.raises(ValueError, match="range of floats") as raised:
             call()

@@ -1,9 +1,11 @@
 """What only `fit` of the default learner can have: a learner of all rows at once."""
 
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from metric_formulas import mixture
 from reloaded import reloaded
 from scipy.special import logsumexp
 from sklearn.datasets import load_digits, make_friedman1, make_moons
@@ -67,8 +69,7 @@ def test_it_is_kernel_ridge_on_all_rows(regressor):
     U[:, state["ranked"]] += state["ranks"] * np.transpose(between)
     U *= state["scales"]
     Z = Z @ (np.diag(state["root"]) if state["root"].ndim == 1 else state["root"])
-    K = state["share"] * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2))
-    K += (1 - state["share"]) * np.exp(-np.abs(U[:, None] - U).sum(axis=2))
+    K = mixture(state["share"], Z, Z, U, U)
     peer = KernelRidge(alpha=learner.lam_, kernel="precomputed").fit(K[:400, :400], y[:400] - y[:400].mean())
     np.testing.assert_allclose(learner.predict(rows), peer.predict(K[:, :400]) + y[:400].mean(), rtol=1e-3)
 
@@ -191,14 +192,10 @@ def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     """Held-out rows go through the combination as a stream: in the file's order it would see one class at a time."""
     X, y = load_digits(return_X_y=True)
     order = np.argsort(y, kind="stable")[::2]
-    seen, weigh = [], fit._weigh
-
-    def spied(est, state, rows, codes, weight):
-        seen.append(codes)
-        weigh(est, state, rows, codes, weight)
-
-    monkeypatch.setattr(fit, "_weigh", spied)
+    weigh = Mock(wraps=fit._weigh)
+    monkeypatch.setattr(fit, "_weigh", weigh)
     KernelClassifier(size="small", random_state=0).fit(X[order], y[order])
+    seen = [call.args[3] for call in weigh.call_args_list]
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)
 
 

@@ -1,6 +1,7 @@
 """Kernel machines through centres: against exact solutions by other means, and the contract of an estimator."""
 
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -235,12 +236,12 @@ def test_widths_follow_the_gradients():
 
 def test_probabilities_cost_no_second_search(monkeypatch):
     """Columns in other units: the like model that they come from is given the widths that were found."""
-    searches = []
-    monkeypatch.setattr(Search, "widths_and_kernel", spied(Search.widths_and_kernel, searches))
+    search = Mock(wraps=Search.widths_and_kernel)
+    monkeypatch.setattr(Search, "widths_and_kernel", lambda self, *args: search(self, *args))
     X, y = make_moons(800, noise=0.2, random_state=0)
     X = X * [1.0, 1e4]
     model = FalkonClassifier(n_centers=100, random_state=0).fit(X[:600], y[:600])
-    assert len(searches) == 1
+    assert search.call_count == 1
     loss = -np.log(model.predict_proba(X[600:])[np.arange(200), y[600:]]).mean()
     assert loss < 0.2  # 0.69 for one that knows nothing
 
@@ -332,11 +333,3 @@ def test_centres_by_the_number_of_rows(monkeypatch):
     assert model._learner._center_count(np.empty((1 << 17, 1), np.float32)) == 1 << 14
     Device.room = 4000
     assert model._learner._center_count(many) == 2000
-
-
-def spied(method, calls):
-    def spy(*args):
-        calls.append(args)
-        return method(*args)
-
-    return spy

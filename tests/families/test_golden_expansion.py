@@ -81,17 +81,18 @@ def check(task, name, engine, chunk, algorithms=None):
 # rows per internal block: all of them on one small file of each task, on the others one each
 OF_BLOCKS = {"german": (1, 7, 64, 10_000), "dna": (1, 64), "housing": (1, 7, 64, 10_000)}
 BLOCKS = [(*case, block) for case in CASES for block in OF_BLOCKS.get(case[1], (64,))]
+LARGE = {"dna": ("forgetron", "projectronpp")}  # the algorithms that are not left to the slow tests
 
 
 @pytest.mark.parametrize("task, name, block", BLOCKS, ids=str)
 def test_native(task, name, block, monkeypatch):
     """Rows per call and rows per internal block change nothing."""
     monkeypatch.setattr(engine.get("native").Expansion, "block", block)
-    check(task, name, "native", {1: 64, 7: 7, 64: 10_000, 10_000: 10_000}[block])
+    algorithms = LARGE.get(name) if block == 1 else None
+    check(task, name, "native", {1: 64, 7: 7, 64: 10_000, 10_000: 10_000}[block], algorithms)
 
 
 PYTHON = {("multiclass", "dna"): 1, ("binary", "german"): 64, ("regression", "housing"): 1, ("regression", "mg"): 64}
-LARGE = {"dna": ("forgetron", "projectronpp")}  # the algorithms that are not left to the slow tests
 
 
 @pytest.mark.parametrize("task, name", PYTHON)

@@ -7,12 +7,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from metric_formulas import mixture, standard
 from reloaded import reloaded
 from scipy.stats import f_oneway, rankdata
-from sklearn.pipeline import make_pipeline
 
 import kernelstream as ks
-from kernelstream import columns, engine
+from kernelstream import engine
 from kernelstream.estimators import metric as models
 from kernelstream.kernels import Matern
 from kernelstream.solvers import metric as search
@@ -27,18 +27,6 @@ THREE = np.digitize(X[:, 0] + 10 * X[:, 2], [-0.7, 0.7])
 TORCH = pytest.param("torch", marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"))
 WEIGHT = RNG.integers(1, 4, 260).astype(float)
 EXPONENTIAL = Matern(nu=0.5, length=1.0)
-
-
-def standard(rows, all_rows, weight=None):
-    """Columns divided by their deviations, values beyond 3 drawn in, one number after the other."""
-    out = np.empty(rows.shape)
-    for j in range(rows.shape[1]):
-        mean = np.average(all_rows[:, j], weights=weight)
-        deviation = math.sqrt(np.average((all_rows[:, j] - mean) ** 2, weights=weight))
-        for i in range(len(rows)):
-            z = (rows[i, j] - mean) / deviation
-            out[i, j] = math.copysign(3 + math.log1p(abs(z) - 3), z) if abs(z) > 3 else z
-    return out
 
 
 def rank(value, column, weight):
@@ -169,8 +157,7 @@ def test_every_row_is_judged_by_the_others(judged, name):
     systems = systems_of(name, rows, Y, WEIGHT[:60], judged=judged)
     error, _ = systems.solved(systems.table(metric), metric.lam)
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
-    K = 0.7 * np.exp(-np.linalg.norm(Z[:, None] - Z, axis=2)) + 0.3 * np.exp(-np.abs(U[:, None] - U).sum(axis=2))
-    left = []
+    K, left = mixture(0.7, Z, Z, U, U), []
     for i in range(60):
         o = np.arange(60) != i
         alpha = np.linalg.solve(K[np.ix_(o, o)] + 0.05 * np.diag(1 / WEIGHT[:60][o]), Y[o])
@@ -250,9 +237,7 @@ def test_many_rows_have_leaves(monkeypatch):
         assert (state["rows"][part] == x).all(axis=1).any()  # every row is a centre of its own leaf
     for number in range(4):  # and every leaf is kernel ridge on its rows
         own = leaf == number
-        away = np.linalg.norm(Z[own][:, None].astype(float) - Z[own], axis=2)
-        along = np.abs(U[own][:, None].astype(float) - U[own]).sum(axis=2)
-        K = model.share_ * np.exp(-away) + (1 - model.share_) * np.exp(-along)
+        K = mixture(model.share_, Z[own], Z[own], U[own], U[own])
         alpha = np.linalg.solve(K + model.lam_ * np.eye(own.sum()), NUMBERS[:200][own] - NUMBERS[:200].mean())
         np.testing.assert_allclose(model.predict(X[:200][own]), K @ alpha + NUMBERS[:200].mean(), atol=2e-4)
     np.testing.assert_array_equal(reloaded(model).predict(X), model.predict(X))
@@ -278,8 +263,7 @@ def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
     assert leaf.max() == leaves
 
     def kernel(a, b):
-        away, along = np.linalg.norm(Z[a][:, None] - Z[b], axis=2), np.abs(U[a][:, None] - U[b]).sum(axis=2)
-        return model.share_ * np.exp(-away) + (1 - model.share_) * np.exp(-along)
+        return mixture(model.share_, Z[a], Z[b], U[a], U[b])
 
     about = targets - np.average(targets, axis=0, weights=WEIGHT[:120])
     likely, known = np.zeros(2), np.empty(30)
@@ -314,26 +298,6 @@ def test_rows_that_say_nothing():
     same = ks.MetricRegressor(random_state=0).fit(np.ones((30, 2)), NUMBERS[:30])
     np.testing.assert_allclose(same.predict(np.ones((1, 2))), NUMBERS[:30].mean(), atol=1e-3)
     assert ks.MetricClassifier(random_state=0).fit(X[:4], LABELS[:4]).predict(X[:4]).shape == (4,)
-
-
-def test_bad_input_leaves_the_model_as_it_was():
-    model = ks.MetricRegressor(random_state=0).fit(X[:60], NUMBERS[:60])
-    before = model.predict(X)
-    for rows, y, message in [
-        (X[:60, :2] * np.nan, NUMBERS[:60], "NaN"),
-        (X[:60], NUMBERS[:50], "inconsistent"),
-        (X[:60], LABELS[:60], "numbers"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            model.fit(rows, y)
-        np.testing.assert_array_equal(model.predict(X), before)
-
-
-def test_words_and_gaps_in_a_pipeline():
-    rows = [{"word": w, "size": s if i % 9 else None} for i, (w, s) in enumerate(zip(LABELS, X[:, 0], strict=True))]
-    y = np.where(LABELS == "up", 2.0, -2.0) + X[:, 0]
-    model = make_pipeline(columns.Columns(), ks.MetricRegressor(random_state=0)).fit(rows[:200], y[:200])
-    assert model.score(rows[200:], y[200:]) > 0.7
 
 
 def test_copies_of_a_row_help_to_forecast_it():
@@ -383,10 +347,8 @@ def test_a_device_has_the_kernel_functions_of_the_formula(centres):
     rng = np.random.default_rng(0)
     (Z, U), (T, V) = ([rng.normal(size=(n, 5)).astype(np.float32) for _ in range(2)] for n in (70, centres))
     alpha = rng.normal(size=(centres, 2))
-    near = np.exp(-np.sqrt(((Z[:, None].astype(float) - T) ** 2).sum(axis=2)))
-    apart = np.exp(-np.abs(U[:, None].astype(float) - V).sum(axis=2))
     found = engine.get("torch").metric_function((T, V), 0.3, alpha)((Z, U))
-    np.testing.assert_allclose(found, (0.3 * near + 0.7 * apart) @ alpha, atol=1e-5)
+    np.testing.assert_allclose(found, mixture(0.3, Z, T, U, V) @ alpha, atol=1e-5)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 1.0])
@@ -432,14 +394,9 @@ def test_distances_alone_are_judged_by_rows_that_are_held_out(name, y):
     learner.regression = y is NUMBERS
     trials = models.HeldOut(learner, pair, Y - offset, weight, held, offset, search.Clock())
     plain = search.plain_start(5, True)
-    root, scales, c = np.diag(plain.metric.root), plain.metric.scales, plain.metric.ranks
-
-    def k(a, b):
-        apart = math.exp(-((1 + c) * scales * np.abs(a - b)).sum())
-        return plain.metric.share * math.exp(-np.linalg.norm(root @ (a - b))) + (1 - plain.metric.share) * apart
-
-    rows = pair[0].astype(float)
-    K = np.array([[k(a, b) for b in rows[~held]] for a in rows])
+    Z = pair[0].astype(float) * plain.metric.root
+    U = pair[0].astype(float) * plain.metric.scales * (1 + plain.metric.ranks)
+    K = mixture(plain.metric.share, Z, Z[~held], U, U[~held])
     alpha = np.linalg.solve(K[~held] + plain.metric.lam * np.diag(1 / weight[~held]), (Y - offset)[~held])
     F = K[held] @ alpha + offset
     wrong = (F - Y[held])[:, 0] ** 2 if y is NUMBERS else F.argmax(axis=1) != Y[held].argmax(axis=1)

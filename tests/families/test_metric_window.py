@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from metric_formulas import mixture, standard
 
 import kernelstream as ks
 from kernelstream import engine
@@ -30,24 +31,13 @@ def make(y, **parameters):
     return cls(random_state=0, **parameters)
 
 
-def drawn_in(z):
-    return math.copysign(3 + math.log1p(abs(z) - 3), z) if abs(z) > 3 else z
-
-
 def naive_functions(state, rows, Y, weight):
     """f of kernel ridge on rows with targets Y (n, C), in the metric of a state."""
-    middle = np.average(rows, axis=0, weights=weight)
-    unit = np.sqrt(np.average((rows - middle) ** 2, axis=0, weights=weight))
-    unit[unit == 0] = 1.0
     root = np.diag(state["root"]) if state["root"].ndim == 1 else state["root"]
-    scales, share = state["scales"], state["share"]
+    scales = state["scales"]
 
-    def place(x):
-        return np.array([drawn_in(z) for z in (x - middle) / unit])
-
-    def k(x, Z):
-        near = np.exp(-np.linalg.norm((x - Z) @ root, axis=1))
-        return share * near + (1 - share) * np.exp(-(scales * np.abs(x - Z)).sum(axis=1))
+    def k(Z, T):
+        return mixture(state["share"], Z @ root, T @ root, Z * scales, T * scales)
 
     def leaf(x):
         node = 0
@@ -55,17 +45,17 @@ def naive_functions(state, rows, Y, weight):
             node = 2 * node + (2 if state["directions"][node] @ (root @ x) > state["thresholds"][node] else 1)
         return node
 
-    A, o = np.array([place(x) for x in rows]), np.average(Y, axis=0, weights=weight)
+    A, o = standard(rows, rows, weight), np.average(Y, axis=0, weights=weight)
     parts = {}
     for number in {leaf(x) for x in A}:
         own = np.array([i for i, x in enumerate(A) if leaf(x) == number])
-        K = np.array([k(A[i], A[own]) for i in own])
-        alpha = np.linalg.solve(K + state["lam"] * np.diag(1 / weight[own]), Y[own] - o)
+        alpha = np.linalg.solve(k(A[own], A[own]) + state["lam"] * np.diag(1 / weight[own]), Y[own] - o)
         parts[number] = A[own], alpha
 
     def f(x):
-        own, alpha = parts[leaf(place(x))]
-        return o + k(place(x), own) @ alpha
+        z = standard(x[None], rows, weight)
+        own, alpha = parts[leaf(z[0])]
+        return (o + k(z, own) @ alpha)[0]
 
     return f
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -259,9 +260,7 @@ def test_an_index_beyond_all_columns():
 
 
 def test_a_model_that_does_not_fit_into_memory(monkeypatch):
-    def full(*args, **kwargs):
-        raise MemoryError("Unable to allocate 5.82 TiB")
-
+    full = Mock(side_effect=MemoryError("Unable to allocate 5.82 TiB"))
     monkeypatch.setattr(FeatureClassifier, "learn", full)
     monkeypatch.setattr(FeatureClassifier, "partial_fit", full)
     with pytest.raises(ValueError, match=r"not enough memory for a model of rows with 3 columns \(Unable.*budget"):

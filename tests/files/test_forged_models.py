@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -190,10 +191,7 @@ def test_sparse_rows_that_wait():
 
 def test_sizes_are_compared_before_anything_is_made(monkeypatch):
     """A parameter may ask for much more than the file holds; nothing is drawn to find that out."""
-
-    def drawn(*args, **kwargs):
-        raise AssertionError("something was drawn")
-
+    drawn = Mock(side_effect=AssertionError("something was drawn"))
     ensemble = MultiKernelClassifier([fourier], random_state=0).fit(X, y)
     doubly = DoublyStochasticClassifier(gamma=1.0, schedule=DoublySchedule(block_size=4), random_state=0).fit(X, y)
     learned = RRFClassifier(4, 1.0, random_state=0).fit(X, y)
@@ -279,10 +277,7 @@ def test_headers_that_are_none(text):
 
 
 def test_modules_that_need_other_packages(monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(f"No module named {name!r}")
-
-    monkeypatch.setattr("kernelstream.model_io.values.import_module", missing)
+    monkeypatch.setattr("kernelstream.model_io.values.import_module", Mock(side_effect=ModuleNotFoundError))
     with pytest.raises(ValueError, match="not a component"):
         model_io.component_class("river.RiverClassifier")
 

@@ -5,6 +5,7 @@ import json
 import pickle
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -185,11 +186,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "m.ks"
     kernelstream.save(FeatureClassifier(random_state=1).fit(X, y), path)
     before = path.read_bytes()
-
-    def full(*args):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(model_io.os, "fsync", full)
+    monkeypatch.setattr(model_io.os, "fsync", Mock(side_effect=OSError("no space left on device")))
     with pytest.raises(OSError, match="no space"):
         kernelstream.save(FeatureClassifier(random_state=2).fit(X, y), path)
     assert path.read_bytes() == before

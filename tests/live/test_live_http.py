@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -359,11 +360,7 @@ def test_a_disk_that_fails(fresh, monkeypatch):
     body = {"rows": X.tolist(), "y": y.tolist()}
     client.post("/models/m/learn", body)
     with server.store.use("m") as learner:
-
-        def full(*_):
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(learner.log, "_write", full)
+        monkeypatch.setattr(learner.log, "_write", Mock(side_effect=OSError(28, "No space left on device")))
         status, answer = client.post("/models/m/learn", body)
         assert status == 507 and "No space left" in answer["error"] and learner.total == 10
         assert client.post("/models/m/predict", {"rows": X.tolist()})[0] == 200

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -136,10 +137,7 @@ def test_a_record_that_could_not_even_be_taken_back_is_replaced(tmp_path, monkey
     log = Log(tmp_path)
     log.open()
     log.append([b"first"])
-
-    def broken(*_):
-        raise OSError(errno.EIO, "Input/output error")
-
+    broken = Mock(side_effect=OSError(errno.EIO, "Input/output error"))
     monkeypatch.setattr(Log, "_sync", staticmethod(broken))
     monkeypatch.setattr(os, "ftruncate", broken)
     with pytest.raises(LogError, match="Input/output"):

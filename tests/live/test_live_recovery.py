@@ -241,11 +241,7 @@ def test_a_full_disk(tmp_path, small_disk):
 
 def test_a_snapshot_that_fails_is_said_and_loses_nothing(tmp_path, monkeypatch):
     learner = DurableLearner(tmp_path, logistic(), snapshot_rows=10)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(snapshots, "write_atomic", full)
+    monkeypatch.setattr(snapshots, "write_atomic", Mock(side_effect=OSError(28, "No space left on device")))
     for X, y in CALLS:
         learner.learn(X, y)
     with pytest.raises(OSError):

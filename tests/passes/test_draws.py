@@ -1,6 +1,7 @@
 """Frequencies of a stream whose bandwidth is still being estimated: drawn once, the same to the last bit."""
 
 import itertools
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -35,19 +36,14 @@ def test_kept_numbers_give_the_same_frequencies(kind, many, monkeypatch):
 
 
 def test_drawn_once_for_all_bandwidths(monkeypatch):
-    drawn, draw = [0], sampling._standard
-
-    def counted(*args):
-        drawn[0] += 1
-        return draw(*args)
-
-    monkeypatch.setattr(sampling, "_standard", counted)
+    drawn = Mock(wraps=sampling._standard)
+    monkeypatch.setattr(sampling, "_standard", drawn)
     X = np.random.default_rng(0).standard_normal((300, 4))
     est = FeatureClassifier(RandomFourier(n_components=20), random_state=0)
     est.partial_fit(X[:70], X[:70, 0] > 0)
-    assert drawn[0] == 1
+    assert drawn.call_count == 1
     est.partial_fit(X[70:], X[70:, 0] > 0)
-    assert drawn[0] == 1
+    assert drawn.call_count == 1
     assert "_draws" not in est.__dict__  # and not kept any longer than they are needed
 
 
