@@ -292,7 +292,7 @@ def test_members_leave_the_scaling_to_the_whole():
     assert "x_count" in model.state_
     assert "x_count" not in model.learners_[0].state_
     assert not model.learners_[0].standardize
-    with pytest.raises(ValueError, match="set standardize on the MultiKernelRegressor"):
+    with pytest.raises(ValueError, match="set standardize of the MultiKernelRegressor"):
         learned(ks.MultiKernelRegressor([clone(member).set_params(standardize=True)]), X)
 
 

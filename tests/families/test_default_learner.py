@@ -301,10 +301,10 @@ def test_arrays_of_dates():
     model = KernelRegressor(size="small", random_state=0).partial_fit(dates, np.sin(days / 9))
     assert list(model.columns_.kinds_.values()) == ["date"]
     for y in (dates[:, 0], dates[:, 0] - dates[0, 0]):
-        with pytest.raises(ValueError, match="give numbers, such as days"):
+        with pytest.raises(ValueError, match="pass numbers, such as days"):
             KernelRegressor(size="small").partial_fit(days[:, None], y)
     numbers = KernelRegressor(size="small", random_state=0).partial_fit(days[:, None], days)
-    with pytest.raises(ValueError, match=r"datetime64.* is not a number: this KernelRegressor began with"):
+    with pytest.raises(ValueError, match=r"datetime64.* is not a number: this KernelRegressor started with"):
         numbers.learn(dates[:3], days[:3])
 
 

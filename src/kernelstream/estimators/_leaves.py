@@ -1,4 +1,4 @@
-"""Many rows cut into leaves, each with a system of its own."""
+"""Many rows cut into leaves, each with its own system."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from ..state.schema import Array, Schema, length
 
-LEAST_SHARE = 1 / 8  # of the rows on the smaller side of a cut; where many are alike there may be none
+LEAST_SHARE = 1 / 8  # of the rows on the smaller side of a cut; if many are equal there may be no cut
 NOWHERE = float(np.finfo(np.float64).max)  # the threshold of a cut with all rows on its left
 
 
 def cut(Z: np.ndarray, depth: int, enough: int) -> tuple[dict[str, Any], list[np.ndarray]]:
     """Cuts of rows Z (n, d) near medians, each across the direction in which its rows differ most.
 
-    Entries of a state, the cuts by levels of a full tree, and the rows of each leaf in their order. Up to ``enough``
-    rows are left whole, as are rows that are alike: all of them are on the left.
+    Returns entries of a state, the cuts by levels of a full tree, and the rows of each leaf in their order. Up to
+    ``enough`` rows stay together, as do equal rows: all of them go to the left.
     """
     parts = [np.arange(len(Z))]
     directions, thresholds = [], []

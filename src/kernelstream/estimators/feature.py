@@ -121,7 +121,7 @@ class Linear(Learner):
         update, average = unwrap(self.update)
         weights = np.zeros((outputs, width), state["dtype"])
         state |= {"w": weights, "scale": np.ones(outputs), "memory": update.memory(outputs, width)}
-        if _several_targets(state):  # each has a scale of its own, which the first column holds
+        if _several_targets(state):  # each has its own scale, as in the first column
             state["memory"] = np.repeat(update.memory(1, width), outputs, axis=1)
         if update.diagonal:
             state["G"] = weights.copy()

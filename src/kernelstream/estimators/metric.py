@@ -52,9 +52,9 @@ MOST_LEFT = 4000  # and how many at most
 class Effort(NamedTuple):
     """How many rows a size takes."""
 
-    searched: tuple[int, int]  # that are enough for the search of the metric, and too many
-    exact: int  # rows up to which one system has all of them;
-    leaf: int  # of very many, a leaf has so many at most
+    searched: tuple[int, int]  # enough for the search of the metric, and too many
+    exact: int  # up to which one system has all rows
+    leaf: int  # largest number in a leaf if there are very many
     fine: bool = False  # whether the search is finer: where it costs little
 
 
@@ -224,7 +224,7 @@ class LearnedMetric(Learner):
         return np.maximum(1 + state["lam"] - known, state["lam"])[:, None] * state["amplitude"]
 
     def _functions(self, state: State, n: int) -> list[Callable[[Pair], np.ndarray]]:
-        """The kernel functions of every leaf, for n rows at a time: of many rows by a GPU, where there is one."""
+        """The kernel functions of every leaf, for n rows at a time; for many rows on a GPU, if there is one."""
         make = self._maker(n * len(state["rows"]))
 
         def made() -> list[Callable[[Pair], np.ndarray]]:
@@ -235,7 +235,7 @@ class LearnedMetric(Learner):
         return self.est._cached("leaves" if make == self._function else "leaves of a GPU", made)
 
     def _maker(self, values: int) -> Callable[..., Callable[[Pair], np.ndarray]]:
-        """What makes kernel functions for calls of so many kernel values: a GPU those of many, where there is one."""
+        """What makes kernel functions for calls of this many kernel values: a GPU for many, if there is one."""
         many = getattr(self.ops, "cuda", False) and values >= ON_GPU
         return self.ops.metric_function if many else self._function
 

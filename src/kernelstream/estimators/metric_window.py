@@ -42,21 +42,21 @@ from .metric import metric
 from .second_order.base import targets
 from .window import AT_ONCE, codes_after, kept_values
 
-USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # rows of a window of automatic size, and rows × columns, at most;
-LEAST_ROWS = 256  # but so many
-LEAVES = 8  # parts of it with a system of their own, at most
+USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # most rows of a window of automatic size, and most rows × columns;
+LEAST_ROWS = 256  # rows that it has in any case
+LEAVES = 8  # most parts of it with separate systems
 SEARCHED = 1024  # rows that the metric is learned from, at most, or half as many as a leaf has
 SEARCHES = 128  # rows from which it is learned;
-IMPROVED = 1024  # from so many on it is only improved, whenever they are four times as many
+IMPROVED = 1024  # rows from which it is only improved, whenever there are four times as many
 PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
-PAYS = 0.9  # error next to that before where all off the diagonal counts: it has more numbers than so few rows tell
-BROAD = 128  # columns up to which the part of the metric off the diagonal is tried: it costs their square a row
+PAYS = 0.9  # relative error at which the whole off-diagonal part counts: few rows do not determine so many numbers
+BROAD = 128  # columns up to which the off-diagonal part of the metric is tried: a row costs their square
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
 TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
 
 
 def window_rows(d: int, times: int = 1) -> int:
-    """Rows of a window of automatic size for d columns, or of one with so many times as many."""
+    """Rows of a window of automatic size for d columns, or of one that is ``times`` as large."""
     return int(np.clip(times * MOST_CELLS // d, LEAST_ROWS, times * USUAL_ROWS))
 
 

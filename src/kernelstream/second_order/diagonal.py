@@ -1,4 +1,4 @@
-"""The recursion with a diagonal A: the cost of a first-order step, and a step size of its own for every feature."""
+"""The recursion with a diagonal A: the cost of a first-order step, with a separate step size for every feature."""
 
 from __future__ import annotations
 

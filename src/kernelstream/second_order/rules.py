@@ -26,7 +26,7 @@ class Rule:
         raise NotImplementedError
 
     def native(self) -> tuple[str, list[float], str, list[float]] | None:
-        """Names and parameters of the compiled twin and of its loss; None where there is none."""
+        """Names and parameters of the compiled twin and of its loss; None if there is none."""
         return self.name, [], "squared", [0.0]
 
 

@@ -1,4 +1,4 @@
-"""Work that has to end in time, and that says how far it is."""
+"""Work with a time limit that reports its progress."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clock:
         self.cubed = seconds / n**3
 
     def rows(self, n: int, systems: int, most: int) -> int:
-        """How many of n rows there is time for: all, in so many systems, or one system of at most ``most``."""
+        """How many of n rows there is time for: all, in this many systems, or one system of at most ``most`` rows."""
         left = SPARE * max(self.left(), 0.0)
         if self.cubed * systems * (n / systems) ** 3 <= left:
             return n

@@ -24,7 +24,7 @@ ERROR = {"float32": 1e-5, "float64": 1e-11}
 
 
 class Centers:
-    """``k(., S)`` for centres S (m, d), dense or CSR; what depends on them alone is worked out beforehand.
+    """``k(., S)`` for centres S (m, d), dense or CSR; what depends on them alone is computed once.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class KernelBlocks:
     X : (n, d) array or CSR
         Rows.
     keep : bool
-        Whether products will be asked for again and again, so that a few blocks are worth keeping.
+        Whether there will be many products, so that some blocks are worth keeping.
     """
 
     def __init__(self, values: Centers, X: Rows, keep: bool = False):
@@ -148,26 +148,24 @@ class KernelBlocks:
 
     def tdot(self, U: np.ndarray) -> np.ndarray:
         """``K'U``, (n, C) -> (m, C) float64."""
-        sums = np.zeros((SLOTS, self.shape[1], U.shape[1]))
-
-        def work(slot: int, rows: slice, K: np.ndarray) -> None:
-            sums[slot] += K.T @ U[rows]
-
-        self._each(work)
-        return sums.sum(axis=0)
+        return self._sum(U.shape[1], lambda rows, K: K.T @ U[rows])
 
     def normal(self, A: np.ndarray, V: np.ndarray) -> np.ndarray:
         """``K'(A * (K V))``, (n, 1) or (n, C) and (m, C) -> (m, C) float64."""
-        sums = np.zeros((SLOTS, *V.shape))
+        return self._sum(V.shape[1], lambda rows, K: K.T @ (A[rows] * (K @ V)))
+
+    def _sum(self, outputs: int, part: Callable[[slice, np.ndarray], np.ndarray]) -> np.ndarray:
+        """The sum of the parts (m, outputs) of all blocks of rows."""
+        sums = np.zeros((SLOTS, self.shape[1], outputs))
 
         def work(slot: int, rows: slice, K: np.ndarray) -> None:
-            sums[slot] += K.T @ (A[rows] * (K @ V))
+            sums[slot] += part(rows, K)
 
         self._each(work)
         return sums.sum(axis=0)
 
     def moment(self, rows: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64; BLAS has threads of its own."""
+        """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64; BLAS uses its own threads."""
         total, root = np.zeros((self.shape[1],) * 2), np.sqrt(a)[:, None]
         for part in threads.cuts(len(rows), TALL):
             K = self.values(self.X[rows[part]]) * root[part]

@@ -1,17 +1,17 @@
-"""Ranks of the values of columns: how many rows have less, between few knots along straight lines."""
+"""Ranks of the values of columns: how many rows have less, by straight lines between few knots."""
 
 from __future__ import annotations
 
 import numpy as np
 
 KNOTS = 256  # of a column, at most
-ALIKE = 0.99  # correlation of a column with its ranks, from which they say nothing else
+ALIKE = 0.99  # correlation of a column with its ranks from which these add nothing
 
 
 def rank_knots(X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which columns of X (n, d) have ranks of their own, (k,), and where they have which, (k, KNOTS) each.
+    """Which columns of X (n, d) have ranks, (k,), and the places and heights of their knots, (k, KNOTS) each.
 
-    A rank is the share of rows with less and of half of the rows with as much, less the mean and by the deviation.
+    A rank is the share of rows with less plus half the share of rows with as much, minus its mean, over its deviation.
     """
     a = np.ones(len(X)) if weight is None else weight / weight.mean()
     columns, places, heights = [], [], []

@@ -204,7 +204,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- learning
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
-        if "_open" in self.__dict__:  # whoever has opened it takes back what fails
+        if "_open" in self.__dict__:  # the caller that opened it undoes what fails
             self._nothing_learned = False
             return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
         if self._few_at_once:
@@ -538,7 +538,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn validated rows; returns the scores in public form."""
-        raise NotImplementedError
+        return self._public(warm_up.learn(self, X, y, weight))
 
     def _loss_now(self, state: State) -> Any:
         """The loss in use."""
@@ -546,7 +546,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         """Target as the passes take it, (n,) float64."""
-        raise NotImplementedError
+        return y
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         """Target of all rows as batch solvers take it, (n, outputs), and the weights of the rows or None.

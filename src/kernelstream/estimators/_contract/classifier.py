@@ -442,7 +442,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
 
 def one_against_rest(loss: Loss, n_classes: int) -> Loss:
-    """A loss of one output for so many classes, each of which has one."""
+    """A loss of one output, for ``n_classes`` classes with an output each."""
     return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
 

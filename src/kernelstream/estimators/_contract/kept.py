@@ -1,4 +1,4 @@
-"""Rows that a state keeps for later, with their targets and weights: ``warm_X``, ``warm_y``, ``warm_weight``, …"""
+"""Rows that a state keeps for later, with targets and weights: ``warm_X``, ``warm_y``, ``warm_weight``, …"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...state.schema import POSITIVE, Anything, Array, Count, Schema, check, len
 
 
 def add(prefix: str, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> int:
-    """Keep rows of positive weight beside those that are kept already; returns how many they are."""
+    """Keep rows of positive weight in addition to those kept already; returns how many were added."""
     weight = np.ones(len(y)) if weight is None else weight
     if not weight.all():
         counted = weight > 0
@@ -30,7 +30,7 @@ def add(prefix: str, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | 
 
 
 def take(prefix: str, state: State) -> tuple[Any, Any, Any]:
-    """Rows, targets and weights, which are kept no longer; None where there are none."""
+    """Rows, targets and weights, which are removed from the state; None if there are none."""
     rows = unpack(f"{prefix}_X", state)
     drop(f"{prefix}_X", state)
     return rows, state.pop(f"{prefix}_y", None), state.pop(f"{prefix}_weight", None)

@@ -211,7 +211,7 @@ class Learner:
     def row_learner(self, state: State) -> Any:
         """A compiled learner of single rows that works on the state's own arrays.
 
-        None where there is none; NotImplemented where there will be one after more rows.
+        None if there is none; NotImplemented if there will be one after more rows.
         """
         return None
 

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from ...rows import Rows
 from ...state.turns import in_turn
-from . import warm_up
-from .base import State, StreamEstimator
+from .base import StreamEstimator
 
 
 class StreamOutlier(OutlierMixin, StreamEstimator):
@@ -76,9 +74,3 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return np.zeros(n), None
-
-    def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        return warm_up.learn(self, X, y, weight)[:, 0]
-
-    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y

@@ -14,7 +14,6 @@ from ... import losses
 from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
 from ...registry.caller import caller
 from ...state.turns import in_turn
-from . import warm_up
 from .base import State, StreamEstimator
 from .first_rows import outlying_values
 
@@ -75,9 +74,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             state["target_range"] = no_targets(state["n_outputs"])
         self._learner.declared(state)
 
-    def _learn_task(self, X: Any, y: Any, weight: Any) -> Any:
-        return self._public(warm_up.learn(self, X, y, weight))
-
     _sets_aside = True
 
     def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
@@ -102,9 +98,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
 
     def _loss_now(self, state: State) -> losses.Loss:
         return self._cached("loss", lambda: self._loss_for(0))
-
-    def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
-        return y
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         return y[:, None], weight

@@ -27,7 +27,6 @@ from .._contract.kernel import WithKernel
 from .._contract.state import centres, no_centres, scales
 from .._contract.warm_up import WARM_UP
 
-KERNEL = "kernel_"  # prefix of the kernel's estimated parameters in the state
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
 FIRST_ROOM = 1024  # vectors for which one with a budget has room at first: there may be Gram matrices of that size
 
@@ -51,7 +50,7 @@ SLOTS = {
 class KernelExpansion(WithKernel):
     """A support set within its budget, and the pass over blocks of rows."""
 
-    prefix = KERNEL
+    prefix = "kernel_"
     _by_row = frozenset({"support"})
     auto_strategy: type[Budget] = budgets.Replace  # where there is a budget
     budget: int | None = None
@@ -60,7 +59,7 @@ class KernelExpansion(WithKernel):
     def _replaced(self) -> frozenset[str]:  # type: ignore[override]
         """Matrices that follow from the support vectors, where copying them would cost more than learning a row."""
         state = self.est._state
-        if isinstance(self.strategy, budgets.Merge):  # kernel values of merged vectors have errors of their own
+        if isinstance(self.strategy, budgets.Merge):  # kernel values of merged vectors have other errors
             return frozenset()
         return frozenset(name for name in MATRICES if name in state and state[name].nbytes > COPIED)
 

@@ -42,11 +42,11 @@ GRIDS = ("columns", "hashed")
 CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
-FIRST_REVIEW = 64  # rows before the first grids; then reviews when the rows double,
-REVIEW_PERIOD = 16384  # and later after so many
+FIRST_REVIEW = 64  # rows before the first grids; then there is a review whenever the rows have doubled,
+REVIEW_PERIOD = 16384  # and later after every REVIEW_PERIOD rows
 ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned,
 SCORED_TOGETHER = 4096  # or scored
-UNIFORMS_AHEAD = 1024  # random numbers that are made at once
+UNIFORMS_AHEAD = 1024  # random numbers made at once
 REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 
@@ -128,7 +128,7 @@ class Cells(Learner):
         return np.ldexp(scores, state["unit"]) if state["unit"] else scores
 
     def _in_units(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """The target in units of 2^unit, about the size of the first one that is not 0: the tables are in float32."""
+        """The target in units of 2^unit, about the size of the first one that is not 0, for tables in float32."""
         if not self.regression:
             return y
         if not state["unit"] and not state["target"][1:].any():
@@ -212,7 +212,7 @@ class Cells(Learner):
         state["sample_down"][place] = down
 
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
-        """Uniform numbers start, …, start + n - 1 for the places; made in advance for calls of few rows."""
+        """Uniform numbers start, …, start + n - 1 for the places, made in advance for calls of few rows."""
         if n > UNIFORMS_AHEAD // 4:
             return uniforms(seed, start, n, Stream.CELLS_PLACES)
         first, made = self.est._cache.get("uniforms", (0, np.zeros(0)))
@@ -258,9 +258,9 @@ class Cells(Learner):
 
     # ---------------------------------------------------------------- other outputs, other columns
     def mix_outputs(self, state: State, change: Change) -> None:
-        """The columns of the tables are in the order in which the outputs appeared, and there are some in reserve.
+        """Columns of the tables are in the order in which the outputs appeared, with some in reserve.
 
-        So a new output takes a column, whatever its place among the others, and the tables need not be built again.
+        A new output takes the next column, whatever its place among the others, and the tables need not be rebuilt.
         """
         bias, tables, C, before = state["bias"], state["tables"], len(change), change.before
         columns = room(max(C, change.coming))

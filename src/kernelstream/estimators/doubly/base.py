@@ -37,7 +37,6 @@ from .._contract.warm_up import DENSE_ROWS, WARM_UP, runs
 from .choice import CHOICE_ROWS, choose, unit
 from .step import BATCH, LARGE_BATCH, BatchTags, DoublySchedule, DoublyStep, Plan, checked_passes
 
-KERNEL = "kernel_"  # prefix of the estimated parameters of the kernel in the state
 WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
 LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
 LARGE_STEPS = 150  # the same with large batches
@@ -53,7 +52,7 @@ class Doubly(WithKernel):
     calls gives the same model.
     """
 
-    prefix = KERNEL
+    prefix = "kernel_"
     _replaced = frozenset({"alpha", "mean"})
     keeps_rows = True
     least_steps = LEAST_STEPS
@@ -112,7 +111,7 @@ class Doubly(WithKernel):
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with its bandwidth, where it has one already."""
-        found = under(state, KERNEL)
+        found = under(state, self.prefix)
         return self.given.resolved(found) if found else self.given.kernel_object
 
     def descent(self, state: State) -> Descent:
@@ -249,7 +248,7 @@ class Doubly(WithKernel):
         self.est._forget()
         self.reset(state)
         descent = self.descent(state)
-        if plan.large:  # a stream that goes on from here has smaller batches
+        if plan.large:  # a stream that continues from here has smaller batches
             descent = replace(descent, precondition=plan.precondition)
         descent.train(state, X, y, weight, plan.steps, plan.batch, state["seed"])
 
@@ -304,7 +303,7 @@ class Doubly(WithKernel):
     def schema(self, state: State, trained: bool) -> Schema:
         if not (trained or not self.warm_up_rows()):
             return {}
-        kernel = prefixed(KERNEL, self.given.kernel_schema())
+        kernel = prefixed(self.prefix, self.given.kernel_schema())
         settled: Schema = kernel | {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)}
         if not trained:
             return settled

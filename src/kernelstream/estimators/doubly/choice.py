@@ -126,10 +126,10 @@ def _factors(loss: Loss, y: np.ndarray, weight: np.ndarray, precondition: float)
 
 
 def unit(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
-    """Deviation of the target over the largest derivative of the loss, where there is one; else 1.
+    """Deviation of the target over the largest derivative of the loss; 1 if the derivative has no bound.
 
-    A step of a bounded derivative moves the function by that much at most, however far the target is: steps grow with
-    the unit, and a penalty of the square must shrink with it to be as strong beside a loss that is no square.
+    A step of a bounded derivative moves the function by at most that much, however far the target is: steps grow with
+    the unit, and a squared penalty must shrink with it to be as strong relative to a loss that is not squared.
     """
     if loss.bound is None or loss.kind != "regression":
         return 1.0

@@ -72,9 +72,7 @@ class GaussianProcess(Doubly):
         plain = super().make_descent(state)
         points, left = self._checked_points(state), None
         if points is None and self.variance_features:
-            kernel, d, dtype = plain.blocks.kernel, state["n_features"], state["dtype"]
-            draws = max(1, self.variance_features // 2)
-            left = FeatureBlocks(kernel, state["seed"], d, draws, dtype, self.ops, Stream.GP_OPERATOR)
+            left = self._operator(state)
         return GPDescent(**plain.__dict__, points=points, left=left)
 
     def _checked_points(self, state: State) -> np.ndarray | None:
@@ -107,9 +105,12 @@ class GaussianProcess(Doubly):
         points = self._checked_points(state)
         if points is not None:
             return 1 + len(points)
-        draws = max(1, self.variance_features // 2)
-        blocks = FeatureBlocks(self.kernel(state), 0, state["n_features"], draws, state["dtype"], self.ops)
-        return 1 + (blocks.width if self.variance_features else 0)
+        return 1 + (self._operator(state).width if self.variance_features else 0)
+
+    def _operator(self, state: State) -> FeatureBlocks:
+        """The features by which the operator is learned."""
+        shape = state["n_features"], max(1, self.variance_features // 2), state["dtype"]
+        return FeatureBlocks(self.kernel(state), state["seed"], *shape, self.ops, Stream.GP_OPERATOR)
 
     def widen(self, state: State, d: int) -> None:
         if self.points is not None:
@@ -169,7 +170,7 @@ class DoublyStochasticGP(StreamRegressor):
     .. math:: N\big(k_x'(K + s^2 I)^{-1} y,\; k(x, x) - k_x'(K + s^2 I)^{-1} k_x\big).
 
     The mean is a kernel ridge regression with :math:`\lambda = s^2/n`; so are, with targets :math:`k(x, x_i)`, the
-    variances at points x given beforehand; otherwise the variance comes from the operator
+    variances at points x given in advance; otherwise the variance comes from the operator
     :math:`A = C(C + \lambda)^{-1}`, :math:`C = \frac1n \sum_i k(x_i, \cdot) \otimes k(x_i, \cdot)`. All are learned
     by doubly stochastic gradients [1]_.
 

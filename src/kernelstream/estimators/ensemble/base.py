@@ -117,8 +117,7 @@ class Ensemble(Composite):
                 sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
         for member in self.members:
-            member._state["t"] = 0
-            member._learner.reset(member._state)
+            member._learner.restart(member._state)
         state |= self.ops.start_hedge(len(self.states), self.hedge())
         if self._scales_target():
             state.setdefault(UNIT, 1.0)
@@ -304,7 +303,7 @@ class Ensemble(Composite):
         """Make room for learner i of a shared budget; returns whether it can take a row at all.
 
         While there is budget left, every learner can add support vectors (its arrays double when they are full). After
-        that all keep what they have: to take a row, a learner must drop one of its own.
+        that all keep what they have: to take a row, a learner must drop one of its vectors.
         """
         member, size = self.members[i], int(state["capacity"][i])
         n, least, spent = member._state["n_support"], _capacity.least(member), False

@@ -30,10 +30,10 @@ from ..binning.fit import best_constant
 from .choice import Search
 
 USUAL_CENTERS = 2000
-FEW_ROWS = 1 << 12  # for the squared loss all rows are centres up to so many on the processor,
-MANY_ROWS = 1 << 16  # and on a GPU, where it has the memory for them;
-DEVICE_CENTERS = 1 << 14  # of more rows this many
-DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials are made on the device as well
+FEW_ROWS = 1 << 12  # for the squared loss, number of rows up to which all are centres on the processor,
+MANY_ROWS = 1 << 16  # and on a GPU with the memory for them;
+DEVICE_CENTERS = 1 << 14  # number of centres on a GPU if there are more rows
+DEVICE_CELLS = 1 << 24  # kernel values of rows and centres from which short trials run on the device as well
 
 
 class Falkon(WithKernel):

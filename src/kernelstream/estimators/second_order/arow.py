@@ -17,11 +17,10 @@ from ...rows import Rows
 from ...second_order import Margin, Newton, Rule
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Schema
-from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._described import described
-from .base import SecondOrder, mix_matrices, targets
+from .base import SecondOrder, coef, mix_matrices, targets
 
 
 class Confidence(SecondOrder):
@@ -64,6 +63,9 @@ class Confidence(SecondOrder):
             scores[rows] = Z @ state["w"].T
         return scores
 
+    def weights(self, state: State) -> np.ndarray:
+        return state["w"][None] if self.diagonal else super().weights(state)
+
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new class starts untrained; others keep what they have learned, with their sign."""
         if self.diagonal:
@@ -79,14 +81,6 @@ class Confidence(SecondOrder):
             return super()._statistics(state, r)
         shape = (state["n_outputs"], r)
         return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
-
-
-@in_turn
-def coef(est: AROWClassifier | NewtonClassifier) -> np.ndarray:
-    """Weights of the features, (r,) or (classes, r)."""
-    state = est.state_
-    w = state["w"] if est.diagonal else est._learner.recursion(state).weights()[0]
-    return w[0] if len(w) == 1 else w
 
 
 @described()

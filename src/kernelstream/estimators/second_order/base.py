@@ -14,7 +14,8 @@ from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
-from .._contract.base import State
+from ...state.turns import in_turn
+from .._contract.base import Shell, State
 from .._contract.warm_up import runs
 from ..feature import MAP, Linear, map_entries
 
@@ -110,6 +111,10 @@ class SecondOrder(Linear):
             scores[rows] = self._forecast(state, *recursion.score(Z, self._needs_uncertainty()))
         return scores
 
+    def weights(self, state: State) -> np.ndarray:
+        """Weights of the features, (J, outputs, r)."""
+        return self.recursion(state).weights()
+
     def _needs_uncertainty(self) -> bool:
         return False
 
@@ -153,6 +158,14 @@ class SecondOrder(Linear):
         if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         fraction("forgetting", self.forgetting, one=True)
+
+
+@in_turn
+def coef(est: Shell[SecondOrder]) -> np.ndarray:
+    """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); with several lam those of each, (J, …, r)."""
+    w = est._learner.weights(est.state_)
+    w = w[:, 0] if w.shape[1] == 1 else w
+    return w[0] if len(w) == 1 else w
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:

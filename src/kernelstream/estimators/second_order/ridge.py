@@ -26,7 +26,7 @@ from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._described import described
 from ..feature import MAP
-from .base import SecondOrder
+from .base import SecondOrder, coef
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
 FORECASTERS = ("ridge", "awv")
@@ -115,14 +115,6 @@ class Ridge(SecondOrder):
 
 
 # -------------------------------------------------------------------- what both estimators have
-@in_turn
-def coef(est: Shell[Ridge]) -> np.ndarray:
-    """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); of every lam where there are several, (J, …, r)."""
-    w = est._learner.recursion(est.state_).weights()
-    w = w[:, 0] if w.shape[1] == 1 else w
-    return w[0] if len(w) == 1 else w
-
-
 def merge(self: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
     """Add what another model has learned: afterwards this model has learned the rows of both, exactly.
 
@@ -172,7 +164,7 @@ def _mergeable(est: Shell[Ridge], other: Any) -> tuple[State, State]:
     mine, theirs = est.state_, other.state_
     if scales_columns(mine) or scales_columns(theirs):
         raise ValueError(
-            "models that scale columns (standardize=True, or 'auto' where units differ) do so by their own rows "
+            "models that scale columns (standardize=True, or 'auto' if units differ) do so by their own rows "
             "and cannot be merged: scale the columns beforehand"
         )
     if mine["warm_rows"] or theirs["warm_rows"]:

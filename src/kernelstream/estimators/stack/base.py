@@ -35,12 +35,12 @@ from .shell import StackShell
 
 ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
 COMBINED = 512  # rows that are combined at once; on several threads, members learn the next ones meanwhile
-SIDE_BY_SIDE = 256  # rows from which members run on threads of their own
+SIDE_BY_SIDE = 256  # rows from which members run on separate threads
 STRIDE = 64  # rows between two entries of the history, at first
 WIDE = 2000  # columns up to which sparse rows are made dense
 BROAD = 1000  # columns from which a warning says that other learners are made for them
 
-# What follows the rows and forecasts, each with a state of its own inside that of the stack: `start` and `schema`.
+# What follows rows and forecasts: modules with `start` and `schema`, whose states are inside that of the stack.
 FOLLOWERS: dict[str, Any] = {"intervals": intervals, "reasons": reasons, "watch": watch}
 
 
@@ -107,8 +107,7 @@ class Stack(Composite):
                 member._cache = {}
                 part["n_features"] = d
                 if restarts is not None:
-                    part["t"] = 0
-                    member._learner.reset(part)
+                    member._learner.restart(part)
                     restarts[i] += 1
             part["n_features"] = d
         if restarts is not None:
@@ -185,8 +184,7 @@ class Stack(Composite):
         self.est._cache.pop("learners", None)
         self.outputs_changed(state)
         for member in self.members:
-            member._state["t"] = 0
-            member._learner.reset(member._state)
+            member._learner.restart(member._state)
         N, k = len(self.examples()), self.outputs(state)
         state |= {f"o{o}": start_stack(N, self.columns(state), self.regression) for o in range(k)}
         state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
@@ -366,9 +364,8 @@ class Stack(Composite):
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
             state["restarts"][i] += 1
-            member._state["t"] = 0
             member._cache = {}
-            member._learner.reset(member._state)
+            member._learner.restart(member._state)
             part = np.zeros((len(y), member._state["n_outputs"]))
         return self._scores(state, i, part)
 

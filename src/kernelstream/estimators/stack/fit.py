@@ -25,7 +25,6 @@ from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
-from ...state.nested import State
 from .._contract import mixed
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
@@ -129,7 +128,7 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
-    prepare, train = partial(_prepared, est, est._state, rows, target, weight), np.setdiff1d(counted, held)
+    prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, held)
     # the combination takes them as a stream
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most, clock)
@@ -141,17 +140,13 @@ def _more_passes(
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
     state = est._state
-    active = [
-        i
-        for i, member in enumerate(est._learner.members)
-        if isinstance(member, REPEATED) or isinstance(member._learner, REPEATED)
-    ]
+    active = [i for i, member in enumerate(est._learner.members) if isinstance(member._learner, REPEATED)]
     best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
         for part in threads.cuts(len(order), 8192):
             X, y, w = prepare(order[part])
-            _members_learn(est, active, state, X, y, w)
+            _members_learn(est, active, X, y, w)
         for i in list(active):
             loss = _held_loss(est, i, *held_rows)
             if loss < best[i][0]:
@@ -172,10 +167,10 @@ def _conclude(est: StackShell, held_rows: Part, others: Callable[[], Part], cloc
     """Weigh the members on held-out rows, learn all rows at once."""
     if est._state["lasting"]:  # the members' weights must not follow from the rows that tell how much they count
         first, second = (_part(held_rows, half) for half in np.array_split(np.arange(len(held_rows[1])), 2))
-        _weigh(est, est._state, *first)
+        _weigh(est, *first)
         batch.learn(est, second, batch.joined(first, others()), clock)
-    _weigh(est, est._state, *held_rows)
-    _members_learn(est, list(range(len(est._learner.members))), est._state, *held_rows)
+    _weigh(est, *held_rows)
+    _members_learn(est, list(range(len(est._learner.members))), *held_rows)
 
 
 def _part(rows: Part, which: np.ndarray) -> Part:
@@ -183,8 +178,9 @@ def _part(rows: Part, which: np.ndarray) -> Part:
     return X[which], y[which], None if weight is None else weight[which]
 
 
-def _prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
+    state = est._state
     X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
     y = target[which]
     w = None if weight is None else weight[which]
@@ -193,11 +189,11 @@ def _prepared(est: StackShell, state: State, rows: Rows, target: np.ndarray, wei
     return X, est._encode(state, y), w
 
 
-def _members_learn(est: StackShell, which: list[int], state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+def _members_learn(est: StackShell, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     N = len(est._learner.examples())
 
     def work(i: int) -> None:
-        est._learner.member_learns(state, i, X, of_output(y, i // N), weight)
+        est._learner.member_learns(est._state, i, X, of_output(y, i // N), weight)
 
     threads.each(work, which, est._ops.THREADED)
 
@@ -210,10 +206,10 @@ def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: An
     return value if np.isfinite(value) else np.inf
 
 
-def _weigh(est: StackShell, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+def _weigh(est: StackShell, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """The combination, made again on forecasts of held-out rows."""
+    state, N = est._state, len(est._learner.examples())
     F = est._learner.forecasts(state, X, None, None)
-    N = len(est._learner.examples())
     outputs = est._learner.columns(state)
     for o, part in enumerate(est._learner.combinations(state)):
         errors = part["member_errors"].copy()

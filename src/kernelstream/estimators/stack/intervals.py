@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 FEWEST_KEPT = 16  # rows kept, from which their errors count
-AT_ONCE = 4096  # rows that are asked about at once
+AT_ONCE = 4096  # rows whose quantiles are computed at once
 
 
 class Wanted(NamedTuple):

@@ -7,7 +7,7 @@ shift :math:`\hat b` makes their mean probability the share T of the label,
 
 .. math:: \frac1n \sum_i \sigma(f_i + \hat b) = T, \quad T = a \bar y + (1 - a) r
 
-with r the share among all rows lately. Both are estimates of the mean of :math:`p_i = \sigma(f_i + \hat b)`: with v the
+with r the recent share among all rows. Both are estimates of the mean of :math:`p_i = \sigma(f_i + \hat b)`: with v the
 mean of :math:`p_i (1 - p_i)` and V the variance of :math:`p_i`, the labels of the kept rows err by :math:`s_1 = v/n`
 (in variance), those of m rows by :math:`s_2 = V (1/n - 1/m) + v/m`, and :math:`a = s_2/(s_1 + s_2)`. The level now is
 known from about 150 rows, which is an error of :math:`\tau = 1/(150 v)`; the level of the kept rows may have changed
@@ -35,7 +35,7 @@ KNOWN = 150  # rows from which the members know the level now
 DRIFT = 0.3  # deviation by which the level of the kept rows may have changed
 MOST_NOISE = 0.5  # of the variance of the level now
 FIRST_ROWS = 1000  # rows before there is a shift
-ASKED_OF = 2  # one of so many kept rows is asked
+ASKED_OF = 2  # one in ASKED_OF kept rows is scored
 LEAST_VARIATION = 2.0  # n v: with less, the rows that were kept do not know the level
 
 

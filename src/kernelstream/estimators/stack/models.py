@@ -95,7 +95,7 @@ class KernelClassifier(StreamClassifier):
     weights_history_ : pair of arrays (k,), (k, m)
         Row numbers and the weights after those rows, at most 256.
     members_ : list of dict
-        Name, weight, share of mistakes so far and lately, restarts after overflow, and rows learned of each member.
+        Name, weight, share of mistakes so far and recently, restarts after overflow, and rows learned of each member.
     learners_ : list
         The members, fitted.
     columns_ : Columns
@@ -234,7 +234,7 @@ class KernelRegressor(StreamRegressor):
     weights_ : (m,) array
         Weights of the members now.
     members_ : list of dict
-        Name, weight, error so far and lately, restarts after overflow, and rows learned of each member.
+        Name, weight, error so far and recently, restarts after overflow, and rows learned of each member.
 
     See Also
     --------

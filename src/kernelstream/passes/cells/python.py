@@ -1,10 +1,10 @@
-r"""Learning on cells: ``f_c(x) = b_c + sum_r w[cell_r(x), c]``, AdaGrad with a step of its own for every cell.
+r"""Learning on cells: ``f_c(x) = b_c + sum_r w[cell_r(x), c]``, AdaGrad with a separate step for every cell.
 
 .. math:: G \leftarrow \mu G + g^2, \qquad w \leftarrow w - \eta\, u\, g / \sqrt{(R + 1)(G + u^2)}
 
 g is the derivative of the loss by the score, R the number of grids, u the unit of the target: 1 for labels, the running
-deviation for numbers, whose residuals count for ``REACH`` deviations at most. The first number, which may be far from
-0, teaches the mean alone. Where the cells of a row are comes from :func:`by_levels` (grids over few columns, edges at
+deviation for numbers, whose residuals count for at most ``REACH`` deviations. From the first number, which may be far
+from 0, only the mean is learned. The cells of a row are found by :func:`by_levels` (grids over few columns, edges at
 quantiles) or :func:`by_hashing` (grids over many columns, cells in one table by hashing). The compiled twin is
 cpp/passes/cell_tables.hpp.
 """
@@ -60,9 +60,9 @@ def gradient(regression: bool, f: np.ndarray, y: float, target: np.ndarray) -> n
 
 
 def sketched(v: np.ndarray) -> np.ndarray:
-    """A vector (C,) of more than ``KEPT`` numbers as so many sums of them with signs, which keep its length on average.
+    """A vector (C,) of more than ``KEPT`` numbers as ``KEPT`` signed sums, which preserve its length on average.
 
-    Number c joins sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``; fewer stand for themselves.
+    Number c is added to sum ``c mod KEPT``, with the sign of the leading bit of ``c GOLDEN``; fewer stay as they are.
     """
     if len(v) <= KEPT:
         return v

@@ -1,4 +1,4 @@
-"""Blocks of random features that are made when needed and forgotten afterwards."""
+"""Blocks of random features that are made when needed and then discarded."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class FeatureBlocks:
         return self.kernel.draw(rng, self.d, self.draws)
 
     def random_part(self, i: int) -> Any:
-        """As :meth:`_make`, from the cache where it is there."""
+        """What :meth:`_make` returns, from the cache if it is there."""
         made = self._kept.get(i)
         if made is None:
             made = self._make(i)

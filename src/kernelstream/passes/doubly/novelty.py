@@ -28,7 +28,7 @@ from .descent import Descent
 
 
 def threshold(state: State) -> float:
-    """The threshold tau that answers: its average, where there is one."""
+    """The threshold tau in use: its average, if there is one."""
     return float(state["tau_mean"] if "tau_mean" in state else state.get("tau", 0.0))
 
 
@@ -64,7 +64,7 @@ class RatioLoss(Loss):
     r"""``2 exp(f)`` for rows of p (y = -1), ``-2 f`` for rows of q (y = +1).
 
     With as many rows of one kind as of the other its mean is :math:`E_p[\exp f] - E_q[f]`. Above ``LIMIT`` the
-    exponential goes on as its tangent, so that no score overflows and no single row takes a step without bound.
+    exponential is continued by its tangent, so that no score overflows and no single row takes an unbounded step.
     """
 
     name = "density_ratio"

@@ -47,12 +47,12 @@ class SparseRows:
         return self.X.data, self.X.indices, self.X.indptr[self.rows.start : self.rows.stop + 1]
 
     def plain(self) -> Rows:
-        """The same rows as a matrix of their own."""
+        """The same rows as a separate matrix."""
         return self.X[self.rows]
 
 
 class WideRows(SparseRows):
-    """The same for rows of so many columns that nothing may be done for each of them."""
+    """The same for rows with so many columns that no work may be done for each column."""
 
     def entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of some rows, the number of entries (len(rows),) and their columns, row by row."""

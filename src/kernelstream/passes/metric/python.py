@@ -1,13 +1,13 @@
-r"""Kernel functions at some rows in a learned metric, shrunk by how well they have predicted lately.
+r"""Kernel functions at some rows in a learned metric, shrunk by how well they have predicted recently.
 
 .. math:: g(x) = \mu + b\, (f(x) - \mu), \quad
           f(x) = o + \sum_i a_i e^{-\|R(x - x_i)\|} + \sum_i b_i e^{-\sum_j s_j |x_j - x_{ij}|}, \quad
           b = \frac{\sum_t \gamma^{-t} (f_t - \mu_t)(y_t - \mu_t)}{\sum_t \gamma^{-t} (f_t - \mu_t)^2} \in [0, 1]
 
-Rows are those of deviation 1, far values drawn in. The function was solved on rows before, each leaf of a tree of cuts
-on its own; b, with a memory of some hundred rows, is what a regression of the targets on its forecasts says of them,
-and near 0 where the stream has left it behind. :math:`\mu` is the mean of the target lately; labels are -1 and 1, one
-against the rest, and :math:`\mu` is 0. The compiled twin is cpp/passes/metric.hpp.
+Rows have columns of deviation 1, with far values drawn in. The function was solved on earlier rows, separately for each
+leaf of a tree of cuts; b, with a memory of some hundred rows, is the slope of a regression of the targets on its
+forecasts, which is near 0 if the stream has left it behind. :math:`\mu` is the recent mean of the target; labels are -1
+and 1, one against the rest, and their :math:`\mu` is 0. The compiled twin is cpp/passes/metric.hpp.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@ r"""Quantiles of the targets of rows, around their forecasts, row by row; cpp/pa
 
 .. math:: Q_\tau(x) = f + s(x)\, q_\tau(f), \qquad s(x) = m \exp\Big(a(f) + \sum_j b_j(x_j)\Big)
 
-f is the forecast, m the mean size of errors lately, and a, b and q are piecewise linear: a and q between knots at
-quantiles of the forecasts of late, b between five knots from -1.5 to 1.5 deviations of a column.
+f is the forecast, m the recent mean size of errors, and a, b and q are piecewise linear: a and q between knots at
+quantiles of recent forecasts, b between five knots from -1.5 to 1.5 deviations of a column.
 
 **The spread** s is that of a Laplace distribution, :math:`-\log p = \log s + |y - f|/s`, whose derivative with respect
 to log s is 1 - u, where u = |y - f|/s. With the weights z of all knots at the row, the coefficients c of a and b take
@@ -19,9 +19,9 @@ where D is 1, but for the knots of the forecast, which have half as much of a st
 .. math:: q_{\tau k} \leftarrow q_{\tau k} + (0.05\, \varphi_k(f) + 0.02) \left(\tau - [y \le Q_\tau(x)]\right).
 
 So their sum over K knots changes by :math:`(0.05 + 0.02 K) (\tau n - \#\{y \le Q_\tau\})` in n rows, whatever the rows
-do, and each knot sees to the share of the rows whose forecasts are near it. Answers that cross are sorted [3]_. They
-move with every row. Where rows are asked about that are not the next of a stream, the quantiles of the last 4,096
-scaled errors take their place, of which each counts by :math:`\varphi_k(f)` and a little (:func:`settled`).
+do, and each knot corrects the share of the rows whose forecasts are near it. Quantiles that cross are sorted [3]_. They
+move with every row. For rows that are not the next of a stream, q is replaced by quantiles of the last 4,096 scaled
+errors, each of which counts by :math:`\varphi_k(f)` and a little (:func:`settled`).
 
 .. [1] Nagumo, Noda: A learning method for system identification, IEEE Transactions on Automatic Control 12 (1967).
 .. [2] Gibbs, Candès: Adaptive conformal inference under distribution shift, NeurIPS 2021.
@@ -37,7 +37,7 @@ import numpy as np
 KNOTS = 11  # of the forecast
 RECENT = 4096  # rows whose forecasts and scaled errors are kept
 SAMPLE = 128  # of them, the knots are drawn from,
-FIRST_KNOTS, RENEWED = 16, 256  # after so many rows, when these have doubled, and again after so many
+FIRST_KNOTS, RENEWED = 16, 256  # rows before the first knots, which are drawn again when these double, then every 256
 CELLS, REACH = 5, 1.5  # knots of a column, from -1.5 to 1.5 deviations
 STEP, COMMON = 0.05, 0.02  # of the quantiles at the knots near by, and of those at all
 SHARED = 30.0  # rows' weight at each knot that belongs to all rows alike

@@ -268,7 +268,7 @@ def _solved(A: np.ndarray, ridge: np.ndarray, b: np.ndarray) -> np.ndarray | Non
 
 
 def _recent_inputs(f: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """Inputs (RECENT, C) of the second level: scores, the last two labels, their shares and the residuals lately."""
+    """Inputs (RECENT, C) of the second level: scores, the last two labels, recent shares of labels and residuals."""
     z = np.zeros((RECENT, len(f)))
     if len(f) == 1:
         z[:, 0] = [np.clip(f[0], -8, 8), *kept[:4, 0], *(4 * kept[4:7, 0]), 1.0]

@@ -5,7 +5,7 @@ r"""Probabilities and intervals that follow a stream, row by row; cpp/passes/tru
 .. math:: q = a \log(1 + e^s) - b \log(1 + e^{-s}) + c \tanh s + d,
 
 which is s itself for a = b = 1, c = d = 0: beta calibration [1]_ and a bend in the middle, where the scores of a margin
-have one. Several such answers, each with a memory of its own, learn by online Newton steps on the log-loss with a pull
+have one. Several such answers, each with its own memory, learn by online Newton steps on the log-loss with a pull
 back to the identity,
 
 .. math:: H \leftarrow \lambda H + v (p - y)^2 z z' + (1 - \lambda) h_0 I, \qquad
