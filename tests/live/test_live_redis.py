@@ -157,4 +157,4 @@ def test_wrong_usage(tmp_path, capsys):
         assert message in err(capsys, 2, "consume", *arguments)
     with pytest.raises(SystemExit, match="2"):
         cli.main(["consume", "kafka://h:1/s", "--model", path, "--option", "key"])
-    assert "--option: 'key' is not of the form name=value" in capsys.readouterr().err
+    assert "--option: 'key' is not of the form NAME=VALUE" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_a_store(tmp_path):
             store.acquire("nobody")
         with pytest.raises(ValueError, match="already"):
             store.create("model-3", logistic())
-        with pytest.raises(ValueError, match="object has no learn"):
+        with pytest.raises(ValueError, match="object has no method learn"):
             store.create("stuck", object(), key="nothing")
         assert "stuck" not in store and not store.keys()
 

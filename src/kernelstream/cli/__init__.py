@@ -132,10 +132,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 def _reject(parser: argparse.ArgumentParser, args: argparse.Namespace, unknown: Sequence[str]) -> None:
     """Exit with an error about arguments that a command does not have."""
     sub = getattr(args, "parser", parser)
-    known = [option for action in sub._actions for option in action.option_strings]
+    known = {option.lstrip("-"): option for action in sub._actions for option in action.option_strings}
     word = unknown[0].split("=", 1)[0]
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.7) if word.startswith("-") else []
-    hint = f": did you mean {close[0]}?" if close else ""
+    close = difflib.get_close_matches(word.lstrip("-"), known, n=1, cutoff=0.7) if word.startswith("-") else []
+    hint = f": did you mean {known[close[0]]}?" if close else ""
     sub.error(f"unknown argument {word}{hint}")
 
 

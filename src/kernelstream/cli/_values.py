@@ -87,11 +87,11 @@ def listed(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def pair(text: str) -> tuple[str, str]:
+def pair(text: str, form: str = "NAME=VALUE") -> tuple[str, str]:
     """``name=value``."""
     name, sign, content = text.partition("=")
     if not sign or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form {form}")
     return name.strip(), content.strip()
 
 
@@ -107,7 +107,7 @@ def kinds(text: str) -> dict[str, str]:
     for item in listed(text):
         if item == "auto":
             continue
-        name, kind = pair(item)
+        name, kind = pair(item, "COLUMN=KIND")
         kind = "text" if kind == "ignore" else kind
         if kind not in KINDS:
             raise argparse.ArgumentTypeError(f"{name} cannot be {kind!r}: kinds are {', '.join(KINDS[:-1])}, ignore")

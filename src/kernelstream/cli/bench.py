@@ -43,7 +43,7 @@ EXAMPLES = """examples:
 def _bench(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     add = parser.add_argument
     add("--algorithms", type=listed, metavar="A,B,C",
-        help=f"names, or 'all' that support the task (of {','.join(ALGORITHMS)} those that do)")  # fmt: skip
+        help=f"names, or 'all' that support the task (those of {','.join(ALGORITHMS)} that do)")  # fmt: skip
     add("--task", choices=("auto", "binary", "multiclass", "regression"), default="auto",
         help="what is learned (default: by the first rows)")  # fmt: skip
     add("--test", metavar="FILE", help="rows to predict after learning: the table also has the error on them")

@@ -141,19 +141,9 @@ def _prequential(args: argparse.Namespace) -> None:
     )
     if args.curve:
         _write_curve(args.curve, result)
-    about = {
-        "algorithm": args.algorithm,
-        "task": task,
-        "data": args.data,
-        "rows": result.n_rows,
-        "skipped": stream.skipped,
-    }
-    about |= {
-        **tally.result(),
-        "seconds": result.seconds,
-        "rows_per_second": result.rows_per_second,
-        "model_bytes": result.model_bytes,
-    }
+    about = {"algorithm": args.algorithm, "task": task, "data": args.data}
+    about |= {"rows": result.n_rows, "skipped": stream.skipped} | tally.result()
+    about |= {name: getattr(result, name) for name in ("seconds", "rows_per_second", "model_bytes")}
     if monitor is not None:
         about["changes"] = [asdict(mark) for mark in result.marks]
     _show(args, about, tally)

@@ -83,7 +83,7 @@ def name_of(path: str) -> str:
 
 def read_model(path: str) -> tuple[Any, list[str] | None]:
     """A model that can learn row by row, and the names of its columns if its file has them."""
-    from ..live.files import read_model as read
+    from ..live.learner import read_model as read
 
     try:
         return read(path)

@@ -24,8 +24,7 @@ from .. import __version__
 from .._extra import needs
 from .describe import brief
 from .desk import Desk
-from .files import file_of, read_model
-from .learner import DurableLearner
+from .learner import DurableLearner, file_of, read_model
 from .logs import REQUEST
 from .logs import requests as logger
 from .metrics import Metrics

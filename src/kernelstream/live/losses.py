@@ -16,7 +16,7 @@ from typing import Any
 from .._files import write_atomic
 
 LOST_FILE = "lost.json"
-TIMES = ("found", "acknowledged")
+ENTRY = ("first", "last", "found", "acknowledged")
 
 Gap = tuple[int, int | None]
 
@@ -40,7 +40,7 @@ class Losses:
         self.entries: list[dict[str, Any]] = []
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
-            self.entries = [{name: entry[name] for name in ("first", "last", *TIMES)} for entry in found]
+            self.entries = [{name: entry[name] for name in ENTRY} for entry in found]
         except FileNotFoundError:
             pass
         except (ValueError, KeyError, TypeError):  # what it said is lost, too
@@ -88,7 +88,7 @@ class Losses:
 
 
 def _entry(first: int, last: int | None) -> dict[str, Any]:
-    return {"first": first, "last": last} | dict(zip(TIMES, (_now(), None)))
+    return dict(zip(ENTRY, (first, last, _now(), None), strict=True))
 
 
 def _now() -> str:
