@@ -1,10 +1,12 @@
-"""Pictures of results; they need matplotlib (``pip install "kernelstream[plots]"``)."""
+"""Plots of results; they need matplotlib (``pip install "kernelstream[plots]"``)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from ._extra import needs
 
@@ -54,7 +56,7 @@ _PICTURE = """path : str or Path, optional
 
 
 def _documented(draw: Draw) -> Draw:
-    """The parameters that all pictures share, in place of ``{picture}`` in the docstring."""
+    """The parameters that all plots share, in place of ``{picture}`` in the docstring."""
     draw.__doc__ = (draw.__doc__ or "").replace("{picture}", _PICTURE)
     return draw
 
@@ -102,8 +104,6 @@ def curves(
     >>> len(plots.curves(result, windows=20).axes)
     1
     """
-    import numpy as np
-
     labelled = _labelled(results)
     if not labelled:
         raise ValueError("there are no results to draw")
@@ -277,8 +277,6 @@ def calibration(
     >>> [round(float(x), 2) for x in made.axes[0].lines[1].get_xdata()]
     [0.2, 0.3, 0.9]
     """
-    import numpy as np
-
     y, p = np.asarray(y, np.float64), np.asarray(p, np.float64)
     if y.shape != p.shape or y.ndim != 1 or not len(y) or ((p < 0) | (p > 1)).any() or not np.isin(y, (0, 1)).all():
         raise ValueError("y must be 0 or 1 and p a probability, one of each for every row")

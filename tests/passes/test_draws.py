@@ -25,7 +25,7 @@ LAWS = {
 @pytest.mark.parametrize("kind", LAWS)
 def test_kept_numbers_give_the_same_frequencies(kind, many, monkeypatch):
     """Row i is drawn from stream i by the law of the kernel, kept or not, in one thread or in several."""
-    monkeypatch.setattr(sampling, "MANY", many)
+    monkeypatch.setattr(sampling, "PARALLEL_NUMBERS", many)
     draws = sampling.Draws()
     for gamma, dtype, kept in itertools.product((0.3, 1.7), (np.float64, np.float32), (None, draws)):
         want = np.stack([LAWS[kind](generator(5, Stream.MAP, i), gamma) for i in range(6)])

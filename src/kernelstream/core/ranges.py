@@ -1,14 +1,14 @@
 r"""Numbers far outside the range of all before them: glitches, such as a -9999 that stands for "missing".
 
-The rule knows no mean and no deviation, which a glitch would spoil. It keeps the least and the largest number so far:
+The rule uses no mean and no deviation, which a glitch would spoil. It keeps the least and the largest number so far:
 
 * after the first ``FEW`` numbers, one that lies more than ``FAR`` times the width of the range outside of it is *far*;
 * a far number raises the doubt by 1, any other lowers it by ``FORGIVEN``, down to 0;
 * far numbers are glitches until the doubt has reached ``ENOUGH``; then they are believed, and the range grows.
 
 So a single outlier does nothing, a new level is believed with its 13th row, a second level that one row in twenty
-comes from after a few hundred rows; and of a target without glitches, however long its tail, hardly a row is far: each
-new record would have to be some ten times the last. Comparisons and exact sums only: the same in every engine.
+comes from after a few hundred rows. In a target without glitches, however long its tail, hardly any row is far: each
+new record would have to be about ten times the last. Comparisons and exact sums only: the same in every engine.
 
 The compiled twins are in cpp/base/ranges.hpp.
 """
@@ -76,7 +76,8 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
 
 LOOK = 128  # rows after which columns are looked at, and again whenever their number has doubled
 SHIFT, STRETCH = 0.25, 1.5  # deviations and factor by which mean and deviation of a column that stays may differ
-SPAN = 1.5  # deviations that the range of n rows may have beyond log2(n): more has a column that hardly ever varies
+SPAN = 1.5  # deviations by which the range of n rows may exceed log2(n); it is wider where a column hardly ever varies
+
 
 #: What a state keeps of every column, for scaling: moments, range and doubt of all rows so far; and by which rows are
 #: scaled where that stays the same. ``x_since`` is the number of rows that these moments are of, 0 where they move.

@@ -32,10 +32,8 @@ def second() -> bool:
 
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:
     """Slices of at most ``block`` rows (at least one) that cover ``n``; the first is shorter where ``first`` > 0."""
-    block = max(1, block)
-    starts = range(first, n, block) if first else range(0, n, block)
-    head = [slice(0, min(first, n))] if first else []
-    return [*head, *(slice(start, min(start + block, n)) for start in starts)]
+    block, head = max(1, block), [slice(0, min(first, n))] if first else []
+    return [*head, *(slice(start, min(start + block, n)) for start in range(first, n, block))]
 
 
 @functools.cache

@@ -9,18 +9,18 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 from . import threads
 
-AT_ONCE = 16_384  # rows that LAPACK factorises at once: OpenBLAS on ARM crashes on 20,000 with two threads;
-PART = 4096  # rows of a part, where there are more
+LAPACK_ROWS = 16_384  # rows that LAPACK factorises at once: OpenBLAS on ARM crashes on 20,000 with two threads;
+BLOCK_ROWS = 4096  # rows of a block, where there are more
 FEW_COLUMNS = 4  # that are divided one by one, which takes OpenBLAS a fifth of the time for one of them
-SMALL = 64  # rows of an inverse that LAPACK computes at once: products are several times as fast as its inverses
+LAPACK_INVERSE_ROWS = 64  # rows of an inverse that LAPACK computes at once: products are several times faster
 
 
 def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
     """Put the triangular factor of a symmetric K (n, n), with another diagonal, into its upper part; False if none."""
     np.fill_diagonal(K, diagonal)
-    if len(K) <= AT_ONCE:
+    if len(K) <= LAPACK_ROWS:
         return _factorised(K)
-    cuts = threads.cuts(len(K), PART)
+    cuts = threads.cuts(len(K), BLOCK_ROWS)
     for k, rows in enumerate(cuts):
         before = cuts[:k]
         square = K[rows, rows] - _products(K, before, rows, rows)
@@ -63,7 +63,7 @@ def inverse_diagonal(K: np.ndarray, last: int) -> np.ndarray:
 
 def _inverse(U: np.ndarray) -> np.ndarray:
     """The inverse of a triangular U (n, n) with zeros below its diagonal, by halves."""
-    if len(U) <= SMALL:
+    if len(U) <= LAPACK_INVERSE_ROWS:
         (trtri,) = get_lapack_funcs(("trtri",), (U,))
         return trtri(U.T, lower=1)[0].T
     half, inverse = len(U) // 2, np.zeros_like(U)

@@ -16,14 +16,14 @@ from kernelstream.state.nested import under
 from kernelstream.state.schema import Array, Schema, check, length, prefixed
 
 INNER = "inner_"  # prefix of the entries of the map inside
-ROWS = 1024  # rows that a stream keeps to estimate the directions from,
-EACH = 32  # and how many of them, and of the frequencies, are looked at for each direction
-FEWEST = 8  # rows for each direction without which there are fewer
-FEW, MANY = 16, 64  # directions, if their number is not given: 8 for each 44 that there are in a row's entries + 40
-DEEP = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
+KEPT_ROWS = 1024  # rows that a stream keeps to estimate the directions from
+ROWS_PER_DIRECTION = 32  # rows, and frequencies, that are used for each direction
+MIN_ROWS_PER_DIRECTION = 8  # with fewer rows there are fewer directions
+MIN_DIRECTIONS, MAX_DIRECTIONS = 16, 64  # of rank="auto": 8 for each 44 that there are in a row's entries + 40
+MAX_DEPTH = 64  # few directions are damped to the size of the one twice as far down, at most to that after this one
 LEAST_EIGENVALUE = 1e-6  # eigenvalues below this share of the largest are rounding
-SMALL = 64  # rows or features up to which all eigenvectors are computed
-ROUNDS = 4  # of block power steps where there are more
+EXACT_SIZE = 64  # rows or features up to which all eigenvectors are computed
+POWER_STEPS, OVERSAMPLES = 4, 8  # block power steps where there are more, and vectors beyond those wanted
 
 
 class PreconditionedMapping(Mapping):
@@ -123,7 +123,11 @@ class Preconditioned(FeatureMap):
 
     @property
     def rows_wanted(self) -> int:
-        return ROWS // 2 if isinstance(self.rank, str) else min(ROWS, EACH * whole("rank", self.rank))
+        return (
+            KEPT_ROWS // 2
+            if isinstance(self.rank, str)
+            else min(KEPT_ROWS, ROWS_PER_DIRECTION * whole("rank", self.rank))
+        )
 
     @property
     def takes_width(self) -> bool:
@@ -140,12 +144,12 @@ class Preconditioned(FeatureMap):
         inner, k = self._inner, self._rank(X)
         entries = inner.prepare(X, seed)
         mapping = checked(inner.build(entries, X.shape[1], X.dtype))
-        Z = mapping(X[:: max(1, X.shape[0] // (EACH * k))], arrays)
+        Z = mapping(X[:: max(1, X.shape[0] // (ROWS_PER_DIRECTION * k))], arrays)
         if not isinstance(Z, np.ndarray):
             raise ValueError(f"Preconditioned needs a map of dense features, got {inner!r}")
         P = Z.shape[1]
-        p = min(P, 2 * EACH * k, 2 * ROWS) if isinstance(mapping, FourierMapping) else P
-        V, back = damped(some(Z, p), Z, min(k, len(Z) // FEWEST, P - 1))
+        p = min(P, 2 * ROWS_PER_DIRECTION * k, 2 * KEPT_ROWS) if isinstance(mapping, FourierMapping) else P
+        V, back = damped(some(Z, p), Z, min(k, len(Z) // MIN_ROWS_PER_DIRECTION, P - 1))
         return {INNER + name: value for name, value in entries.items()} | {"directions": V, "back": back}
 
     def _rank(self, X: Any) -> int:
@@ -155,7 +159,7 @@ class Preconditioned(FeatureMap):
         if self.rank != "auto":
             raise ValueError(f"rank must be an integer or 'auto', got {self.rank!r}")
         entries = (X.nnz if sp.issparse(X) else X.size) / max(1, X.shape[0])
-        return int(min(max(FEW, 8 * ((entries + 40) // 44)), MANY))
+        return int(min(max(MIN_DIRECTIONS, 8 * ((entries + 40) // 44)), MAX_DIRECTIONS))
 
     def build(self, entries: Entries, d: int, dtype: Any) -> PreconditionedMapping:
         inner = checked(self._inner.build(under(entries, INNER), d, dtype))
@@ -166,7 +170,7 @@ class Preconditioned(FeatureMap):
         inner = self._inner.schema(own, d)
         check(own, inner)
         k, p, width = length(entries, "back"), length(entries, "directions"), self._inner.width(own, d)
-        if k > (MANY if isinstance(self.rank, str) else whole("rank", self.rank)):
+        if k > (MAX_DIRECTIONS if isinstance(self.rank, str) else whole("rank", self.rank)):
             raise ValueError(f"{k} directions are more than rank={self.rank}")
         if p > width or (p < width and (p % 2 or width % 2)):
             raise ValueError(f"directions of {p} features do not fit a map of {width}")
@@ -178,7 +182,7 @@ class Preconditioned(FeatureMap):
 
 def damped(S: np.ndarray, Z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """V (p, k) for psi, and ``(1 - sqrt(s_(l+1) / s_j)) c_j`` (k, P), from features Z (n, P) and S (n, p) of rows."""
-    s, U = leading(S, max(k, min(2 * k, DEEP)) + 1 if k else 0)
+    s, U = leading(S, max(k, min(2 * k, MAX_DEPTH)) + 1 if k else 0)
     k = min(k, int((s[:-1] > LEAST_EIGENVALUE * max(s[:1].sum(), np.finfo(float).tiny)).sum()))
     if not k:
         return np.zeros((S.shape[1], 0)), np.zeros((0, Z.shape[1]))
@@ -192,11 +196,11 @@ def leading(S: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """At most k leading eigenvalues of ``SS'``, S (n, p), in falling order, and eigenvectors (n, k)."""
     n, p = S.shape
     k = min(k, n, p)
-    if min(n, p) <= SMALL:
+    if min(n, p) <= EXACT_SIZE:
         Q, root, _ = np.linalg.svd(S.astype(np.float64), full_matrices=False)
         return root[:k] ** 2, Q[:, :k]
-    Q = np.random.default_rng(0).standard_normal((n, min(k + FEWEST, n, p))).astype(S.dtype)
-    for _ in range(ROUNDS):
+    Q = np.random.default_rng(0).standard_normal((n, min(k + OVERSAMPLES, n, p))).astype(S.dtype)
+    for _ in range(POWER_STEPS):
         Q = np.linalg.qr(S @ (S.T @ Q))[0]
     _, root, mix = np.linalg.svd(S.T @ Q, full_matrices=False)  # the best that is in the span of Q
     return root[:k].astype(np.float64) ** 2, (Q @ mix.T)[:, :k]

@@ -25,7 +25,7 @@ SHARING = (Matern, SpectralMixture)
 # only the diagonals), so shorter rows are padded up to it.
 MIN_HADAMARD = 64
 SOBOL_BITS = 30
-MANY = 1 << 22  # random numbers that are worth several threads
+PARALLEL_NUMBERS = 1 << 22  # random numbers that are worth several threads
 SOBOL_DIMENSIONS = 21201
 
 
@@ -122,7 +122,7 @@ def _standard(kernel: Any, seed: int, d: int, D: int, first: int = 0) -> np.ndar
         for i in rows:
             N[i - first] = kernel.standard(stream(i), 1, D)[0]
 
-    threads = min(get_num_threads(), len(N)) if N.size >= MANY else 1
+    threads = min(get_num_threads(), len(N)) if N.size >= PARALLEL_NUMBERS else 1
     if threads < 2:
         draw(range(first, d))
         return N

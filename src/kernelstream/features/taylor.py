@@ -16,7 +16,7 @@ from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.kernels._rows import squared_norms
 from kernelstream.state.schema import Count, Number, Schema
 
-MOST = 100  # no degree above it is ever needed in floating point: 1/100! is 1e-158
+MAX_DEGREE = 100  # no degree above it is ever needed in floating point: 1/100! is 1e-158
 
 
 class TaylorMapping(Mapping):
@@ -170,7 +170,7 @@ class TaylorFeatures(KernelMap):
 
     def schema(self, entries: Entries, d: int) -> Schema:
         self._check_degree()
-        grown: Schema = {"radius": Number(0.0), "degree": Count(0, MOST)} if self.grows else {}
+        grown: Schema = {"radius": Number(0.0), "degree": Count(0, MAX_DEGREE)} if self.grows else {}
         return self.kernel_schema() | grown
 
     def width(self, entries: Entries, d: int) -> int:
@@ -195,7 +195,7 @@ class TaylorFeatures(KernelMap):
     def _auto(self, entries: Entries, d: int, n: int, lam: float) -> int:
         """Theorem 4.1 for n rows, but never more features than half the rows (or than the columns need)."""
         sigma = 1 / math.sqrt(2 * self.resolved(entries).gamma)
-        wanted = min(taylor_degree(entries["radius"], sigma, n, lam), MOST)
+        wanted = min(taylor_degree(entries["radius"], sigma, n, lam), MAX_DEGREE)
         room = min(max(n // 2, d + 1), whole("max_features", self.max_features))
         degree = 0
         while degree < wanted and math.comb(degree + 1 + d, d) <= room:
@@ -211,7 +211,7 @@ class TaylorFeatures(KernelMap):
 def _series(kernel: Any) -> np.ndarray:
     """``n! a_n`` of a kernel ``sum_n a_n (x'z)^n``; for the Gaussian, of the exponential of x'z / sigma^2."""
     if isinstance(kernel, kernels.Gaussian):
-        return np.ones(MOST + 1)
+        return np.ones(MAX_DEGREE + 1)
     if isinstance(kernel, kernels.Polynomial):
         n = kernel.degree
         gamma = 1.0 if isinstance(kernel.gamma, str) else kernel.gamma

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
+from ..registry.twins import numbers_of
 from ._duals import Dual
 
 
@@ -155,11 +156,8 @@ class Loss(WithParameters):
         return OneVsRest(self)
 
     def native(self) -> tuple[str, list[float]] | None:
-        """Name and numeric parameters (sorted by their names) of a compiled twin; None if they are not all numbers."""
-        try:
-            return self.name, [float(p) for p in self.get_params(deep=False).values()]
-        except (TypeError, ValueError):
-            return None
+        """Name and parameters of the compiled twin, which has the loss's own name; None unless all are numbers."""
+        return numbers_of(self)
 
 
 CATALOGUE = Catalogue("loss", Loss)

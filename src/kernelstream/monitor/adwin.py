@@ -9,7 +9,7 @@ import numpy as np
 from .._checks import fraction
 from ._blocks import BLOCK, Detector
 
-FIRST = 4 * BLOCK  # losses that give their usual size before anything is compared
+FIRST_ROWS = 4 * BLOCK  # losses that give their usual size before anything is compared
 PER_SIZE = 5  # buckets of one size before two are joined
 BUCKETS = 256  # more than 2^50 rows need
 
@@ -57,7 +57,7 @@ class Adwin(Detector):
 
     def _test(self, block: np.ndarray) -> int | None:
         buckets, used, first = (self.state[name] for name in ("buckets", "used", "first"))
-        if first[1] < FIRST:
+        if first[1] < FIRST_ROWS:
             first += [block.sum(), BLOCK]
             return None
         x = block / (block + max(first[0] / first[1], 1e-300))

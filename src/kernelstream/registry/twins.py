@@ -49,6 +49,15 @@ def twin(part: Any, known: Callable[[str], bool]) -> Twin | None:
     return found
 
 
+def numbers_of(part: Any) -> Twin | None:
+    """Name and parameters of a part, sorted by their names, "auto" as -1; None if they are not all numbers."""
+    try:
+        given = part.get_params(deep=False).values()
+        return part.name, [-1.0 if isinstance(value, str) and value == "auto" else float(value) for value in given]
+    except (TypeError, ValueError):
+        return None
+
+
 @functools.cache  # called for every block, and the core's names never change
 def _known(kind: str, name: str) -> bool:
     """Whether the core has a loss, an update or a budget strategy of a name."""

@@ -20,7 +20,7 @@ try:
 except ImportError:  # installed without the compiled core
 
     class Marks:  # type: ignore[no-redef]
-        """Some states as they are, to go back to.
+        """A snapshot of some states, to go back to.
 
         ``arrays`` are tuples: position of the state, name of the entry, its array, and an array like it or None.
         """
@@ -32,7 +32,7 @@ except ImportError:  # installed without the compiled core
             self.before: list[dict[str, Any]] = []
 
         def save(self) -> bool:
-            """Remember the states as they are; False, and nothing is remembered, when they hold other arrays by now."""
+            """Remember the states as they are; if they hold other arrays by now, remember nothing and return False."""
             self.before = []
             if [list(state) for state in self.states] != self.names:
                 return False
@@ -48,7 +48,7 @@ except ImportError:  # installed without the compiled core
             self.before = []
 
         def restore(self) -> bool:
-            """Put the states back as they were saved; False if nothing is saved (any more)."""
+            """Put the states back as they were saved; False if nothing is saved."""
             if not self.before:
                 return False
             for array, copy in self.copied:
@@ -119,7 +119,7 @@ class Undo:
             self._close()
 
     def take_back(self) -> bool:
-        """It has failed: the states become what they were. False, and nothing happens, if it is complete already."""
+        """It has failed: the states become what they were. False if it was complete already: then nothing happens."""
         taken = self.marks.restore()
         if taken:
             for array, index, before in reversed(self.journal):

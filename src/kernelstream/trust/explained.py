@@ -144,5 +144,5 @@ class Explained(Wrapper):
     def _schema(self) -> Schema:
         d = self.model_.n_features_in_
         kept: Any = self._reasons.get("kept")
-        n = min(len(kept), recent.KEPT) if isinstance(kept, np.ndarray) and kept.ndim else 0
+        n = min(len(kept), recent.MAX_KEPT) if isinstance(kept, np.ndarray) and kept.ndim else 0
         return {"reasons": Inside({"kept": Array((n, d)), "rows": Count()})}

@@ -15,11 +15,11 @@ from ..state.turns import in_turn
 from .intervals import LEVELS, check_coverage, numbers
 
 NORMAL = np.sqrt(np.pi / 2)  # deviation of normal errors whose mean size is one
-FOLDS = 5  # parts of the rows of `start_from`, each of which is judged by the others
+FOLDS = 5  # folds of the rows of `start_from`, each judged by the others
 
 
 class QuantileTracker:
-    r"""Quantiles of targets around forecasts, and intervals, which know the row and follow the stream.
+    r"""Quantiles and intervals of targets around forecasts, which depend on the row and follow the stream.
 
     .. math:: Q_\tau(x) = f + s(x)\, q_\tau(f), \quad
               q_\tau(f) \leftarrow q_\tau(f) + \gamma (\tau - [y \le Q_\tau(x)])
@@ -137,7 +137,7 @@ class QuantileTracker:
         rows = None if X is None else np.asarray(X)[counted]
         state, errors = self.state, np.empty(len(f))
         state["size"][0] = len(f)
-        folds = FOLDS if len(f) >= 2 * FOLDS else 1  # very few rows are judged by all
+        folds = FOLDS if len(f) >= 2 * FOLDS else 1  # very few rows are judged by all of them
         for k in range(folds):
             own = np.arange(len(f)) % folds == k
             others = ~own if folds > 1 else own

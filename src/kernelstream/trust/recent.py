@@ -7,29 +7,29 @@ from typing import Any
 
 import numpy as np
 
-KEPT = 64  # rows that are kept,
-LEAST, ROOM = 16, 8192  # at least LEAST where they hold more than ROOM numbers
-EVERY = 16  # later, one row in this many is kept
-ASKED = 8192  # differences that are taken at once, at most, but of at least
-FEWEST = 8  # rows
+MAX_KEPT = 64  # rows that are kept,
+MIN_KEPT, MAX_NUMBERS = 16, 8192  # at least MIN_KEPT where they hold more than MAX_NUMBERS numbers
+KEEP_EVERY = 16  # later, one row in this many is kept
+MAX_DIFFERENCES = 8192  # differences that are taken at once, at most, but of at least
+MIN_ROWS = 8  # rows
 
 
 def places(width: int) -> int:
     """How many rows are kept."""
-    return int(np.clip(ROOM // max(width, 1), LEAST, KEPT))
+    return int(np.clip(MAX_NUMBERS // max(width, 1), MIN_KEPT, MAX_KEPT))
 
 
 def taken(t: int, n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     """Which of n rows are kept in m places, after t others, and where; the later one where two have the same place."""
     numbers = t + np.arange(n)
-    some = np.flatnonzero((numbers < m) | (numbers % EVERY == 0))
+    some = np.flatnonzero((numbers < m) | (numbers % KEEP_EVERY == 0))
     numbers = numbers[some]
-    return some, np.where(numbers < m, numbers, numbers // EVERY % m)
+    return some, np.where(numbers < m, numbers, numbers // KEEP_EVERY % m)
 
 
 def some_of(rows: np.ndarray) -> np.ndarray:
     """So many of the rows (n, d) as can be looked at."""
-    return rows[:: max(1, len(rows) // max(FEWEST, ASKED // (2 * rows.shape[1])))]
+    return rows[:: max(1, len(rows) // max(MIN_ROWS, MAX_DIFFERENCES // (2 * rows.shape[1])))]
 
 
 def differences(answers: Callable[[np.ndarray], np.ndarray], X: np.ndarray, units: Any, step: float) -> np.ndarray:

@@ -24,7 +24,7 @@ from .ogd import OGD
 from .passive_aggressive import PassiveAggressive
 from .pegasos import Pegasos
 from .perceptron import Perceptron
-from .rates import REACH, SETTLED, TINY, auto_code, auto_rate, check_auto, stable_rate, within_reach
+from .rates import REACH, SETTLED, TINY, auto_rate, check_auto, stable_rate, within_reach
 
 __all__ = [
     "NORMA",
@@ -41,7 +41,6 @@ __all__ = [
     "Pegasos",
     "Perceptron",
     "Update",
-    "auto_code",
     "auto_rate",
     "check_auto",
     "get",

@@ -9,6 +9,7 @@ import numpy as np
 from ..losses import Loss
 from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
+from ..registry.twins import numbers_of
 from ..state.change import Change
 
 
@@ -39,8 +40,8 @@ class Update(WithParameters):
         raise NotImplementedError
 
     def native(self) -> tuple[str, list[float]] | None:
-        """Name and parameters of the compiled twin, which has the update's own name; None where there is none."""
-        return None
+        """Name and parameters of the compiled twin, which has the update's own name; None unless all are numbers."""
+        return numbers_of(self)
 
 
 CATALOGUE = Catalogue("update", Update)

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import fraction
 from ..losses import Loss
 from ._base import Update, register
-from .rates import auto_code, auto_rate, check_auto, within_reach
+from .rates import auto_rate, check_auto, within_reach
 
 
 @register
@@ -67,6 +67,3 @@ class AdaGrad(Update):
         if not isinstance(self.eta, str):
             return self.eta
         return auto_rate(self.AUTO / math.sqrt(max(1.0, memory[4, 0])), loss, y, k_xx, memory)
-
-    def native(self) -> Any:
-        return "adagrad", [auto_code(self.eta), self.fade]

@@ -35,6 +35,3 @@ class CoinBetting(Update):
         tau = -new * g
         s[:] = np.where(L > 0, new, 0.0)
         return (decay, tau) if loss.kind == "multiclass" else (float(decay[0]), float(tau[0]))
-
-    def native(self) -> Any:
-        return "coin_betting", []

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..losses import Loss
 from ._base import Update, register
-from .rates import TINY, auto_code, auto_rate, check_auto, within_reach
+from .rates import TINY, auto_rate, check_auto, within_reach
 
 
 @register
@@ -46,6 +46,3 @@ class NormAdaGrad(Update):
         memory[4] += g * g * k_xx
         size = np.sqrt(memory[4] + TINY)
         return 1.0, -eta * g / (size if loss.kind == "multiclass" else size[0])
-
-    def native(self) -> Any:
-        return "norm_adagrad", [auto_code(self.eta)]

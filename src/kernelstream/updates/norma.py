@@ -49,6 +49,3 @@ class NORMA(Update):
         memory[0, 0] = max(0.0, epsilon + ((1 - self.nu) if outside else -self.nu) * self.eta)
         memory[1, 0] = 1.0
         return decay, math.copysign(self.eta, y - f) if outside else 0.0
-
-    def native(self) -> Any:
-        return "norma", [self.eta, self.lam, self.nu]

@@ -49,6 +49,3 @@ class Novelty(Update):
             if weight is None or weight[i] > 0:
                 rho = self._moved(rho, score)
         return path
-
-    def native(self) -> Any:
-        return "novelty", [self.eta, self.lam, self.nu]

@@ -55,6 +55,3 @@ class PassiveAggressive(Update):
             if math.isfinite(wanted):  # not so for a row next to 0 where C sets no limit: no step reaches its target
                 tau = wanted
         return 1.0, -tau * g
-
-    def native(self) -> Any:
-        return "passive_aggressive", [self.C, float(self.variant)]

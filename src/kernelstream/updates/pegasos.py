@@ -39,6 +39,3 @@ class Pegasos(Update):
             return 1.0 - 1.0 / t, -loss.gradient(y, f) / (self.lam * t)
         eta = 1.0 / (self.lam * t + k_xx)
         return 1.0 - eta * self.lam, -eta * loss.gradient(y, f)
-
-    def native(self) -> Any:
-        return "pegasos", [self.lam]

@@ -48,6 +48,3 @@ class Perceptron(Update):
         if best != y:
             tau[best], tau[y] = -self.eta, self.eta
         return 1.0, tau
-
-    def native(self) -> Any:
-        return "perceptron", [self.eta, float(self.ties)]

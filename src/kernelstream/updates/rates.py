@@ -28,11 +28,6 @@ def check_auto(eta: float | str) -> None:
         positive("eta", eta)
 
 
-def auto_code(eta: float | str) -> float:
-    """eta as the C++ twins take it: a negative number means "auto"."""
-    return -1.0 if isinstance(eta, str) else float(eta)
-
-
 def auto_rate(factor: float, loss: Loss, y: Any, k_xx: float, memory: np.ndarray) -> float:
     """``factor / sqrt(mean k(x, x))``, in regression times 0.3 × the deviation of y, both over the rows so far.
 

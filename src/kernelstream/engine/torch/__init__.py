@@ -20,12 +20,12 @@ from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
 from ...rows import dense, is_tensor
 
 NAME = "torch"
-SMALL = 128  # calls with at most this many rows compile no program: streams begin with short calls while labels appear
+UNCOMPILED_ROWS = 128  # calls up to this length compile no program: many streams begin with short ones
 # A GPU call takes 1.5 to 2 ms, however small it is. A CPU takes about as long for SMALL_WORK products, and makes and
 # learns one feature of a row of d columns in about the time of d + 32 of them.
-EACH, SMALL_WORK = 32, 1 << 23
+FEATURE_PRODUCTS, SMALL_WORK = 32, 1 << 23
 GRAMS = 4  # matrices of the size of a Gram matrix that its factorisation may need
-TOGETHER = 1 << 24  # features in float64 that exist at the same time where rows are scored
+SCORED_FEATURES = 1 << 24  # features in float64 that exist at the same time where rows are scored
 
 #: More functions of the engine, by the modules that have them; each takes the engine as its first argument.
 IN_MODULES = {
@@ -116,7 +116,7 @@ class Ops:
 
     def is_small(self, n: int, width: int, columns: int) -> bool:
         """Whether the CPU learns n rows of ``width`` features in less time than a GPU call takes."""
-        return self.cuda and n * width * (columns + EACH) <= SMALL_WORK
+        return self.cuda and n * width * (columns + FEATURE_PRODUCTS) <= SMALL_WORK
 
     def rows(self, X: Any, rows: slice, dtype: torch.dtype) -> torch.Tensor:
         """Rows of a tensor, an array or a CSR matrix, on the device."""
@@ -126,7 +126,7 @@ class Ops:
 
     def cuts(self, n: int, width: int) -> list[slice]:
         """Blocks of rows for scoring, whose features fit in a part of the memory."""
-        return threads.cuts(n, max(self.block, TOGETHER // width))
+        return threads.cuts(n, max(self.block, SCORED_FEATURES // width))
 
     def feature_rows(self, mapping: Any, X: Any, cuts: list[slice] | None, intercept: bool) -> Iterator[Any]:
         """``(rows, Z)`` block by block, Z in float64 on the device; with ``intercept`` a constant comes first."""

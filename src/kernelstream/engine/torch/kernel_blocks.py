@@ -20,10 +20,10 @@ from . import from_array
 
 ELEMENTS = 1 << 26  # of a block
 SHARE = 4  # blocks are kept in this part of the free memory of a GPU; the others are made again
-ON_PROCESSOR = 1 << 28  # bytes of blocks that are kept where the device is the CPU
+CPU_BYTES = 1 << 28  # bytes of blocks that are kept where the device is the CPU
 DEVICE_ROWS = 1 << 32  # bytes of rows that lie on the device as a whole
 FACTORS = 6  # matrices (m, m) that the factors of m centres in float64 need, with what they are made of
-PART = 8192  # rows of a factor that are multiplied at once
+FACTOR_ROWS = 8192  # rows of a factor that are multiplied at once
 FEW_OUTPUTS = 4  # for which kernel values are made again: that takes less time than to store and read them
 
 SMOOTH = (1.5, 2.5, math.inf)  # Matérn kernels that the rounding of small distances does no harm
@@ -157,7 +157,7 @@ class DeviceKernelBlocks:
         self.X = ops.tensor(dense(X)) if whole else X
         size = max(1, ELEMENTS // m)
         self.cuts = cuts(n, size)
-        free = torch.cuda.mem_get_info(ops.device)[0] // SHARE if ops.cuda else ON_PROCESSOR
+        free = torch.cuda.mem_get_info(ops.device)[0] // SHARE if ops.cuda else CPU_BYTES
         self.room = free // (size * m * self.dtype.itemsize) if keep and not self.values.many else 0
         self.kept: dict[int, torch.Tensor] = {}
         self.times: Any = None
@@ -258,7 +258,7 @@ class DeviceFactor:
         """``A'A = c T T' + lam I``: what the centres alone say of ``Z'A Z``, ``each`` a weight c."""
         M, T = torch.zeros_like(self.T), self.T
         with self.ops.full():
-            for rows in cuts(len(T), PART):
+            for rows in cuts(len(T), FACTOR_ROWS):
                 torch.mm(T[rows, rows.start :], T[: rows.stop, rows.start :].T, out=M[rows, : rows.stop])
         self.A = factor(M.mul_(each), lam)
 

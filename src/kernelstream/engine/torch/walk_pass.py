@@ -16,7 +16,7 @@ from ...losses import Loss
 from ...rows import is_tensor
 from ...state.nested import State
 from ...updates import Update
-from . import SMALL, from_array
+from . import UNCOMPILED_ROWS, from_array
 from .cosines import FREQUENCIES, fourier, fourier_tf32
 from .each_row import EachRowPass
 from .formulas import Program
@@ -98,7 +98,7 @@ class WalkPass(EachRowPass):
     # ---------------------------------------------------------------- rows
     def _few(self, n: int) -> bool:
         """Few rows are left to torch as long as no program has been compiled for these outputs."""
-        return n <= SMALL and not self.walked
+        return n <= UNCOMPILED_ROWS and not self.walked
 
     def score(self, X: Any) -> np.ndarray:
         """Scores of rows, (n, C) float64."""
