@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -173,10 +172,3 @@ def test_workers_refuse_pipes(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
     argv = ("train", tmp_path / "pipe", "--dask", "local", "--model", tmp_path / "model.ks")
     assert "workers read files" in err(capsys, 2, *argv)
-
-
-def test_process_substitution(texts, trained, tmp_path):
-    (tmp_path / "rows.svm").write_bytes(texts[".svm"])
-    command = f"{sys.executable} -m kernelstream.cli train <(cat rows.svm) -a fogd -q --model model.ks"
-    subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True, timeout=120)
-    assert_same_state(load(trained[".svm"]).state_, load(tmp_path / "model.ks").state_, 0.0, "file and <(cat file)")

@@ -79,11 +79,11 @@ def test_pickles_and_copies(name):
 @pytest.mark.parametrize("name", CASES)
 def test_clones(name):
     """A clone has the parameters and nothing that was learned; it learns the same again."""
-    est = taught(instance(name), slice(0, 60))
+    est = taught(instance(name), slice(0, 30))
     again = clone(est)
     assert repr(again.get_params()) == repr(est.get_params())
     assert not hasattr(again, "state_") and not hasattr(again, "n_features_in_")
     for key, value in again.get_params(deep=False).items():
         if hasattr(value, "get_params"):
             assert value is not getattr(est, key), f"{key} is shared with the clone"
-    same_answers(taught(again, slice(0, 60)), est)
+    same_answers(taught(again, slice(0, 30)), est)

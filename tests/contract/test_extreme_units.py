@@ -211,7 +211,7 @@ def test_recipes_python(name, task):
 @pytest.mark.parametrize("name, task", LINEAR, ids=lambda value: value)
 def test_linear_kernel(name, task):
     """k(x, x) is 0 for some rows, and far from 1 for others: in turn, as above."""
-    for case in turns(name, task, ("rows_zero", "columns_tiny", "columns_huge")):
+    for case in turns(name, task, of_the_class(name, ("rows_zero", "columns_tiny", "columns_huge"))):
         try_out(name, task, case, np.float64, sparse=False, kernel="linear")
 
 

@@ -15,8 +15,8 @@ FRAME = pandas.DataFrame(X, columns=["a", "b", "c"])
 def test_names(name):
     est = instance(name)
     y = targets(est)
-    est.fit(FRAME[:60], y[:60])
-    nameless = instance(name).fit(X[:60], y[:60])
+    est.fit(FRAME[:30], y[:30])
+    nameless = instance(name).fit(X[:30], y[:30])
     np.testing.assert_allclose(answers(est, FRAME[:5]), answers(nameless, X[:5]), rtol=1e-9, atol=1e-12)
     turned = FRAME[["b", "a", "c"]]
     if name in AS_THEY_COME:  # they find columns by their names, in any order
@@ -30,14 +30,14 @@ def test_names(name):
         with pytest.raises(ValueError, match="feature names"):
             est.partial_fit(turned, y)
         np.testing.assert_array_equal(answers(est, FRAME), before)
-        assert list(instance(name).partial_fit(FRAME[:60], y[:60]).feature_names_in_) == ["a", "b", "c"]
+        assert list(instance(name).partial_fit(FRAME[:30], y[:30]).feature_names_in_) == ["a", "b", "c"]
 
 
 def test_a_call_refused_at_the_door_keeps_what_was_derived():
     """A factor made anew may differ in its last bits, and answers with it; nothing was learned, so nothing is."""
     est = instance("ProsNKons")
     y = targets(est)
-    est.fit(FRAME[:60], y[:60])
+    est.fit(FRAME[:30], y[:30])
     answers(est, FRAME)
     held = est._cache["held"]
     with pytest.raises(ValueError, match="feature names"):

@@ -7,7 +7,7 @@ from sklearn.datasets import make_blobs, make_moons
 import kernelstream as ks
 from kernelstream import budgets
 from kernelstream.estimators import DoublySchedule, DoublyStep, HedgeWeights, RRFStep
-from kernelstream.features import Nystroem, RandomFourier, TaylorFeatures, TensorSketch
+from kernelstream.features import Nystroem, Preconditioned, RandomFourier, TaylorFeatures, TensorSketch
 from kernelstream.features.spectra import LowRank, Mixture
 from kernelstream.losses import EpsilonInsensitive
 from kernelstream.updates import OGD, Averaged
@@ -61,6 +61,9 @@ VARIANTS = [
         ("quantile", True), ("quantile", False))),
     ("two", ks.FeatureClassifier(Nystroem(n_components=20))),
     ("two", ks.FeatureClassifier(TensorSketch(n_components=64))),
+    *((task, ks.FeatureClassifier(Preconditioned(features, 1), update=update)) for task, features, update in (
+        ("two", KNOWN, "auto"), ("four", KNOWN, "norm_adagrad"),
+        ("sparse", RandomFourier(n_components=301, gamma=0.05), Averaged(OGD(0.3))))),  # two halves, and strips
     ("units", ks.FeatureClassifier(RandomFourier(n_components=30), standardize=True, class_weight="balanced")),
     ("late", ks.FeatureClassifier(RandomFourier(n_components=30))),
     ("sparse", ks.FeatureClassifier(RandomFourier(n_components=30))),

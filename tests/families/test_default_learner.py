@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from reloaded import reloaded
 from scipy.optimize import brentq
 from scipy.special import expit, softmax
-from sklearn.datasets import load_iris, load_wine, make_friedman1, make_moons
+from sklearn.datasets import load_iris, load_wine, make_friedman1
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
@@ -351,13 +351,6 @@ def test_predict_knows_the_next_row_only():
     assert alone[0] != table[0]
     model = KernelClassifier(size="small", random_state=0, recent=False).partial_fit(X, LABELS)
     assert model.decision_function(X[:1])[0] == pytest.approx(model.decision_function(X[:5])[0], rel=1e-12)
-
-
-def test_better_than_the_old_default_on_moons():
-    rows, y = make_moons(3000, noise=0.2, random_state=1)
-    mine = KernelClassifier(random_state=0).learn(rows, y)
-    theirs = FeatureClassifier(random_state=0).learn(rows, y)
-    assert np.mean((mine >= 0) != y) < 0.8 * np.mean((theirs >= 0) != y)
 
 
 def test_zoo_and_wrong_words():

@@ -14,7 +14,10 @@ from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, Wi
 from kernelstream.estimators.stack import intervals, level, rows
 from kernelstream.random import Stream, uniforms
 
-pytestmark = pytest.mark.skipif(not engine.has_native(), reason="the compiled core is not installed")
+pytestmark = [
+    pytest.mark.skipif(not engine.has_native(), reason="the compiled core is not installed"),
+    pytest.mark.usefixtures("short_searches"),
+]
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((2400, 6))

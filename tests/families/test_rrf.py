@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from coverings import in_turn
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 
@@ -86,8 +87,10 @@ def naive(X, y, loss, spectrum, E, theta, C, gamma, eta, eta_g, batch, lam=None)
     return np.array(scores), np.concatenate([a, b], axis=1), theta
 
 
-@pytest.mark.parametrize("spectrum", SPECTRA, ids=str)
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "crammer_singer", "softmax", "squared", "epsilon_insensitive"])
+LOSSES = ["hinge", "logistic", "crammer_singer", "softmax", "squared", "epsilon_insensitive"]
+
+
+@in_turn("spectrum, loss", SPECTRA, LOSSES)
 def test_formula(spectrum, loss):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 4))

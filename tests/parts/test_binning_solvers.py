@@ -82,8 +82,14 @@ def l1_objective(loss, y, f, w, lam, weights):
     return np.sum(values if weights is None else weights * values) + lam * np.abs(w).sum()
 
 
-@pytest.mark.parametrize("name, weights", [(name, weight) for name in ENGINES] + [(ENGINES[-1], None)])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+@pytest.mark.parametrize(
+    "name, weights, loss",
+    [
+        *((ENGINES[-1], w, loss) for w in (weight, None) for loss in ("squared", "logistic", "squared_hinge")),
+        ("python", weight, "logistic"),  # whose sweeps over other losses are those of the compiled ones, see below
+        *(pytest.param("python", weight, loss, marks=pytest.mark.slow) for loss in ("squared", "squared_hinge")),
+    ],
+)
 def test_coordinate_descent(name, weights, loss):
     y = target if loss == "squared" else signs
     lam = 0.5

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from coverings import in_turn
 from sklearn.datasets import make_moons
 
 from kernelstream import BudgetClassifier, MultiKernelClassifier, budgets
@@ -26,8 +27,7 @@ def test_a_budget_of_a_hundred_thousand(strategy):
     assert len(est.state_["support"]) == 1024
 
 
-@pytest.mark.parametrize("engine", ["python", "native"])
-@pytest.mark.parametrize("strategy", budgets.names())
+@in_turn("strategy, engine", budgets.names(), ["python", "native"])
 def test_growing_changes_nothing(strategy, engine, monkeypatch):
     """Arrays that were made longer on the way, and arrays that were long enough from the start."""
     pytest.importorskip("kernelstream._core")

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from coverings import in_turn
 from scipy.spatial.distance import cdist
 
 from kernelstream import BudgetClassifier, budgets, kernels, losses, updates, zoo
@@ -283,8 +284,7 @@ def test_the_average_is_the_mean_of_functions(which, budget, kind):
 
 
 # ------------------------------------------------------------------------------------------------ memory, warnings
-@pytest.mark.parametrize("which", ["python", "native"])
-@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - {"oskl"}))
+@in_turn("name, which", sorted(set(STRATEGIES) - {"oskl"}), ["python", "native"])
 def test_full_budget_never_reallocates(name, which):
     X, y = rows(8, 90)
     update = updates.Perceptron() if name == "projectron_pp" else updates.OGD(0.3)

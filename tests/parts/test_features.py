@@ -1,10 +1,10 @@
 """Feature maps: the conformance kit over all of them, exact facts, scikit-learn's checks, bad input."""
 
-import itertools
 import pickle
 
 import numpy as np
 import pytest
+from coverings import in_turn
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -36,19 +36,7 @@ def rows_for(kernel):
 # ---------------------------------------------------------------- the conformance kit
 
 
-def in_turn(kernels, ways):
-    """Every kernel and every way, in pairs; all pairs among the slow tests."""
-    turns = {(i % len(kernels), i % len(ways)) for i in range(max(len(kernels), len(ways)))}
-    return pytest.mark.parametrize(
-        "kernel, how",
-        [
-            pytest.param(kernel, way, marks=[] if (i, j) in turns else pytest.mark.slow, id=f"{kernel}-{way}")
-            for (i, kernel), (j, way) in itertools.product(enumerate(kernels), enumerate(ways))
-        ],
-    )
-
-
-@in_turn([ks.Gaussian(0.3), ks.Matern(0.5, 1.5), ks.Matern(2.5, 1.0)], SAMPLINGS)
+@in_turn("kernel, how", [ks.Gaussian(0.3), ks.Matern(0.5, 1.5), ks.Matern(2.5, 1.0)], SAMPLINGS)
 def test_fourier_isotropic(kernel, how):
     check_feature_map(RandomFourier(kernel, 32, sampling=how), kernel, REAL)
 
@@ -56,7 +44,7 @@ def test_fourier_isotropic(kernel, how):
 OTHERS = [ks.Laplacian(0.3), ks.Cauchy(0.5), MIXTURE, MIXTURE_WIDE, ks.Gaussian(0.2) * ks.Laplacian(0.1)]
 
 
-@in_turn(OTHERS, ["iid", "qmc"])
+@in_turn("kernel, how", OTHERS, ["iid", "qmc"])
 def test_fourier_others(kernel, how):
     check_feature_map(RandomFourier(kernel, 32, sampling=how), kernel, REAL)
 
@@ -85,7 +73,7 @@ def test_random_features_of_compositions(kernel):
     check_feature_map(RandomFeatures(kernel, 64), kernel, POSITIVE)
 
 
-@in_turn([ks.Gaussian(0.1), ks.Laplacian(0.1), ks.Polynomial(2, 1.0, 0.5)], list(landmarks.CHOICES))
+@in_turn("kernel, how", [ks.Gaussian(0.1), ks.Laplacian(0.1), ks.Polynomial(2, 1.0, 0.5)], list(landmarks.CHOICES))
 def test_nystroem(kernel, how):
     check_feature_map(Nystroem(kernel, 5, landmarks=how), kernel, REAL, unbiased=False)
 

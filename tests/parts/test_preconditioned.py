@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 from kernelstream import FeatureClassifier, FeatureRegressor
 from kernelstream.features import Nystroem, Preconditioned, RandomFourier
 from kernelstream.features.preconditioned import leading
-from kernelstream.updates import OGD, Averaged
+from kernelstream.updates import OGD
 
 X, y = make_moons(1500, noise=0.2, random_state=0)
 FOURIER = RandomFourier(gamma=2.0, n_components=30, random_state=3)
@@ -79,40 +79,11 @@ def test_many_rows_by_block_power_steps():
     np.testing.assert_allclose(np.abs((U * V[:, ::-1][:, :8]).sum(axis=0)), 1.0, atol=1e-3)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("update", ["auto", "norm_adagrad", Averaged(OGD(0.3))])
-def test_compiled_pass(update, sparse):
-    """Scores and weights of the compiled pass are those of the specification, also with weights and single rows."""
-    rows = sp.csr_array(X[:400]) if sparse else X[:400]
-    weight = np.random.default_rng(0).integers(0, 3, 400).astype(float)
-    models, scores = [], []
-    for engine in ("python", "native"):
-        model = FeatureClassifier(Preconditioned(WIDE, 5), update=update, random_state=3, engine=engine)
-        parts = [slice(0, 1), slice(1, 190), slice(190, 195), slice(195, 400)]
-        scores.append(np.concatenate([model.learn(rows[part], y[part], sample_weight=weight[part]) for part in parts]))
-        models.append(model)
-    np.testing.assert_allclose(scores[1], scores[0], atol=1e-9)
-    np.testing.assert_allclose(models[1].state_["w"], models[0].state_["w"], atol=1e-9)
-
-
 def test_rank_by_the_price_of_a_row():
     rng = np.random.default_rng(0)
     for columns, k in ((3, 16), (54, 16), (123, 24), (800, 64)):
         found = Preconditioned(RandomFourier(n_components=64), random_state=0).fit(rng.standard_normal((520, columns)))
         assert len(found.entries_["back"]) == k
-
-
-@pytest.mark.parametrize("engine, tolerance", [("python", 0.0), ("native", 1e-12)])
-def test_any_split_of_the_rows(engine, tolerance):
-    models = []
-    for cuts in ((1500,), (1, 7, 300, 1030, 1100, 1500)):
-        model, start = FeatureClassifier(Preconditioned(FOURIER, 5), random_state=0, engine=engine), 0
-        for stop in cuts:
-            model.learn(X[start:stop], y[start:stop])
-            start = stop
-        models.append(model)
-    one, other = (model.state_["w"] for model in models)
-    np.testing.assert_allclose(one, other, rtol=0, atol=tolerance * np.abs(one).max())
 
 
 def test_learns_more_from_a_pass():

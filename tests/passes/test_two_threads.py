@@ -9,7 +9,10 @@ import kernelstream as ks
 from kernelstream import engine, settings, zoo
 from kernelstream.testing.streaming import assert_same_state
 
-pytestmark = pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core")
+pytestmark = [
+    pytest.mark.skipif(not engine.has_native(), reason="needs the compiled core"),
+    pytest.mark.usefixtures("short_searches"),
+]
 
 LEARNERS = {
     "fogd": lambda: zoo.make("fogd", n_components=300, gamma=0.1, random_state=0),

@@ -109,6 +109,19 @@ def test_delayed_labels(rows, delay):
         np.testing.assert_array_equal(student.state_["w"], undelayed.state_["w"])
 
 
+def test_delay_in_blocks_learns_every_row_once(rows):
+    X, y = rows
+    learned = []
+
+    class Spy(Perceptron):
+        def learn(self, X, y, classes=None, sample_weight=None):
+            learned.extend(X[:, 0])
+            return super().learn(X, y, classes, sample_weight)
+
+    prequential(Spy(), X, y, delay=30, block_size=64)
+    np.testing.assert_array_equal(learned, X[:, 0])
+
+
 def test_predict_then_fit_by_blocks(rows):
     X, y = rows
     est, wrong = SGDClassifier(random_state=0), []
@@ -294,6 +307,14 @@ def test_numbers_count_once_a_row_was_learned(delay, unknown):
     assert tally.value("mse") == pytest.approx(np.mean((before - y[unknown:]) ** 2), rel=1e-6)
     assert tally.n == 600 - unknown and not marks
     assert tally.result()["r2"] > -0.1
+
+
+def test_delay_with_our_learners(rows):
+    X, y = rows
+    exact = prequential(
+        FeatureClassifier(random_state=0, loss="logistic"), X[:200], y[:200], delay=3, metrics="log_loss"
+    )
+    assert exact.mistake_rate < 0.4
 
 
 # --- drifting streams -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from kernelstream.columns import Columns
 from kernelstream.estimators._contract.mixed import is_mixed
 
 pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.usefixtures("short_searches")
 
 rng = np.random.default_rng(0)
 N = 300
