@@ -63,12 +63,14 @@ inline void squash(std::size_t n, T* x, T most) {
 
 constexpr double look = 128.0;                  // rows after which columns are looked at, and whenever their number has doubled
 constexpr double shift = 0.25, stretch = 1.5;   // deviations and factor by which a column that stays may differ
+constexpr double tails_stretch = 8.0;           // the factor of one with long tails
 constexpr double span = 1.5;                    // deviations that the range of n rows may have beyond log2(n)
 
-// Moments and ranges of d columns, and by which those are scaled that stay where they are, each (d); see core/ranges.py.
+// Moments and ranges of d columns, by which those are scaled that stay where they are, and which have long tails, each (d); see
+// core/ranges.py.
 struct Columns {
-    double *mean, *m2, *low, *high, *doubt, *since, *middle, *unit;
-    std::array<double*, 8> all() const { return {mean, m2, low, high, doubt, since, middle, unit}; }
+    double *mean, *m2, *low, *high, *doubt, *since, *middle, *unit, *tailed;
+    std::array<double*, 9> all() const { return {mean, m2, low, high, doubt, since, middle, unit, tailed}; }
 };
 
 constexpr double squares = 1e100;  // numbers up to which squares and their sums are finite
@@ -95,11 +97,12 @@ KS_CLONES void scale_row(std::size_t d, const T* KS_RESTRICT x, double count, co
 // Which columns stay where they are, since the last look or since their scale was taken.
 inline void look_at(std::size_t d, double count, const Columns& c) {
     for (std::size_t j = 0; j < d; ++j) {
-        const double deviation = std::sqrt(c.m2[j] / count);
+        const bool tailed = c.tailed[j] > 0.0;
+        const double deviation = std::sqrt(c.m2[j] / count), most = tailed ? tails_stretch : stretch;
         const bool moves = std::abs(c.mean[j] - c.middle[j]) > shift * std::max(c.unit[j], deviation) ||
-                           deviation > stretch * c.unit[j] || c.unit[j] > stretch * deviation;
+                           deviation > most * c.unit[j] || c.unit[j] > most * deviation;
         if (!moves && c.since[j] > 0.0) continue;
-        const bool known = deviation > 0.0 && c.high[j] - c.low[j] <= (std::log2(count) + span) * deviation;
+        const bool known = deviation > 0.0 && (tailed || c.high[j] - c.low[j] <= (std::log2(count) + span) * deviation);
         c.since[j] = !moves && known ? count : 0.0;
         c.middle[j] = c.mean[j];
         c.unit[j] = deviation;

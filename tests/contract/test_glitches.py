@@ -305,6 +305,35 @@ def test_columns_that_stay_keep_their_scale(name):
     np.testing.assert_allclose(Z[1500, 2], before, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", ENGINES)
+def test_columns_with_long_tails_keep_their_scale(name):
+    """Their deviation is that of a few rows: they stay until it is eight times another, as other columns do not."""
+    X = np.exp(2 * np.random.default_rng(59).standard_normal((3000, 1))) @ [[1.0, 1.0, 1.0]]
+    X[1100:, 1] *= 100.0
+    state, Z = {"x_count": 0.0} | {name: np.zeros(3) for name in _ranges.COLUMNS}, X.copy()
+    state["x_tailed"][:2] = 1.0
+    engine.get(name).standardize(state, Z, None)
+    first = X[:256, 0]
+    assert X[:1024, 0].std() > 3 * first.std()  # as other columns must not
+    assert state["x_since"].tolist() == [256.0, 0.0, 0.0]
+    np.testing.assert_allclose(Z[256:, 0], (X[256:, 0] - first.mean()) / first.std(), rtol=1e-9)
+    np.testing.assert_array_equal(Z[256:1100, 1], Z[256:1100, 0])
+    assert Z[2999, 1] < 0.1 * (X[2999, 1] - first.mean()) / first.std()  # scaled by all rows so far
+    assert abs(Z[2000, 2] - Z[2000, 0]) > 0.1 * abs(Z[2000, 0])
+
+
+def test_which_columns_have_long_tails():
+    """Those whose middle half varies, but less than half as much as that of a normal column of their deviation."""
+    z = np.random.default_rng(4).standard_normal((100, 5))
+    X = np.column_stack([np.exp(2 * z[:, 0]), z[:, 1], z[:, 2] ** 5, 50 * (z[:, 3] > 2), np.ones(100)])
+    model = ks.OnlineRidge("raw", standardize=True).partial_fit(X, z[:, 4])
+    half = np.sort(X, axis=0)[[24, 25, 74, 75]]
+    width = (0.75 * half[2] + 0.25 * half[3]) - (0.25 * half[0] + 0.75 * half[1])
+    expected = (width > 0) & (width < 0.5 * 1.349 * X.std(axis=0))
+    assert expected.tolist() == [True, False, True, False, False]
+    assert model.state_["x_tailed"].tolist() == expected.tolist()
+
+
 def test_standardize_twins():
     if len(ENGINES) == 1:
         pytest.skip("needs the compiled core")

@@ -77,11 +77,14 @@ def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.
 LOOK = 128  # rows after which columns are looked at, and again whenever their number has doubled
 SHIFT, STRETCH = 0.25, 1.5  # deviations and factor by which mean and deviation of a column that stays may differ
 SPAN = 1.5  # deviations by which the range of n rows may exceed log2(n); it is wider where a column hardly ever varies
+NARROW = 0.5  # of the deviation of a normal column with the same middle half: below it, tails are long,
+TAILS_STRETCH = 8.0  # and this takes the place of STRETCH
+NORMAL_HALF = 1.349  # width of the middle half of a normal distribution, in deviations
 
-
-#: What a state keeps of every column, for scaling: moments, range and doubt of all rows so far; and by which rows are
-#: scaled where that stays the same. ``x_since`` is the number of rows that these moments are of, 0 where they move.
-COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt", "x_since", "x_middle", "x_unit")
+#: What a state keeps of every column, for scaling: moments, range and doubt of all rows so far; by which rows are
+#: scaled where that stays the same; and whether it has long tails. ``x_since`` is the number of rows that these
+#: moments are of, 0 where they move.
+COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt", "x_since", "x_middle", "x_unit", "x_tailed")
 
 
 def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None) -> None:
@@ -119,30 +122,42 @@ def _look(state: dict[str, Any]) -> None:
 
     Rows that a learner remembers, or has added up, were scaled by what was known at their time. So a scale that stays
     the same is worth more than one that is a little better, and :math:`|\bar x - m| \le` ``SHIFT``
-    :math:`\max(s, u)` with :math:`s/u` within a factor of ``STRETCH`` is the same. A column that moves (a date, a
-    counter) is scaled by all rows so far: there is no other way to compare a row with those to come.
+    :math:`\max(s, u)` with :math:`s/u` within a factor of ``STRETCH`` is the same. The deviation of a column with long
+    tails is that of a few rows and changes with each of them: its factor is ``TAILS_STRETCH``. A column that moves (a
+    date, a counter) is scaled by all rows so far: there is no other way to compare a row with those to come.
     """
-    mean, m2, _, _, _, since, middle, unit = (state[name] for name in COLUMNS)
-    deviation = np.sqrt(m2 / state["x_count"])
+    mean, m2, _, _, _, since, middle, unit, tailed = (state[name] for name in COLUMNS)
+    deviation, stretch = np.sqrt(m2 / state["x_count"]), np.where(tailed, TAILS_STRETCH, STRETCH)
     moves = np.abs(mean - middle) > SHIFT * np.maximum(unit, deviation)
-    moves |= (deviation > STRETCH * unit) | (unit > STRETCH * deviation)
+    moves |= (deviation > stretch * unit) | (unit > stretch * deviation)
     settle(state, moves | (since == 0))
     since[moves] = 0.0
 
 
 def settle(state: dict[str, Any], which: Any = True) -> None:
     """Scale some columns (d,) by the moments of the rows so far from now on, if these say enough of them."""
-    mean, m2, low, high, _, since, middle, unit = (state[name] for name in COLUMNS)
+    mean, m2, low, high, _, since, middle, unit, tailed = (state[name] for name in COLUMNS)
     count = max(state["x_count"], 1.0)
     deviation = np.sqrt(m2 / count)
-    known = (deviation > 0) & (high - low <= (math.log2(count) + SPAN) * deviation)
+    known = (deviation > 0) & ((high - low <= (math.log2(count) + SPAN) * deviation) | (tailed > 0))
     middle[:], unit[:] = np.where(which, mean, middle), np.where(which, deviation, unit)
     since[:] = np.where(which, np.where(known, state["x_count"], 0.0), since)
 
 
+def middle_half(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Median of the columns of X (n, d), and the deviation of a normal column with the same middle half."""
+    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+    return middle, (high - low) / NORMAL_HALF
+
+
+def long_tailed(unit: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Which columns have long tails: their middle half varies, but little next to their deviation."""
+    return (unit > 0) & (unit < NARROW * deviation)
+
+
 def scale_of(state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and deviation by which columns are scaled, and of how many rows they are, (d,): inf where they stay."""
-    mean, m2, _, _, _, since, middle, unit = (state[name] for name in COLUMNS)
+    mean, m2, _, _, _, since, middle, unit, _ = (state[name] for name in COLUMNS)
     stays, count = since > 0, state["x_count"]
     deviation = np.sqrt(m2 / max(count, 1.0))
     return np.where(stays, middle, mean), np.where(stays, unit, deviation), np.where(stays, np.inf, count)

@@ -80,7 +80,7 @@ def _moments(est: Any, state: State) -> Schema:
     d = state["n_features"]
     schema: Schema = {name: Array((d,)) for name in COLUMNS}
     counts: Schema = {name: Array((d,), low=0.0) for name in ("x_m2", "x_doubt", "x_since", "x_unit")}
-    return schema | counts | {"x_count": Number(0.0)}
+    return schema | counts | {"x_tailed": Array((d,), low=0.0, high=1.0), "x_count": Number(0.0)}
 
 
 def _classes(est: Any, state: State) -> Schema:
