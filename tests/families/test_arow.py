@@ -86,7 +86,7 @@ def test_newton_with_a_bound(name):
     rule = Newton(Squared(), 0.2, 0.8)
     recursion = engine.get(name).least_squares(state, rule)
     parts = [recursion.learn(Z[i : i + 37], target[i : i + 37, None], None)[0][:, 0, 0] for i in range(0, 400, 37)]
-    np.testing.assert_allclose(np.clip(np.concatenate(parts), -0.8, 0.8), expected, atol=1e-8)
+    np.testing.assert_allclose(rule.show(np.concatenate(parts)), expected, atol=1e-8)
     np.testing.assert_allclose(recursion.weights()[0, 0], w, atol=1e-8)
 
 

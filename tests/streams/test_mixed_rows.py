@@ -134,7 +134,7 @@ def test_learners_of_numbers_say_what_words_need(column):
     ):
         ks.FeatureClassifier().fit(FRAME[["x", column]], LABELS)
     began = small().fit(FRAME[["x"]][20:], LABELS[20:])
-    with pytest.raises(ValueError, match=said + r"this KernelClassifier began .* columns=\{\}"):
+    with pytest.raises(ValueError, match=said + r"this KernelClassifier started .* columns=\{\}"):
         began.predict(FRAME[["x", column]])
     ready = small(columns={}).fit(FRAME[["x"]][20:], LABELS[20:])
     assert len(ready.learn(FRAME, LABELS)) == N  # as the sentence says

@@ -137,7 +137,7 @@ class LeverageSampling(WithKernel):
             F, _ = self._recursion(state).learn(
                 np.ascontiguousarray(K[:m] @ self._projection(state)), y[:m], weight[:m]
             )
-            scores[:m] = np.clip(F[:, 0], -self.C, self.C)
+            scores[:m] = self.rule.show(F[:, 0])
         state["t"] += int(np.count_nonzero(weight[:m]))
         if joins is not None:
             state["dictionary"] = np.concatenate([state["dictionary"], X[joins : joins + 1]])
@@ -167,7 +167,7 @@ class LeverageSampling(WithKernel):
             rows = slice(start, start + 256)
             K = np.asarray(kernel.pairwise(dense(X[rows]), state["dictionary"]), dtype=np.float64)
             F, _ = recursion.score(K @ self._projection(state), uncertainty=False)
-            scores[rows] = np.clip(F[:, 0], -self.C, self.C)
+            scores[rows] = self.rule.show(F[:, 0])
         return scores
 
     def schema(self, state: State, trained: bool) -> Schema:

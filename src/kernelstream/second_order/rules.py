@@ -25,6 +25,10 @@ class Rule:
         """``(c, beta)`` of a row of positive weight."""
         raise NotImplementedError
 
+    def show(self, f: np.ndarray) -> np.ndarray:
+        """The prediction made from raw scores."""
+        return f
+
     def native(self) -> tuple[str, list[float], str, list[float]] | None:
         """Names and parameters of the compiled twin and of its loss; None if there is none."""
         return self.name, [], "squared", [0.0]
@@ -72,6 +76,9 @@ class Newton(Rule):
         c = self.curvature * weight * slope**2  # weight l is less exp-concave than l by the same factor
         beyond = (float(f) - inside) / s if f != inside and s > 0 else 0.0  # s is 0: no step moves f
         return c, c * inside - beyond - weight * slope
+
+    def show(self, f: np.ndarray) -> np.ndarray:
+        return np.clip(f, -self.bound, self.bound)
 
     def native(self) -> tuple[str, list[float], str, list[float]] | None:
         loss = twins(self.loss)

@@ -54,20 +54,19 @@ class Problem:
     seed: int = 0
     report: Callable[[int, float], None] = field(default=lambda iteration, value: None)
 
-    def cut(self, size: int) -> list[Problem]:
-        """The same for ``size`` outputs at a time."""
-        if self.Y.shape[1] <= size:
-            return [self]
-        parts = []
-        for c in range(0, self.Y.shape[1], size):
-            start = None if self.start is None else np.ascontiguousarray(self.start[:, c : c + size])
-            offset = None if self.offset is None else self.offset[c : c + size]
-            parts.append(replace(self, Y=np.ascontiguousarray(self.Y[:, c : c + size]), start=start, offset=offset))
-        return parts
+    def outputs(self, some: slice) -> Problem:
+        """The problem of some outputs."""
+        start = None if self.start is None else np.ascontiguousarray(self.start[:, some])
+        offset = None if self.offset is None else self.offset[some]
+        return replace(self, Y=np.ascontiguousarray(self.Y[:, some]), start=start, offset=offset)
+
+    def column(self, c: int) -> Problem:
+        """The problem of one output."""
+        return self.outputs(slice(c, c + 1))
 
     def by_output(self, solve: Callable[[Problem], Solution]) -> Solution:
         """Solve for every output separately; the history is the sum of theirs."""
-        parts = [solve(part) for part in self.cut(1)]
+        parts = [solve(self.column(c)) for c in range(self.Y.shape[1])]
         longest = max(len(part.history) for part in parts)
         padded = [part.history + part.history[-1:] * (longest - len(part.history)) for part in parts]
         return Solution.joined(parts, [float(sum(values)) for values in zip(*padded)])

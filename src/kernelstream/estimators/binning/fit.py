@@ -50,7 +50,8 @@ def solve(
     if order is not None:
         Y, weight = Y[order], None if weight is None else weight[order]
     problem = Problem(Z, Y, loss, lam, ops, weight, threads=Z.threads, **more)
-    parts = [solver.solve(part) for part in problem.cut(max(1, _TOGETHER // max(1, Z.shape[1])))]
+    size = max(1, _TOGETHER // max(1, Z.shape[1]))
+    parts = [solver.solve(problem.outputs(slice(c, c + size))) for c in range(0, Y.shape[1], size)]
     return Solution.joined(parts, max((part.history for part in parts), key=len))
 
 
