@@ -219,8 +219,8 @@ class Columns(Known, TransformerMixin, WithParameters):
     @contextlib.contextmanager
     def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Context of a call that learns: an error leaves the encoder as it was, unless the call is ``complete``."""
-        before = {name: self.__dict__[name] for name in LEARNED if name in self.__dict__}
-        journal = Journal(before["_store"]) if "_store" in before else None
+        store, warned = self.__dict__.get("_store"), self.__dict__.get("_warned")
+        journal = None if store is None else Journal(store)
         try:
             self._journal: Journal | None = journal
             yield
@@ -229,7 +229,8 @@ class Columns(Known, TransformerMixin, WithParameters):
                 if journal is not None:
                     journal.undo()
                 self._forget()
-                self.__dict__.update(before)
+                before = zip(LEARNED, (store, warned), strict=True)
+                self.__dict__.update({name: value for name, value in before if value is not None})
             raise
         finally:
             self.__dict__.pop("_journal", None)
