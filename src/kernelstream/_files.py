@@ -170,5 +170,5 @@ def npy_header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
 
     version = formats.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"an array in version {version} of numpy's format")
+        raise ValueError(f"unsupported version {version} of numpy's array format")
     return (formats.read_array_header_1_0 if version == (1, 0) else formats.read_array_header_2_0)(file)

@@ -58,7 +58,7 @@ def test_factors_of_many_centres_are_in_float32(monkeypatch):
     from kernelstream.engine.torch import kernel_blocks
 
     monkeypatch.setattr(kernel_blocks, "FACTORS", 1 << 60)
-    monkeypatch.setattr(kernel_blocks, "PART", 7)  # rows of the factor that are multiplied at once
+    monkeypatch.setattr(kernel_blocks, "FACTOR_ROWS", 7)  # rows of the factor that are multiplied at once
     if not engine.get("torch").cuda:
         monkeypatch.setattr(kernel_blocks.DeviceCenters, "many", True)
     options = {"gamma": 0.4, "n_centers": 30, "lam": 0.05, "tol": 1e-12, "engine": "torch", "random_state": 3}

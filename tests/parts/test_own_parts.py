@@ -268,7 +268,7 @@ def test_a_name_belongs_to_one_class():
         with pytest.raises(ValueError, match=r"goes by the name .* give it a name of its own"):
             make()
     for module, cls in ((losses, Hinge), (updates, OGD), (budgets, Stop)):
-        with pytest.raises(ValueError, match=r"already: give .* another name"):
+        with pytest.raises(ValueError, match=r"is taken by .*: give .* another name"):
             module.register(cls)
 
     class Nameless(losses.Loss):

@@ -10,9 +10,9 @@ from kernelstream.core import triangular
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("at_once, part", [(40, 7), (39, 7), (39, 20), (10, 39)])
 def test_a_factor_in_parts_is_that_of_the_whole(at_once, part, dtype, monkeypatch):
-    monkeypatch.setattr(triangular, "AT_ONCE", at_once)
-    monkeypatch.setattr(triangular, "PART", part)
-    monkeypatch.setattr(triangular, "SMALL", 4)
+    monkeypatch.setattr(triangular, "LAPACK_ROWS", at_once)
+    monkeypatch.setattr(triangular, "BLOCK_ROWS", part)
+    monkeypatch.setattr(triangular, "LAPACK_INVERSE_ROWS", 4)
     X = np.random.default_rng(0).normal(size=(40, 3))
     K = np.exp(-np.linalg.norm(X[:, None] - X, axis=2)).astype(dtype)
     diagonal = 1.0 + np.random.default_rng(1).random(40)
@@ -31,8 +31,8 @@ def test_a_factor_in_parts_is_that_of_the_whole(at_once, part, dtype, monkeypatc
 
 @pytest.mark.parametrize("at_once", [3, 100])
 def test_as_little_is_added_as_arithmetic_allows(at_once, monkeypatch):
-    monkeypatch.setattr(triangular, "AT_ONCE", at_once)
-    monkeypatch.setattr(triangular, "PART", 3)
+    monkeypatch.setattr(triangular, "LAPACK_ROWS", at_once)
+    monkeypatch.setattr(triangular, "BLOCK_ROWS", 3)
     K = np.ones((8, 8))  # of rank 1
     before = K.copy()
     T = triangular.upper_factor(K, 0.0)

@@ -138,7 +138,7 @@ def test_ridge_predicts_without_factoring_again(forecaster, monkeypatch):
         return factor(*args, **kwargs)
 
     monkeypatch.setattr(torch.linalg, "cholesky_ex", counted)
-    monkeypatch.setattr("kernelstream.engine.torch.TOGETHER", 0)  # many blocks
+    monkeypatch.setattr("kernelstream.engine.torch.SCORED_FEATURES", 0)  # many blocks
     for _ in range(2):
         np.testing.assert_allclose(got.predict(X), want.predict(X), rtol=1e-6, atol=1e-8)
     assert count[0] <= 1

@@ -249,7 +249,7 @@ def test_nothing_to_do():
         ({"X": np.ones((3, 2))}, "y is missing"),
         ({"X": 3}, "y is missing"),
         ({"X": [np.ones((3, 2))]}, "an iterable must give blocks"),
-        ({"X": [(np.ones((3, 2)), [1])]}, "a block has X of shape"),
+        ({"X": [(np.ones((3, 2)), [1])]}, "X and y of a block do not match"),
         ({"block_size": 0}, "block_size must be"),
         ({"delay": -1}, "delay must be"),
         ({"metrics": "accurcy"}, "unknown metric 'accurcy': did you mean 'accuracy'"),

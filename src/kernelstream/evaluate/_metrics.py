@@ -116,7 +116,7 @@ def choose(wanted: Any, task: str) -> list[Metric]:
     for item in wanted:
         metric = _one(item)
         if metric.task not in (None, task):
-            raise ValueError(f"metric {metric.name!r} is for {metric.task}, and this is {task}")
+            raise ValueError(f"metric {metric.name!r} is for {metric.task}, but the task is {task}")
         chosen[metric.name] = metric
     for name in BASIC[task]:
         chosen.setdefault(name, METRICS[name])

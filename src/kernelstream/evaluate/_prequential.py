@@ -93,10 +93,10 @@ def prequential(
     5000
     """
     if delay < 0 or int(delay) != delay:
-        raise ValueError(f"delay must be a whole number of rows, at least 0, got {delay}")
+        raise ValueError(f"delay must be an integer >= 0, got {delay}")
     size = (1 if delay else BLOCK_ROWS) if block_size is None else block_size
     if size < 1 or int(size) != size:
-        raise ValueError(f"block_size must be a whole number, at least 1, got {block_size}")
+        raise ValueError(f"block_size must be an integer >= 1, got {block_size}")
     blocks, total = _open(X, y, int(size))
     first = next(blocks, None)
     task = task_of(est, np.empty(0) if first is None else first[1])
@@ -217,7 +217,7 @@ def _from_iterable(blocks: Iterable[Any], size: int) -> Iterator[Block]:
             raise ValueError(f"an iterable must give blocks (X, y), not {type(block).__name__}")
         X, y = _rows(block[0]), np.asarray(block[1])
         if y.ndim != 1 or X.shape[0] != len(y):
-            raise ValueError(f"a block has X of shape {X.shape} and y of shape {y.shape}")
+            raise ValueError(f"X and y of a block do not match: their shapes are {X.shape} and {y.shape}")
         yield from _cut(X, y, size)
 
 

@@ -88,7 +88,7 @@ class Catalogue(Generic[P]):
         held = self.parts.get(name)
         if held is not None and home(held) != home(part):
             raise ValueError(
-                f"the {self.kind} {name!r} is {'.'.join(home(held))} already: give {'.'.join(home(part))} another name"
+                f"the {self.kind} {name!r} is taken by {'.'.join(home(held))}: give {'.'.join(home(part))} another name"
             )
         self.parts[name] = part
 

@@ -112,7 +112,7 @@ class Explained(Wrapper):
         X, d = np.asarray(X, np.float64), rows.shape[1]
         base = rows.mean(axis=0) if baseline is None else np.asarray(baseline, np.float64)
         if X.ndim != 2 or X.shape[1] != d or base.shape != X.shape[1:]:
-            raise ValueError(f"rows and baseline must have {d} columns")
+            raise ValueError(f"rows and baseline must have {d} columns, got shapes {X.shape} and {base.shape}")
         at_rows, at_base = g.scores(model, X), g.scores(model, base[None].astype(X.dtype))[0]
         which = at_rows.argmax(axis=1) if at_rows.shape[1] > 1 else np.zeros(len(X), np.intp)
         if g.is_exact(model):

@@ -98,7 +98,7 @@ class IntervalTracker:
         """
         forecast, y = numbers("forecast", forecast), numbers("y", y)
         if y.shape != forecast.shape:
-            raise ValueError(f"there are {len(forecast)} forecasts and {len(y)} targets")
+            raise ValueError(f"got {len(forecast)} forecasts, but {len(y)} targets")
         spread = _spreads(spread, len(y))
         errors = np.abs(y - forecast) / spread
         counted = np.ones(len(y), bool) if weight is None else np.asarray(weight) > 0

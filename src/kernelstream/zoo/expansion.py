@@ -149,7 +149,7 @@ def _enter(
         epsilon, horizon = given.pop("epsilon", None), given.pop("horizon", None)
         if horizon is not None:
             if budget is None:
-                raise ValueError("horizon makes beta from a budget: give budget as well")
+                raise ValueError("horizon computes beta from the budget: give budget as well")
             given["beta"] = max(given["alpha"], given["alpha"] * horizon / budget)
         size, standard = steps.chosen(task, epsilon if steps.option == "epsilon" else given.pop(steps.option, None))
         loss = steps.loss(task, epsilon)
