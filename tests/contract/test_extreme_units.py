@@ -175,7 +175,7 @@ def turns(name, task, cases):
 
 
 def of_the_class(name, cases):
-    """Of recipes of one class the first has all cases, and the others take turns with every second one."""
+    """All cases for the first recipe of a class, every second one for the others."""
     return cases if name in FIRST else list(cases)[zoo.names().index(name) % 2 :: 2]
 
 

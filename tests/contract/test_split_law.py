@@ -141,7 +141,7 @@ ENGINES = ["python", "native"] if has_native() else ["python"]
 def test_random_cuts(name):
     """Every recipe once; task, engine and kind of rows by lot. The slow test takes them all.
 
-    What is done with a model between two calls concerns its class: the first recipe of each has it done.
+    The first recipe of each class is also saved, copied and asked between two calls.
     """
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     tasks, sizes = zoo.get(name).tasks, {}

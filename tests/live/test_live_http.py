@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -24,7 +25,7 @@ from live_client import Client, caught_up
 from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier, cli, model_io, save
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
-from kernelstream.live import Store
+from kernelstream.live import Store, front
 from kernelstream.live.answers import View
 from kernelstream.live.desk import predictions
 from kernelstream.live.rows import Gaps
@@ -344,13 +345,14 @@ def test_threads_switch_often_while_a_server_runs(tmp_path):
     assert sys.getswitchinterval() == before
 
 
-def test_rates(fresh):
+def test_rates(fresh, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(front, "time", SimpleNamespace(monotonic=lambda: now[0], perf_counter=time.perf_counter))
     _, client = fresh({"m": logistic()}, rate=5)
-    found = [client.get("/models")[0] for _ in range(8)]
-    assert found[:5] == [200] * 5 and 429 in found[5:]
+    assert [client.get("/models")[0] for _ in range(8)] == [200] * 5 + [429] * 3
     assert int(client.answer.getheader("retry-after") or 1) >= 1
-    time.sleep(0.5)
-    assert client.get("/models")[0] == 200
+    now[0] += 0.25
+    assert [client.get("/models")[0] for _ in range(2)] == [200, 429]
 
 
 def test_a_disk_that_fails(fresh, monkeypatch):

@@ -11,7 +11,7 @@ KINDS = {"binary": "hinge", "multiclass": "crammer_singer", "regression": "epsil
 
 @pytest.mark.parametrize("name", budgets.names())
 def test_the_strategies_of_the_library(name):
-    """With one kind of losses that it serves, another one for the next strategy; the slow test takes them all."""
+    """With one kind of loss that the strategy serves, another for the next; the slow test tries them all."""
     kinds = budgets.get(name).kinds
     check_budget(name, KINDS[kinds[budgets.names().index(name) % len(kinds)]])
 
