@@ -27,8 +27,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-from kernelstream import FeatureClassifier, KernelClassifier
-from kernelstream.core.threads import set_num_threads
+from kernelstream import FeatureClassifier, KernelClassifier, settings
 
 HERE = Path(__file__).parents[1] / "results"
 
@@ -135,9 +134,9 @@ def four(rows: int) -> str:
         one = best_rate(model, X[few], y[few], 1)
         ask = rate(lambda x, _, model=model: model.predict_proba(x), X[few], y[few], 1)
         blocks = best_rate(model, X[5000:], y[5000:], 1000)
-        set_num_threads(2)
+        settings.change(threads=2)
         both = best_rate(model, X[5000:], y[5000:], 1000)
-        set_num_threads(1)
+        settings.change(threads=1)
         lines.append(
             f"{size:6}  {blocks:9,.0f} rows/s in blocks of 1,000  {one:9,.0f} one by one  {ask:9,.0f} predict_proba of "
             f"one row  {both / blocks:.2f} times as fast with two threads"
@@ -159,7 +158,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--four", action="store_true", help="medium and small only, in some seconds")
     given = parser.parse_args()
-    set_num_threads(1)
+    settings.change(threads=1)
     if given.four:
         print(four(given.rows))
         sys.exit()

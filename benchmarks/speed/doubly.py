@@ -22,7 +22,6 @@ import numpy as np  # noqa: E402
 
 from kernelstream import DoublyStochasticClassifier, settings  # noqa: E402
 from kernelstream.core import philox  # noqa: E402
-from kernelstream.core.threads import set_num_threads  # noqa: E402
 from kernelstream.engine import get  # noqa: E402
 from kernelstream.estimators import DoublyStep  # noqa: E402
 
@@ -92,7 +91,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=24)
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
-    set_num_threads(1)
+    settings.change(threads=1)
     rng = np.random.default_rng(0)
     ours, numpys = generation(args)
     print(f"normal numbers: {ours:.2f} ns each, NumPy's Philox {numpys:.2f}\n")

@@ -40,9 +40,9 @@ from kernelstream import (
     CellsClassifier,
     FeatureClassifier,
     KernelClassifier,
+    settings,
     zoo,
 )
-from kernelstream.core.threads import set_num_threads
 from kernelstream.features import RandomFourier
 
 ROOT = Path(__file__).parents[2]
@@ -274,7 +274,7 @@ def with_reading(found: list[tuple[int, float]], reading: list[float]) -> float:
 def study(place: int, full: bool) -> dict[str, Any]:
     """One of the laws, measured."""
     law = LAWS[place]
-    set_num_threads(1)
+    settings.change(threads=1)
     warnings.simplefilter("ignore")
     row_seconds(law, law.sizes[0], 1e-3)  # what a process does once is no part of a law
     sizes = law.sizes if full else tuple(size for size in law.sizes if size <= 300_000)[: 4 if law.sizes is LONG else 5]

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import datasets, zoo
-from kernelstream.core import threads
+from kernelstream import datasets, settings, zoo
 from kernelstream.kernels import Gaussian
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -51,7 +50,7 @@ def cost(make: Callable[[], Any], X: Any, y: np.ndarray) -> float:
 
 
 def main(rows: int, repeats: int) -> str:
-    available = threads.get_num_threads()
+    available = settings.threads()
     text = [f"{rows:,} rows, best of {repeats}; all threads: {available}.\n"]
     text.append(
         "| rows | learner | one, µs | sixteen, µs | ratio | ratio, all threads |\n| --- | --- | --- | --- | --- | --- |"
@@ -64,7 +63,7 @@ def main(rows: int, repeats: int) -> str:
             best: dict[tuple[int, str], float] = {}
             for _ in range(repeats):
                 for count in {available, 1}:
-                    threads.set_num_threads(count)
+                    settings.change(threads=count)
                     alone = [cost(partial(zoo.make, single, kernel=k, random_state=0, **own), X, y) for k in KERNELS]
                     joint = cost(partial(zoo.make, many, kernels=KERNELS, random_state=0, **common), X, y)
                     for kind, value in (("one", float(np.mean(alone))), ("all", joint)):

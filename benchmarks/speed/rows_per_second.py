@@ -27,8 +27,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_limits
 
-from kernelstream import datasets, zoo
-from kernelstream.core.threads import set_num_threads
+from kernelstream import datasets, settings, zoo
 
 D = 1000
 GAMMA = 0.1
@@ -104,7 +103,7 @@ def blocks(rows: int, repeat: int) -> Table:
         U = np.random.default_rng(1).normal(size=(X.shape[1], D)).astype(np.float32)
         best = dict.fromkeys(("peer", "ada", "ogd", "bare"), np.inf)
         for _ in range(repeat):
-            set_num_threads(1)
+            settings.change(threads=1)
             with threadpool_limits(1):
                 best["peer"] = min(best["peer"], seconds(scikit_learn(X[: n // 4], y[: n // 4])) * 4)
                 best["ada"] = min(best["ada"], seconds(ours(X, y, None)))
@@ -118,7 +117,7 @@ def blocks(rows: int, repeat: int) -> Table:
         for key in ("ada", "ogd"):
             cells += [f"{n / best[key]:,.0f}", f"{n / best[key] / peer:.1f}×"]
         table.add_row(name, *cells, f"{best['ogd'] / best['bare']:.2f}")
-    set_num_threads(None)
+    settings.change(threads=None)
     return table
 
 

@@ -21,8 +21,7 @@ from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
 
-from kernelstream import OnlineRidge, datasets  # noqa: E402
-from kernelstream.core.threads import set_num_threads  # noqa: E402
+from kernelstream import OnlineRidge, datasets, settings  # noqa: E402
 from kernelstream.features import TaylorFeatures  # noqa: E402
 
 
@@ -84,7 +83,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")
     args = parser.parse_args()
-    set_num_threads(1)
+    settings.change(threads=1)
     X, y, name = rows("ijcnn1")
     X, y = X[: args.rows], y[: args.rows]
     n, d = X.shape

@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import CellsClassifier, KernelClassifier, OnlineRidgeClassifier, zoo
-from kernelstream.core.threads import set_num_threads
+from kernelstream import CellsClassifier, KernelClassifier, OnlineRidgeClassifier, settings, zoo
 
 WARM = 4000  # rows learned before the clock runs
 
@@ -76,9 +75,9 @@ def measure(name: str, rows: int, repeat: int, threads: int, block: int) -> tupl
     best = {1: np.inf, threads: np.inf}
     for _ in range(repeat):
         for count in best:
-            set_num_threads(count)
+            settings.change(threads=count)
             best[count] = min(best[count], seconds(copy.deepcopy(model).learn, X, y, block))
-    set_num_threads(None)
+    settings.change(threads=None)
     return len(y) / best[1], len(y) / best[threads]
 
 
