@@ -3,13 +3,14 @@
 import copy
 import time
 import tracemalloc
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kernelstream import FeatureClassifier, KernelClassifier, engine, zoo
+from kernelstream import FeatureClassifier, KernelClassifier, engine, features, zoo
 from kernelstream.kernels import Gaussian
 from kernelstream.passes.linear.host import LARGE
 from kernelstream.passes.linear.python import folded
@@ -50,6 +51,19 @@ def test_linear_models(update):
     for one in (model, native):
         one.learn(X, y, sample_weight=weight)
     np.testing.assert_allclose(native.state_["w"], model.state_["w"], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("update", [AdaGrad(), OGD(0.5)], ids=["adagrad", "ogd"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_rows_of_few_entries_on_fourier_features(update, dtype):
+    X, y = rows(400, 300, dtype=dtype)
+    fourier = features.RandomFourier(gamma=0.05, n_components=600, random_state=3)
+    make = partial(FeatureClassifier, fourier, update=update)
+    truth, _ = learned(lambda: make(engine="python"), X.toarray(), y)
+    scores, _ = learned(lambda: make(engine="native"), X.toarray(), y)
+    np.testing.assert_allclose(scores, truth, rtol=0, atol=1e-9 if dtype == np.float64 else 1e-3)
+    dense, sparse = (make(engine="native", standardize=False).learn(Z, y, classes=[0, 1]) for Z in (X.toarray(), X))
+    np.testing.assert_array_equal(dense, sparse)  # in large calls they are the same work
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,9 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
 
 
 LARGE_CALL = 5e6  # products in a call: some tenths of a millisecond
+SPARSE = 6  # dense rows are multiplied as sparse ones where at most one entry of so many is not 0: in calls of
+SPARSE_ROWS = 64  # so many rows, and by
+SPARSE_WIDTH = 512  # so many columns, because finding the entries takes time, too
 
 
 class FeaturePass(host.FeaturePass):
@@ -89,6 +92,9 @@ class FeaturePass(host.FeaturePass):
     def _learn_fourier(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         scores = np.empty((X.shape[0], self.outputs))
         frequencies = np.asarray(self.W), BLAS
+        pays = not sp.issparse(X) and len(X) >= SPARSE_ROWS and frequencies[0].shape[1] >= SPARSE_WIDTH
+        if pays and SPARSE * np.count_nonzero(X) <= X.size:
+            X = sp.csr_array(X)
         with self._products(X):
             _core.fourier_pass(self.state, self._rows(X), frequencies, y, weight, self.spec.core, scores)
         return scores
