@@ -369,3 +369,15 @@ def test_later_passes_count_no_weight_again():
     rows, total = model.state_["weight_sums"]
     assert rows < 300 and total < w.sum()  # some were held out
     assert total / rows == pytest.approx(w.mean(), rel=0.05)
+
+
+@pytest.mark.parametrize("power", [2.0, -2.0])
+def test_columns_with_long_tails_cost_little(power):
+    """Of exp(2z), most rows of which lie in a hundredth of its range, nearly as much is learned as of z itself."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(1500, 3))
+    y = np.sin(2 * z[:, 0]) + z[:, 1] + 0.1 * rng.normal(size=1500)
+    plain, tailed = (
+        np.mean((KernelRegressor(random_state=0).learn(rows, y) - y)[750:] ** 2) for rows in (z, np.exp(power * z))
+    )
+    assert tailed < 3 * plain

@@ -82,8 +82,8 @@ TAILS_STRETCH = 8.0  # and this takes the place of STRETCH
 NORMAL_HALF = 1.349  # width of the middle half of a normal distribution, in deviations
 
 #: What a state keeps of every column, for scaling: moments, range and doubt of all rows so far; by which rows are
-#: scaled where that stays the same; and whether it has long tails. ``x_since`` is the number of rows that these
-#: moments are of, 0 where they move.
+#: scaled where that stays the same; and whether it has long tails, which is asked only where far values are drawn in
+#: afterwards. ``x_since`` is the number of rows that these moments are of, 0 where they move.
 COLUMNS = ("x_mean", "x_m2", "x_low", "x_high", "x_doubt", "x_since", "x_middle", "x_unit", "x_tailed")
 
 

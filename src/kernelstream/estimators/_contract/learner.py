@@ -33,6 +33,7 @@ class Learner:
     """
 
     keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
+    squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
 
     # Changes of a failed call are undone. Arrays of the state are copied before a call, except for
     _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place, and

@@ -94,10 +94,11 @@ def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | No
     if not scales_columns(state):
         return X
     standardized(est, state, X, weight)
-    counted = np.asarray(dense(host(X)), np.float64)[slice(None) if weight is None else weight > 0]
-    if len(counted):
-        deviation = np.sqrt(state["x_m2"] / max(state["x_count"], 1.0))
-        state["x_tailed"] = long_tailed(middle_half(counted)[1], deviation).astype(np.float64)
+    if est._learner.squashes:
+        counted = np.asarray(dense(host(X)), np.float64)[slice(None) if weight is None else weight > 0]
+        if len(counted):
+            deviation = np.sqrt(state["x_m2"] / state["x_count"])
+            state["x_tailed"] = long_tailed(middle_half(counted)[1], deviation).astype(np.float64)
     settle(state)
     return scaled_rows(est._ops, X, state)
 

@@ -48,6 +48,7 @@ class Stack(Composite):
     """Members and their combination."""
 
     est: StackShell
+    squashes = True
 
     # ---------------------------------------------------------------- members
     def _given(self) -> list[tuple[str, Any]]:
