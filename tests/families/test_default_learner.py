@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
 from kernelstream.core.arrays import squashed
+from kernelstream.core.ranges import COLUMNS
 from kernelstream.estimators.stack import base
 from kernelstream.passes.stack import python as stack
 from kernelstream.passes.stack.python import MEMORY, start_stack
@@ -381,3 +382,20 @@ def test_columns_with_long_tails_cost_little(power):
         np.mean((KernelRegressor(random_state=0).learn(rows, y) - y)[750:] ** 2) for rows in (z, np.exp(power * z))
     )
     assert tailed < 3 * plain
+
+
+def test_any_split_with_long_tails():
+    """In one call, or row by row, from a file and in parts, across the rows at which columns are looked at."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(700, 3))
+    X, y = np.exp(2 * z), np.sin(2 * z[:, 0]) + z[:, 1]
+    whole, parts = (KernelRegressor(size="small", random_state=0) for _ in range(2))
+    expected = whole.learn(X, y)
+    found = [parts.learn(X[:37], y[:37]), parts.learn(X[37:120], y[37:120])]
+    found += [parts.learn(X[i : i + 1], y[i : i + 1]) for i in range(120, 270)]
+    parts = reloaded(parts)
+    found += [parts.learn(X[i : i + 9], y[i : i + 9]) for i in range(270, 540, 9)] + [parts.learn(X[540:], y[540:])]
+    assert whole.state_["x_tailed"].all() and (whole.state_["x_since"] > 0).all()
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-9)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(parts.state_[name], whole.state_[name])
