@@ -114,7 +114,7 @@ def test_kinds_can_be_given(home, capsys):
     for wrong, said in (
         ("hour=categry", "kinds are"),
         ("hours=category", "did you mean 'hour'"),
-        ("hour", "name=value"),
+        ("hour", "COLUMN=KIND"),
     ):
         argv = ("train", home / "flights.csv", "--target", "delayed", "-m", home / "no.ks", "--columns", wrong)
         assert said in err(capsys, 2, *argv)

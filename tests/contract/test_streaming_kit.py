@@ -29,7 +29,7 @@ def rows(name):
         if name.startswith(family):
             est.set_params(**params)
     if est.get_params(deep=False).get("learners", ()) is None:
-        est.set_params(learners=est._learner.pool[::8])  # some of its own
+        est.set_params(learners=est._learner.prototypes()[::8])  # some of its own
     return est, X[:n], targets(est)[:n]
 
 

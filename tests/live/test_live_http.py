@@ -25,7 +25,7 @@ from live_client import Client, caught_up
 from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier, cli, model_io, save
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
-from kernelstream.live import Store, front
+from kernelstream.live import Store, rights
 from kernelstream.live.answers import View
 from kernelstream.live.desk import predictions
 from kernelstream.live.rows import Gaps
@@ -347,7 +347,7 @@ def test_threads_switch_often_while_a_server_runs(tmp_path):
 
 def test_rates(fresh, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(front, "time", SimpleNamespace(monotonic=lambda: now[0], perf_counter=time.perf_counter))
+    monkeypatch.setattr(rights, "time", SimpleNamespace(monotonic=lambda: now[0]))
     _, client = fresh({"m": logistic()}, rate=5)
     assert [client.get("/models")[0] for _ in range(8)] == [200] * 5 + [429] * 3
     assert int(client.answer.getheader("retry-after") or 1) >= 1

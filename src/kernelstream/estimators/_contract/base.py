@@ -131,7 +131,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 return self._learn_checked(X, y, classes, sample_weight)
             if fast.restricts_rows:
                 self._learner.check_rows(X)
-            return self._public(self._learn_plain(X, target))
+            scores = self._learn_plain(X, target)
+            return scores[:, 0] if scores.shape[1] == 1 else scores  # `_public`, without a call of Python
 
     @with_callbacks
     def fit(

@@ -24,8 +24,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
 
+from ...losses import Logistic
 from ...state.nested import State
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ MOST_NOISE = 0.5  # of the variance of the level now
 FIRST_ROWS = 1000  # rows before there is a shift
 ASKED_OF = 2  # one in ASKED_OF kept rows is scored
 LEAST_VARIATION = 2.0  # n v: with less, the rows that were kept do not know the level
+
+_sigmoid = Logistic().probability
 
 
 def shift(stack: Stack, state: State) -> float:
@@ -65,14 +67,14 @@ def towards(f: np.ndarray, y: np.ndarray, share: float, m: float) -> float:
     """The shift b of the formula, from scores and labels (n,) of kept rows and the share of the label in m rows."""
     n, b = len(f), 0.0
     for _ in range(2):  # the second time with the spread at the level that was found
-        p = expit(f + b)
+        p = _sigmoid(f + b)
         v = float(np.mean(p * (1 - p)))
         if n * v < LEAST_VARIATION:
             return 0.0
         s1, s2 = v / n, float(p.var()) * max(1 / n - 1 / m, 0.0) + v / m
         a = s2 / (s1 + s2)
         b = _matching(f, a * float(y.mean()) + (1 - a) * share)
-    p = expit(f + b)
+    p = _sigmoid(f + b)
     v = float(np.mean(p * (1 - p)))
     now = min(1 / (KNOWN * v), MOST_NOISE)
     return b * now / (now + DRIFT**2 + s1 * s2 / (s1 + s2) / v**2)
@@ -83,5 +85,5 @@ def _matching(f: np.ndarray, mean: float) -> float:
     low, high = -4.0, 4.0
     for _ in range(40):
         b = 0.5 * (low + high)
-        low, high = (low, b) if expit(f + b).mean() > mean else (b, high)
+        low, high = (low, b) if _sigmoid(f + b).mean() > mean else (b, high)
     return 0.5 * (low + high)
