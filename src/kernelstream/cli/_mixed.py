@@ -116,7 +116,8 @@ def with_columns(est: Any, stream: Any, options: dict[str, Any]) -> Any:
 def show_kinds(stream: Any) -> None:
     """Print how the columns are read, and which of them look useless."""
     reader = inner(stream)
-    odd = notes_of(stream.peek()[0], reader.feature_names)
+    dates = [name for name, kind in reader.kinds.items() if kind == "date"] if reader.mixed else []
+    odd = notes_of(stream.peek()[0], reader.feature_names, dates)
     if not reader.mixed:
         for name, what in odd.items():
             print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
@@ -137,8 +138,11 @@ def show_kinds(stream: Any) -> None:
         print(f"  {name:{width}}  {'; '.join([kind, *more])}", file=sys.stderr)
 
 
-def notes_of(rows: Any, names: list[str] | None) -> dict[str, str]:
-    """What the encoder notes about columns of the first rows that never change, or only name the rows."""
+def notes_of(rows: Any, names: list[str] | None, dates: list[str]) -> dict[str, str]:
+    """What the encoder notes about columns of the first rows that never change, or only name the rows.
+
+    It guesses their kinds, and warns where it cannot tell; ``dates`` are known, whatever their first cell holds.
+    """
     from ..columns import Columns
     from ..streams import Cells
 
@@ -146,7 +150,9 @@ def notes_of(rows: Any, names: list[str] | None) -> dict[str, str]:
         if names is None or hasattr(rows, "indptr"):
             return {}
         rows = Cells({name: rows[:, j] for j, name in enumerate(names)}, len(rows))
-    return Columns(max_columns=max(rows.shape[1], 1)).partial_fit(rows).notes_
+    return (
+        Columns(kinds=dict.fromkeys(dates, "date") or None, max_columns=max(rows.shape[1], 1)).partial_fit(rows).notes_
+    )
 
 
 class WrongCells:
