@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
 from pathlib import Path
+
+from sphinx.util.inspect import stringify_signature
 
 import kernelstream
 
@@ -112,6 +115,14 @@ def _skipped(app, what, name, obj, skip, options):
     return True if home.split(".")[0] not in ("kernelstream", "") else None
 
 
+def _signed(app, what, name, obj, options, signature, returned):
+    """The parameters of a class, where autodoc has found those of ``__new__``, which looks for misspelt ones."""
+    if what == "class" and "**given" in (signature or ""):
+        return stringify_signature(inspect.signature(obj), show_annotation=False, show_return_annotation=False), None
+    return None
+
+
 def setup(app):
     app.connect("source-read", _outside)
     app.connect("autodoc-skip-member", _skipped)
+    app.connect("autodoc-process-signature", _signed)
