@@ -1,4 +1,7 @@
 // Bindings of the combination of learners: of forecasts that were made, and of few rows through all of a stack.
+#include <algorithm>
+#include <utility>
+
 #include "bind/group.hpp"
 #include "bind/row_learner.hpp"
 #include "passes/row_stack.hpp"
@@ -55,8 +58,6 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
 
 // ---- Few rows through all of it: learners that hold pointers to their arrays, in one call
 
-enum Answer { DONE, LATER, STALE };
-
 template <class T>
 class BoundStack {
     nb::dict state_;
@@ -65,6 +66,7 @@ class BoundStack {
     std::vector<rows::BoundLearner<T>*> members_;
     rows::Stack<T> stack_;
     std::int64_t places_ = 0;  // of the history
+    bool ready_ = false;
 
     template <class N> N* numbers(const char* name, std::size_t size) { return numbers<N>(state_, name, size); }
     template <class N> N* numbers(nb::dict part, const char* name, std::size_t size) {
@@ -125,14 +127,6 @@ class BoundStack {
         return true;
     }
 
-    Answer begin() {
-        if (!same()) return STALE;
-        for (rows::BoundLearner<T>* member : members_)
-            if (!member->begin()) return STALE;
-        stack_.count = number<double>(state_, "x_count");
-        return DONE;
-    }
-
     // Work on n rows while other threads may use the interpreter; for one row it is not worth waiting for one's turn afterwards.
     template <class Work> static bool beside(std::size_t n, Work work) {
         if (n == 1) return work();
@@ -177,31 +171,38 @@ class BoundStack {
         stack_.prepare();
     }
 
-    // Scores (n, C) before each row, which is then learned.
-    int learn(Matrix<const T> X, Vector<const double> y, bool recent, Matrix<double> scores) {
+    // Takes the counts of the states, before each call of learn or score; false when the states hold other arrays by now.
+    bool ready() {
+        ready_ = same() && std::all_of(members_.begin(), members_.end(), [](auto* member) { return member->begin(); });
+        if (ready_) stack_.count = number<double>(state_, "x_count");
+        return ready_;
+    }
+
+    // Scores (n, C) before each row, which is then learned; false, and nothing changes, where the passes must do it.
+    bool learn(Matrix<const T> X, Vector<const double> y, bool recent, Matrix<double> scores) {
         const std::size_t n = X.shape(0), C = stack_.C;
         require(X.shape(1) == stack_.d && fits(y, n) && fits(scores, n, C), "rows do not fit");
-        if (const Answer answer = begin()) return answer;
+        require(std::exchange(ready_, false), "ready comes first");
         const auto t = number<std::int64_t>(state_, "t"), stride = number<std::int64_t>(state_, "history_stride");
-        if (stride < 1 || (t + std::int64_t(n)) / stride > places_) return LATER;  // the history is full
+        if (stride < 1 || (t + std::int64_t(n)) / stride > places_) return false;  // the history is full
         for (const rows::BoundLearner<T>* member : members_)
-            if (!member->learner->open(std::int64_t(n))) return LATER;
+            if (!member->learner->open(std::int64_t(n))) return false;
         for (std::size_t i = 0; i < n && C > 1; ++i)
-            if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return LATER;
-        if (!beside(n, [&] { return stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data()); })) return LATER;
+            if (!(y.data()[i] >= 0 && y.data()[i] < double(C))) return false;
+        if (!beside(n, [&] { return stack_.learn(n, X.data(), y.data(), recent, t, stride, scores.data()); })) return false;
         for (rows::BoundLearner<T>* member : members_) member->settle();
         set_number(state_, "x_count", stack_.count);
         set_number(state_, "t", t + std::int64_t(n));
         set_number(state_, "recent_on", int(recent));
-        return DONE;
+        return true;
     }
 
     // Scores (n, C) of rows, any of which may come next.
-    int score(Matrix<const T> X, bool recent, Matrix<double> scores) {
+    bool score(Matrix<const T> X, bool recent, Matrix<double> scores) {
         const std::size_t n = X.shape(0);
         require(X.shape(1) == stack_.d && fits(scores, n, stack_.C), "rows do not fit");
-        if (const Answer answer = begin()) return answer;
-        return beside(n, [&] { return stack_.score(n, X.data(), recent, scores.data()); }) ? DONE : LATER;
+        require(std::exchange(ready_, false), "ready comes first");
+        return beside(n, [&] { return stack_.score(n, X.data(), recent, scores.data()); });
     }
 };
 
@@ -212,14 +213,13 @@ const Group typed([](nb::module_& m, auto type) {
     nb::class_<BoundStack<T>>(m, rows::named<T>("RowStack").c_str(), "All learners of a stack, and what combines them.")
         .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Maybe<Vector<const double>>>(), value, value, value, value,
              plain, maybe)
+        .def("ready", &BoundStack<T>::ready)
         .def("learn", &BoundStack<T>::learn, plain, plain, value, plain)
         .def("score", &BoundStack<T>::score, plain, value, plain);
 });
 
 const Group group([](nb::module_& m) {
     m.def("stack_pass", &bound_stack_pass, value, plain, maybe, maybe, value, plain, nb::arg().none());
-    m.attr("ROW_DONE") = int(DONE);
-    m.attr("ROW_STALE") = int(STALE);
 });
 
 }  // namespace

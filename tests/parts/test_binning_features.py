@@ -116,6 +116,8 @@ def test_products(ops, outputs, dtype, rng):
     expected = Z @ V
     expected[::3] = 0
     np.testing.assert_allclose(ops.cells_times(holes, starts, V, True), expected, atol=tolerance)
+    nowhere = np.full_like(cells, -1)  # where no row of a solution lies in a cell, there are none
+    np.testing.assert_array_equal(ops.cells_times(nowhere, np.zeros_like(starts), V[:0], True), 0.0)
 
 
 def kernel_errors(make, K, R, seeds):

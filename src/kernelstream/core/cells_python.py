@@ -74,7 +74,7 @@ def bucket_cells(X: Rows, grids: Grids, width: int, threads: int = 1) -> np.ndar
 def cells_times(cells: np.ndarray, starts: np.ndarray, V: np.ndarray, missing: bool, threads: int = 1) -> np.ndarray:
     """``Z V``, (D, C) -> (n, C) float64; ``missing`` says that some cells are -1."""
     out = np.zeros((cells.shape[1], V.shape[1]))
-    for row, start in zip(cells, starts):
+    for row, start in zip(cells, starts) if len(V) else ():  # where there are no cells, all are -1
         out += np.where(row[:, None] >= 0, V[start + row], 0.0) if missing else V[start + row]
     return out / np.sqrt(len(cells))
 

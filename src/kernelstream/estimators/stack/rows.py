@@ -6,7 +6,6 @@ continues to the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +29,8 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
         return None
     if "_wanted" in stack.est.__dict__ or "batch" in state:
         return None
-    return _answer(stack, state, lambda bound: bound.learn(X, y, bool(stack.est.recent)))
+    bound = bind(stack, state)
+    return None if bound is None else bound.learn(X, y, bool(stack.est.recent))
 
 
 def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
@@ -38,7 +38,8 @@ def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
     if batch.alone(state) or not (alone or X.shape[0] <= AT_ONCE):
         return None
     streams = bool(stack.est.recent) and bool(state["recent_on"])
-    scores = _answer(stack, state, lambda bound: bound.score(X, streams and alone))
+    bound = bind(stack, state)
+    scores = None if bound is None else bound.score(X, streams and alone)
     if scores is not None and streams and not (alone or stack.regression):
         scores += level.shift(stack, state)
     if scores is None or "batch" not in state:
@@ -47,21 +48,11 @@ def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
     return batch.blended(stack.est, state, seen, scores, state["t"])
 
 
-def _answer(stack: Stack, state: State, work: Callable[[Any], np.ndarray | None]) -> np.ndarray | None:
-    """The answer of the compiled learner of single rows; None if the rows need the long path."""
-    bound = bind(stack, state)
-    scores = None if bound is None else work(bound)
-    if scores is None and bound is not None and not bound.usable:  # the arrays are others by now
-        bound = bind(stack, state)
-        scores = None if bound is None else work(bound)
-    return scores
-
-
 def bind(stack: Stack, state: State) -> Any:
-    """The compiled whole; None if a member has no compiled form, or none yet."""
+    """The compiled whole, ready for a call; None if a member has no compiled form, or none yet."""
     est = stack.est
     held, engine = est._cache.get("rows", (None, None))
-    if engine is est.engine and (held is None or held.usable):
+    if engine is est.engine and (held is None or held.ready()):
         return held
     held = None
     if not _may_change(stack, state):
@@ -76,7 +67,7 @@ def bind(stack: Stack, state: State) -> Any:
         coverages = intervals.tracker(est, state, 0).levels, None if stack.regression else STEPS
         held = est._ops.RowStack(state, learners, SQUASH, stack.regression, coverages)
     est._cache["rows"] = (held, est.engine)
-    return held
+    return held if held is None or held.ready() else None
 
 
 def _may_change(stack: Stack, state: State) -> bool:

@@ -57,27 +57,21 @@ class RowStack:
         make = getattr(_core, f"RowStack{_bits(state)}")
         self.outputs = state["n_outputs"]
         self._whole = make(state, learners, regression, squash, *coverages)
-        self.usable = True  # until an array of the states is replaced
+        self.ready = self._whole.ready  # asked before each call: False where a state holds other arrays by now
 
     def learn(self, X: np.ndarray, y: np.ndarray, recent: bool) -> np.ndarray | None:
         """Scores (n, C) before each row, which is then learned; None, and nothing changes, where the passes must do it.
 
-        That is so where something else is due among the rows (a window is full, grids are reviewed), where a number
-        leaves the range of floats, and when the states hold other arrays.
+        That is so where something else is due among the rows (a window is full, grids are reviewed), and where a number
+        leaves the range of floats.
         """
         scores = np.empty((len(X), self.outputs))
-        return self._answer(self._whole.learn(X, y, recent, scores), scores)
+        return scores if self._whole.learn(X, y, recent, scores) else None
 
     def score(self, X: np.ndarray, recent: bool) -> np.ndarray | None:
         """Scores (n, C) of rows, each as if it was the only one, or None as above."""
         scores = np.empty((len(X), self.outputs))
-        return self._answer(self._whole.score(X, recent, scores), scores)
-
-    def _answer(self, answer: int, scores: np.ndarray) -> np.ndarray | None:
-        if answer == _core.ROW_DONE:
-            return scores
-        self.usable = answer != _core.ROW_STALE
-        return None
+        return scores if self._whole.score(X, recent, scores) else None
 
 
 def _bits(state: State) -> str:
