@@ -144,15 +144,11 @@ def settle(state: dict[str, Any], which: Any = True) -> None:
     since[:] = np.where(which, np.where(known, state["x_count"], 0.0), since)
 
 
-def middle_half(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Median of the columns of X (n, d), and the deviation of a normal column with the same middle half."""
-    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
-    return middle, (high - low) / NORMAL_HALF
-
-
-def long_tailed(unit: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Which columns have long tails: their middle half varies, but little next to their deviation."""
-    return (unit > 0) & (unit < NARROW * deviation)
+def long_tailed(X: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Which columns of X (n, d) have long tails: their middle half varies, but little next to their deviation (d,)."""
+    low, high = np.quantile(X, (0.25, 0.75), axis=0)
+    normal = (high - low) / NORMAL_HALF  # the deviation of a normal column with the same middle half
+    return (normal > 0) & (normal < NARROW * deviation)
 
 
 def scale_of(state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

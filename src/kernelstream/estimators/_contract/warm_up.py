@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...core import threads
-from ...core.ranges import COLUMNS, long_tailed, middle_half, settle
+from ...core.ranges import COLUMNS, long_tailed, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
 from ...state.nested import State
@@ -98,7 +98,7 @@ def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | No
         counted = np.asarray(dense(host(X)), np.float64)[slice(None) if weight is None else weight > 0]
         if len(counted):
             deviation = np.sqrt(state["x_m2"] / state["x_count"])
-            state["x_tailed"] = long_tailed(middle_half(counted)[1], deviation).astype(np.float64)
+            state["x_tailed"] = long_tailed(counted, deviation).astype(np.float64)
     settle(state)
     return scaled_rows(est._ops, X, state)
 
