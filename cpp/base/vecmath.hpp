@@ -410,16 +410,17 @@ constexpr std::size_t rows_ahead = 4;
 // ---- CSR times dense -----------------------------------------------------------------------------------------------
 
 // Rows [start, stop) of one tile of columns of out, whose rows lie D apart and those of W `stride` apart. The sums stay
-// in registers while the entries of a row are added.
+// in registers while the entries of a row are added; at every row, `soon` lines of the tile that comes next are fetched.
 template <std::size_t bytes, std::size_t tile, class T, class I>
 KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, const T* KS_RESTRICT data,
                         const I* KS_RESTRICT indices, const I* KS_RESTRICT indptr, const T* KS_RESTRICT W,
-                        std::size_t stride, T* KS_RESTRICT out) {
+                        std::size_t stride, T* KS_RESTRICT out, std::size_t soon = 0, const T* next = nullptr) {
     constexpr std::size_t wide = bytes / sizeof(T), width = tile < wide ? tile : wide, lines = tile / width;
     using Numbers = typename Line<T, width>::type;
     for (std::size_t i = start; i < stop; ++i) {
         Numbers acc[lines] = {};
         if (i + rows_ahead < stop) fetch<tile>(out + (i + rows_ahead) * D);
+        for (std::size_t line = 0; line < soon; ++line, next += 64 / sizeof(T)) __builtin_prefetch(next, 0, 2);
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) {
             const T v = data[k];
             const T* KS_RESTRICT w = W + std::size_t(indices[k]) * stride;
@@ -436,33 +437,32 @@ KS_INLINE void csr_tile(std::size_t start, std::size_t stop, std::size_t D, cons
 
 template <class T> constexpr std::size_t csr_tile_width = 256 / sizeof(T);
 
-// out (m, D) = A W, A (m, d) in CSR, W (d, D) with rows `step` apart and out row-major, a tile of columns at a time. `buffer`, when given, has
-// room for d * csr_tile_width<T> numbers: the tile of W is copied there for a block of rows, which keeps it in the
-// first-level cache and its few pages in the address cache (rows of W a power of two apart would evict each other).
+// out (m, D) = A W, A (m, d) in CSR, W (d, D) and out row-major, a tile of columns at a time. `tiles`, when given, are the whole tiles of W
+// one after the other, (D / tile, d, tile): in a row, they are fetched in time, stay in the first-level cache and its address cache for a
+// block of rows, and rows of W a power of two apart do not evict each other.
 template <std::size_t bytes, class T, class I>
 KS_INLINE void csr_matmul_in(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices,
-                             const I* indptr, const T* W, std::size_t step, T* buffer, T* out) {
+                             const I* indptr, const T* W, const T* tiles, T* out) {
     constexpr std::size_t tile = csr_tile_width<T>, block = 1024;
     for (std::size_t start = 0; start < m; start += block) {
-        const std::size_t stop = start + block < m ? start + block : m;
+        const std::size_t stop = start + block < m ? start + block : m, soon = tiles ? (4 * d - 1) / (stop - start) + 1 : 0;
         std::size_t j = 0;
         for (; j + tile <= D; j += tile) {
-            if (buffer)
-                for (std::size_t r = 0; r < d; ++r) std::memcpy(buffer + r * tile, W + r * step + j, tile * sizeof(T));
-            csr_tile<bytes, tile>(start, stop, D, data, indices, indptr, buffer ? buffer : W + j, buffer ? tile : step, out + j);
+            const T* at = tiles ? tiles + j * d : W + j;
+            csr_tile<bytes, tile>(start, stop, D, data, indices, indptr, at, tiles ? tile : D, out + j, soon, at + d * tile);
         }
         // what is left, in narrower tiles: 40 columns are one of 32 and one of 8
         for (; j + tile / 2 <= D; j += tile / 2)
-            csr_tile<bytes, tile / 2>(start, stop, D, data, indices, indptr, W + j, step, out + j);
+            csr_tile<bytes, tile / 2>(start, stop, D, data, indices, indptr, W + j, D, out + j);
         for (; j + tile / 8 <= D; j += tile / 8)
-            csr_tile<bytes, tile / 8>(start, stop, D, data, indices, indptr, W + j, step, out + j);
-        for (; j < D; ++j) csr_tile<bytes, 1>(start, stop, D, data, indices, indptr, W + j, step, out + j);
+            csr_tile<bytes, tile / 8>(start, stop, D, data, indices, indptr, W + j, D, out + j);
+        for (; j < D; ++j) csr_tile<bytes, 1>(start, stop, D, data, indices, indptr, W + j, D, out + j);
     }
 }
 template <class T, class I>
 void csr_matmul(std::size_t m, std::size_t d, std::size_t D, const T* data, const I* indices, const I* indptr, const T* W,
-                std::size_t step, T* buffer, T* out) {
-    at_level([=](auto bytes) KS_LAMBDA { csr_matmul_in<bytes()>(m, d, D, data, indices, indptr, W, step, buffer, out); });
+                const T* tiles, T* out) {
+    at_level([=](auto bytes) KS_LAMBDA { csr_matmul_in<bytes()>(m, d, D, data, indices, indptr, W, tiles, out); });
 }
 
 }  // namespace ks

@@ -8,14 +8,6 @@ using namespace ks;
 
 namespace {
 
-// What multiplies rows with W (d, D).
-template <class Rows, class T>
-auto times(const Rows& rows, const Matrix<const T>& W, const Blas* blas) {
-    return [=, frequencies = W.data(), D = W.shape(1)](std::size_t first, std::size_t m, T* out) {
-        project(blas, rows, frequencies, D, first, m, out);
-    };
-}
-
 // Rows X on Fourier features of frequencies W (d, D); `map`: these and what multiplies with them.
 template <class T>
 void bound_fourier_pass(nb::dict state, AnyRows<T> X, std::tuple<Matrix<const T>, const Blas*> map, Vector<const double> y,
@@ -32,7 +24,7 @@ void bound_fourier_pass(nb::dict state, AnyRows<T> X, std::tuple<Matrix<const T>
                 return fourier_rows<T>(m, D, C, P, z, y.data() + first, weight ? weight->data() + first : nullptr, model, seen,
                                        *spec.loss, *spec.update, F.data() + first * C, scratch);
             };
-            return projected_pass<T>(rows.n, block_rows<T>(D), D, times(rows, W, std::get<1>(map)), t, learn);
+            return projected_pass<T>(rows.n, block_rows<T>(D), D, times(rows, W.data(), D, std::get<1>(map)), t, learn);
         });
     }, X);
 }
@@ -82,7 +74,7 @@ void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, V
                 return linear_pass<T>(m, k, C, Z, y.data() + first, weight ? weight->data() + first : nullptr, model, seen, *spec.loss,
                                       *spec.update, false, F.data() + first * C, scratch);
             };
-            return projected_pass<T>(n, block, s, times(rows, W, products), t, learn);
+            return projected_pass<T>(n, block, s, times(rows, W.data(), s, products), t, learn);
         });
     }, X);
 }

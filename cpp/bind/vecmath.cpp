@@ -64,7 +64,7 @@ void bound_csr_matmul(Vector<const T> data, Vector<const I> indices, Vector<cons
     Release unlocked(m * D);
     require(csr_form<I>(m, d, nnz, indptr.data(), indices.data()) <= Form::unordered,
                 "csr_matmul: indptr or a column index is out of range");
-    project(nullptr, Csr<T, I>{m, d, data.data(), indices.data(), indptr.data()}, W.data(), D, 0, m, out.data());
+    times(Csr<T, I>{m, d, data.data(), indices.data(), indptr.data()}, W.data(), D, nullptr)(0, m, out.data());
 }
 
 const Group typed([](nb::module_& m, auto type) {
