@@ -50,7 +50,9 @@ def test_passes_under_the_sanitizers(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(SITE.format(core=str(next(tmp_path.glob("_core*.so")))))
     environment = os.environ | {
         "LD_PRELOAD": " ".join(library(compiler, name) for name in ("libasan.so", "libstdc++.so")),
-        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own
+        # Leaks are the interpreter's own. Frames that outlive their function, GCC 13's default, are not aligned for
+        # vectors of 64 bytes.
+        "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
         "PYTHONMALLOC": "malloc",  # so that every object has an end that is watched
         "PYTHONPATH": str(tmp_path),
     }
