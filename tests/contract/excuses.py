@@ -9,6 +9,7 @@ HELD_OUT = "bandwidth and penalty come from a random cut of the rows, which weig
 LINK = "scores do not depend on the order of the rows, probabilities are learned from the forecasts before each of them"
 DRAWN = "centres and held-out rows are drawn among the rows"
 GAP = "it stops at a duality gap that is lost in the rounding of the objective: half of the digits of a score"
+NO_PRICE = "it makes sure of every row: there is no price that a weight could multiply"
 NEIGHBOURS = "an average of neighbours: it does not pass through its own rows"
 
 # A weight of 2 is two rows: what these minimise, or compute in closed form, does not depend on the order of the rows.
@@ -48,6 +49,7 @@ SCIKIT_LEARN: dict[str, dict[str, str]] = {
     if name not in EXACT | AS_THEY_COME
 }
 SCIKIT_LEARN["WindowRegressor"]["check_regressors_train"] = NEIGHBOURS
+SCIKIT_LEARN["ConfidenceWeightedClassifier, diagonal"]["check_class_weight_classifiers"] = NO_PRICE
 
 # ---------------------------------------------------------------- the streaming kit
 # Options of check_streaming that leave something out (None: the whole kit), what is then missing, and why.

@@ -159,7 +159,7 @@ class ConfidenceWeightedClassifier(StreamClassifier):
     Notes
     -----
     "cw" makes sure of every row and follows noise: with wrong labels take another. ``sample_weight`` multiplies C, and
-    the squared loss of "sop".
+    the squared loss of "sop"; "cw" has neither, and takes all rows of a positive weight alike.
 
     References
     ----------
