@@ -13,10 +13,20 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
+
+
+def few(names: Iterable[Any], most: int = 5) -> str:
+    """The first of some names, for a message.
+
+    >>> few("abcd"), few("abcd", 2)
+    ('a, b, c, d', 'a, b, ... (4 in all)')
+    """
+    words = [str(name) for name in names]
+    return ", ".join(words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "")
 
 
 def is_number(value: Any) -> bool:

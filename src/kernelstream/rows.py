@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ._checks import few
+
 #: Rows, targets and weights stay below 2 to this, by the type of the model: sums of their squares stay finite.
 MODERATE = {"float64": 500, "float32": 50}
 CANONICAL, UNORDERED, BROKEN_ROWS, BROKEN_COLUMNS = range(4)
@@ -58,7 +60,7 @@ def check_names(frame: Any) -> None:
         twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
         if twice:
             raise ValueError(
-                f"the data frame has more than one column named {', '.join(map(repr, twice[:5]))}: "
+                f"the data frame has more than one column named {few(map(repr, twice))}: "
                 "give each its own name, or drop all but one"
             )
 

@@ -7,6 +7,7 @@ import hashlib
 import os
 from typing import Any
 
+from .._checks import few
 from ._base import UsageError, inner, positive
 from ._mixed import open_file
 from ._values import kinds, listed, mark
@@ -117,7 +118,7 @@ def open_data(
         if reader.columns is None:
             raise UsageError(f"--target: name the key of {stream.name} that is to be learned")
         raise UsageError(
-            f"--target: name the column of {stream.name} that is to be learned; it has {_some(reader.columns.names)}"
+            f"--target: name the column of {stream.name} that is to be learned; it has {few(reader.columns.names, 12)}"
         )
     return stream
 
@@ -127,10 +128,6 @@ def expected_rows(stream: Any) -> float | None:
     estimate = max(stream.rows, stream.rows / stream.fraction) if stream.fraction else None
     known = [n for n in (estimate if stream.n_rows is None else stream.n_rows, stream.limit) if n is not None]
     return min(known, default=None)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")
 
 
 def _dataset(args: argparse.Namespace, options: dict[str, Any]) -> Any:

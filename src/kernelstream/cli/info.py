@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from .._checks import few
 from .._progress import size_text
 from ._base import Run, command, print_json
 
@@ -101,10 +102,9 @@ def _learned(about: dict[str, Any], state: dict[str, Any]) -> Any:
     yield "features", f"{features} ({dtype})"
     names = about["feature_names"] or reader.get("features")
     if names:
-        yield "  columns", ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+        yield "  columns", few(names, 10)
     if "classes" in about:
-        shown = about["classes"]
-        yield "classes", ", ".join(map(str, shown[:12])) + (f", ... ({len(shown)})" if len(shown) > 12 else "")
+        yield "classes", few(about["classes"], 12)
 
 
 def _relevance(about: dict[str, Any]) -> str:

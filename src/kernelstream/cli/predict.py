@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import few
 from ._base import Run, UsageError, answers_a_file, command, csv_text, inner, not_the_data
 from ._reading import DATASET, add_reading, open_data, reading
 
@@ -106,7 +107,7 @@ def answerable(args: argparse.Namespace, notes: dict[str, Any], stream: Any, est
 def _column(rows: Any, name: str, option: str, stream: Any) -> Any:
     found = rows.get(name)
     if found is None:
-        raise UsageError(f"{option}{stream.name} has no column {name!r}: it has {', '.join(rows.first_names()[:20])}")
+        raise UsageError(f"{option}{stream.name} has no column {name!r}: it has {few(rows.first_names(), 20)}")
     return found
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .._checks import few
 from ._base import Run, UsageError, command, positive
 from ._values import value
 
@@ -123,7 +124,7 @@ def _run(args: argparse.Namespace) -> None:
     except BaseException:
         store.close()
         raise
-    message = f"kernelstream: {', '.join(store.names()[:5])} at {server.url}, kept in {folder} (control-C ends it)"
+    message = f"kernelstream: {few(store.names())} at {server.url}, kept in {folder} (control-C ends it)"
     server.run(lambda: print(message, file=sys.stderr, flush=True))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from .._checks import few
 from ..registry.names import did_you_mean
 from ._pass import COUNT
 from ._store import GAP, MEAN, SLOT, VALUE, InputColumn, Store
@@ -107,7 +108,7 @@ def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
 
 def some(names: list[str], known: list[str] | None = None) -> str:
     """A few of the names, for a message; with ``known`` ones, a hint about the first."""
-    shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    shown = few(map(repr, names))
     hint = did_you_mean(names[0], known) if known else ""
     return f"{shown} ({hint.rstrip(': ')})" if hint else shown
 

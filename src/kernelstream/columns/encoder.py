@@ -14,7 +14,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .._checks import flag, one_of, positive, whole
+from .._checks import few, flag, one_of, positive, whole
 from ..random import Stream, generator
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
@@ -534,7 +534,7 @@ def _check_known(store: Store, cells: Cells) -> list[str]:
     others = [name for name, _ in cells.others(store.by_name)]
     if others and not any(map(cells.has, store.by_name)):
         raise ValueError(
-            f"the rows have none of the columns that the model knows: they have {', '.join(others[:20])}; it "
-            f"knows {', '.join(list(store.by_name)[:20])}"
+            f"the rows have none of the columns that the model knows: they have {few(others, 20)}; it "
+            f"knows {few(store.by_name, 20)}"
         )
     return others

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from .. import model_io
+from .._checks import few
 from .._files import numbered
 from . import records
 from .answers import StoreError
@@ -142,7 +143,7 @@ def restore(source: str | os.PathLike[str], store: str | os.PathLike[str]) -> li
     found = folders(source)
     taken = [name for name in found if (Path(store) / name).exists()]
     if taken:
-        raise StoreError(f"{os.fspath(store)} already holds {', '.join(taken[:5])}: move that away first")
+        raise StoreError(f"{os.fspath(store)} already holds {few(taken)}: move that away first")
     for name, folder in found.items():
         beside = Path(store) / f".{name}.partial"
         _copy(folder, beside)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import few
+
 
 class StoreError(OSError):
     """The folder of a learner cannot be used."""
@@ -29,8 +31,7 @@ class UnknownId(KeyError):
         self.ids = ids
 
     def __str__(self) -> str:
-        shown = ", ".join(map(repr, self.ids[:5])) + (", ..." if len(self.ids) > 5 else "")
-        return f"no row is remembered under the id {shown}: send the row together with its target"
+        return f"no row is remembered under the id {few(map(repr, self.ids))}: send the row together with its target"
 
 
 @dataclass(frozen=True, eq=False)

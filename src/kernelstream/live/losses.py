@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from .._checks import few
 from .._files import write_atomic
 
 LOST_FILE = "lost.json"
@@ -80,8 +81,7 @@ class Losses:
             else f"an unknown number of records from {entry['first']} on"
             for entry in self.open
         ]
-        shown = ", ".join(gaps[:5]) + (", ..." if len(gaps) > 5 else "")
-        return f"the log is damaged: {shown} cannot be read, and what they held is lost; all others were used"
+        return f"the log is damaged: {few(gaps)} cannot be read, and what they held is lost; all others were used"
 
     def _write(self) -> None:
         write_atomic(self.path, json.dumps(self.entries, indent=1).encode())

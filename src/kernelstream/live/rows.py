@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._checks import few
 from ..columns.dates import seconds
 from ..columns.stream import encoder_of
 from ..estimators._contract.base import StreamEstimator
@@ -117,7 +118,7 @@ class Gaps:
         if len(counts) > 5:
             said.append(f"and {len(counts) - 5} more columns have gaps")
         if names := list(dict.fromkeys(name for _, name in self.unknown)):
-            shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+            shown = few(map(repr, names))
             said.append(f"columns that the model does not know are ignored: {shown}")
         return said
 
@@ -140,7 +141,7 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
             elif kind != "category" and (math.isnan(seconds(value)) if kind == "date" else number(value) is None):
                 wrong.append((i, name, value))
         if kinds and len(missing) + len(wrong) - before == len(kinds):
-            names = ", ".join(name for name, _ in kinds[:8]) + (", ..." if len(kinds) > 8 else "")
+            names = few((name for name, _ in kinds), 8)
             raise RowError(f"row {i} has no value in any column of the model ({names})", i)
     return found
 
@@ -253,7 +254,7 @@ def _bad_cell(cell: Any, row: int, at: int, columns: Sequence[str] | None) -> Ro
 
 def _wrong_width(row: int, found: int, width: int, columns: Sequence[str] | None) -> RowError:
     name: str | int = columns[found] if columns is not None and found < min(width, len(columns)) else min(found, width)
-    known = f" ({', '.join(columns[:8])}{', ...' if len(columns) > 8 else ''})" if columns is not None else ""
+    known = f" ({few(columns, 8)})" if columns is not None else ""
     return RowError(f"row {row} has {found} columns, the model has {width}{known}", row, name)
 
 

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import few
+
 POSITIVE = 5e-324  # the least number above 0
 MOST = 2**53  # rows, columns, steps: no count is larger, and all up to here are exact in a float
 SEEDS = 2**128 - 1  # the largest seed
@@ -164,7 +166,7 @@ def check(entries: dict[str, Any], schema: Schema, path: str = "", inside: bool 
     """
     unknown = [path + name for name in entries if name not in schema]
     if unknown:
-        raise Superfluous(f"state_ has entries that do not belong there: {', '.join(map(repr, unknown[:5]))}")
+        raise Superfluous(f"state_ has entries that do not belong there: {few(map(repr, unknown))}")
     for name, entry in schema.items():
         if name not in entries:
             if entry.optional:

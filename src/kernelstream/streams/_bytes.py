@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from typing import Any
 
+from .._checks import few
 from .._extra import needs
 from ._arff import RELATION, AsCSV
 
@@ -84,7 +85,7 @@ class Bytes:
                     self.raw.seek(0)
                     return False
                 if len(members) != 1:
-                    raise ValueError(f"it holds {len(members)} files ({', '.join(names[:5])}) instead of one table")
+                    raise ValueError(f"it holds {len(members)} files ({few(names)}) instead of one table")
                 archive.open(members[0]).close()
         except (ValueError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # damaged, or a password
             self.close()

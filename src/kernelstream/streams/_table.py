@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import few
 from ..registry.names import did_you_mean
 from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype, joined
 from ._bytes import Text, name_of
@@ -221,17 +222,14 @@ class TableColumns:
         self._numbers = {name: j for j, name in enumerate(self.names)}
         renamed = [f"{old!r} is {new!r}" for old, new in zip(names, self.names, strict=True) if old != new]
         if renamed:
-            shown = ", ".join(renamed[:5]) + (", ..." if len(renamed) > 5 else "")
-            warnings.warn(f"{where} has columns of the same name: the second {shown}", UserWarning, stacklevel=3)
+            warnings.warn(f"{where} has columns of the same name: the second {few(renamed)}", UserWarning, stacklevel=3)
         self.target = None if target is None else self._find(target)
         dropped = {self._find(column) for column in drop}
         if features is None:
             chosen = [j for j in range(len(self.names)) if j != self.target and j not in dropped]
         else:
             if features and not any(column in self._numbers or _is_place(column) for column in features):
-                raise ValueError(
-                    f"{where} has none of the columns {self._some(features)}: it has {self._some(self.names)}"
-                )
+                raise ValueError(f"{where} has none of the columns {few(features, 20)}: it has {few(self.names, 20)}")
             chosen = [self._find(column) for column in features]
             if self.target in chosen:
                 raise ValueError(f"{self.names[self.target or 0]!r} cannot be both a feature and the target")
@@ -246,15 +244,11 @@ class TableColumns:
                 return self._numbers[column]
             if not _is_place(column):
                 hint = did_you_mean(column, self.names)
-                raise ValueError(f"{self.where} has no column {column!r}: {hint}it has {self._some(self.names)}")
+                raise ValueError(f"{self.where} has no column {column!r}: {hint}it has {few(self.names, 20)}")
             column = int(column)
         if isinstance(column, bool) or not -len(self.names) <= column < len(self.names):
             raise ValueError(f"{self.where} has no column {column!r}: it has {len(self.names)}")
         return int(column) % len(self.names)
-
-    @staticmethod
-    def _some(names: Sequence[Any]) -> str:
-        return ", ".join(map(str, names[:20])) + (", ..." if len(names) > 20 else "")
 
     @property
     def feature_names(self) -> list[str]:

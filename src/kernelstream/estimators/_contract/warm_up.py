@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..._checks import few
 from ...core import threads
 from ...core.ranges import COLUMNS, long_tailed, settle
 from ...registry.caller import caller
@@ -165,7 +166,7 @@ def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
     tiny = np.flatnonzero((spread > 0) & (spread < TINY))
     if len(tiny):
         names = getattr(est, "feature_names_in_", None)
-        which = ", ".join(str(j) if names is None else repr(names[j]) for j in tiny[:5])
+        which = few(j if names is None else repr(names[j]) for j in tiny)
         warnings.warn(
             f"column {which}: numbers that vary by less than {TINY:g} count as constant, because their squares are 0. "
             "Multiply them by a power of ten",
