@@ -85,29 +85,28 @@ KS_CLONES inline void solve_factor(std::size_t end, std::size_t r, std::size_t n
 }
 
 // Cholesky factor of a matrix of the given size, of which `rows`, `r` apart, have the lower triangle, in place, and its inverse D, by
-// columns; false when a pivot is not positive.
+// columns; false when a pivot is not positive. Whole columns of L and whole rows of the inverse X are taken, since registers have room.
 KS_CLONES inline bool factor_triangle(std::size_t size, std::size_t r, double* rows, double* D) {
-    double L[PANEL][PANEL];  // by columns
+    double L[PANEL][PANEL] = {}, X[PANEL][PANEL] = {};  // L by columns; what is above its diagonal has no meaning
     for (std::size_t i = 0; i < size; ++i)
         for (std::size_t c = 0; c <= i; ++c) L[c][i] = rows[i * r + c];
     for (std::size_t i = 0; i < size; ++i) {
         if (!(L[i][i] > 0.0)) return false;
         const double pivot = std::sqrt(L[i][i]);
+        scale(PANEL, 1.0 / pivot, L[i]);
         L[i][i] = pivot;
-        scale(size - i - 1, 1.0 / pivot, L[i] + i + 1);
-        for (std::size_t c = i + 1; c < size; ++c) axpy(size - c, -L[i][c], L[i] + c, L[c] + c);
+        for (std::size_t c = i + 1; c < size; ++c) axpy(PANEL, -L[i][c], L[i], L[c]);
     }
-    for (std::size_t i = 0; i < size; ++i)
+    for (std::size_t i = 0; i < size; ++i) {
         for (std::size_t c = 0; c <= i; ++c) rows[i * r + c] = L[c][i];
-    std::fill(D, D + PANEL * PANEL, 0.0);
-    for (std::size_t c = 0; c < size; ++c) {  // forward substitution on a unit vector
-        double* x = D + c * PANEL;
-        x[c] = 1.0;
-        for (std::size_t l = c; l < size; ++l) {
-            x[l] /= L[l][l];
-            axpy(size - l - 1, -x[l], L[l] + l + 1, x + l + 1);
-        }
+        X[i][i] = 1.0;
     }
+    for (std::size_t l = 0; l < size; ++l) {  // forward substitution on the unit vectors
+        for (std::size_t c = 0; c < PANEL; ++c) X[l][c] /= L[l][l];
+        for (std::size_t i = l + 1; i < size; ++i) axpy(PANEL, -L[l][i], X[l], X[i]);
+    }
+    for (std::size_t c = 0; c < PANEL; ++c)
+        for (std::size_t i = 0; i < PANEL; ++i) D[c * PANEL + i] = X[i][c];
     return true;
 }
 
