@@ -132,6 +132,31 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
     assert read(tmp_path)[0] == [(0, b"first"), (1, b"third")]
 
 
+@pytest.mark.parametrize("records", [4, 5])
+def test_a_mark_that_is_cut_off_again_and_again_can_be_read(tmp_path, monkeypatch, records):
+    """Killed in the middle of the mark, and once more there by each recovery: the other place always holds."""
+    log = Log(tmp_path)
+    log.open()
+    for payload in PAYLOADS[:records]:
+        log.append([payload])
+    real = Log._write
+
+    def killed(file, content, at):
+        of_mark = len(content) == 12
+        real(file, content[: 6 if of_mark else None], at)
+        if of_mark:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Log, "_write", staticmethod(killed))
+    with pytest.raises(KeyboardInterrupt):
+        log.append([b"one more"])
+    for _ in range(3):
+        found, again = read(tmp_path)
+        assert len(found) == records + 1 and again.marked == records and not again.lost
+        with pytest.raises(KeyboardInterrupt):
+            again.open()
+
+
 def test_a_record_that_could_not_even_be_taken_back_is_replaced(tmp_path, monkeypatch):
     """fsync and ftruncate fail: the record may be whole on the disk, but its number is given to the next one."""
     log = Log(tmp_path)

@@ -137,7 +137,12 @@ class Log:
         except OSError:
             return None
         places = _MARK.iter_unpack(content[: len(content) // _MARK.size * _MARK.size])
-        return max((number for number, checksum in places if checksum == zlib.crc32(b"%d" % number)), default=None)
+        marks = [(number, i) for i, (number, checksum) in enumerate(places) if checksum == zlib.crc32(b"%d" % number)]
+        if not marks:
+            return None
+        number, newest = max(marks)
+        self._place = 0 if newest else _MARK.size  # a kill while the other one is written leaves this one
+        return number
 
     def _records(self, path: Path, first: int, limit: int | None) -> Iterator[tuple[int, bytes]]:
         """Records of a file, up to the number with which the next file begins."""
