@@ -233,7 +233,7 @@ class MetricWindow(Learner):
         return self.est._cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        metric, centres = _metric(state), state["centres"]
+        metric, centres = _metric(state), state["centres"][: state["leaves"][-1]]
         near, apart = metric.rows((centres, np.zeros_like(centres)))
         leaves = []
         for part in itertools.starmap(slice, itertools.pairwise(state["leaves"])):
