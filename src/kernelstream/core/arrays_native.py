@@ -104,7 +104,8 @@ def exponential_square(K: np.ndarray, rows: Any, tiled: Any, share: float, part:
     ``tiled`` are both ``tiles`` of the n rows; ``part`` begins at a whole tile, and ends at one or at the last row.
     """
     X, U = (np.ascontiguousarray(S[part]) for S in rows)
-    _core.exponential_square(X, U, *tiled, K, share, part.start)
+    near, apart = tiled
+    _core.exponential_square(X, U, near, apart, K, share, part.start)
 
 
 def symmetric_product(K: np.ndarray, diagonal: np.ndarray, V: np.ndarray) -> np.ndarray:
