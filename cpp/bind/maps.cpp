@@ -38,6 +38,25 @@ void bound_exponential_mixture(Matrix<const T> X, Matrix<const T> U, Matrix<cons
 }
 
 template <class T>
+void bound_exponential_square(Matrix<const T> X, Matrix<const T> U, Matrix<const T> near, Matrix<const T> apart, Matrix<T> K,
+                              double share, std::size_t first) {
+    const std::size_t m = X.shape(0), d = X.shape(1), n = K.shape(0);
+    require(fits(K, n, n) && fits(U, m, d) && first % tile_width<T> == 0 && first <= n && m <= n - first &&
+            (m % tile_width<T> == 0 || first + m == n), "exponential_square: shapes do not agree");
+    for (const auto& tiles : {near, apart}) check_tiles("exponential_square", X, tiles, n, 2, 1.0);
+    nb::gil_scoped_release release;
+    exponential_square<T>(n, m, d, X.data(), U.data(), near.data(), apart.data(), T(share), first, K.data());
+}
+
+template <class T>
+void bound_symmetric_product(Matrix<const T> K, Vector<const double> diagonal, Matrix<const double> V, Matrix<double> out) {
+    const std::size_t n = K.shape(0), C = V.shape(0);
+    require(fits(K, n, n) && fits(diagonal, n) && fits(V, C, n) && fits(out, C, n), "symmetric_product: shapes do not agree");
+    nb::gil_scoped_release release;
+    symmetric_product<T>(n, C, K.data(), diagonal.data(), V.data(), out.data());
+}
+
+template <class T>
 void bound_exponential_sums(Matrix<const T> X, Matrix<const T> tiles, Matrix<const double> A, Matrix<double> out, int norm,
                             double c) {
     const std::size_t n = X.shape(0), d = X.shape(1), C = A.shape(0), m = A.shape(1);
@@ -87,6 +106,10 @@ const Group group([](nb::module_& m, auto type) {
           "out (n, m) <- exp(-c |x - z|) for X (n, d) and m rows z in tiles of 64 bytes a column.");
     m.def("exponential_mixture", &bound_exponential_mixture<T>, plain, plain, plain, plain, plain, value,
           "out (n, m) <- share exp(-|x - z|_2) + (1 - share) exp(-|u - v|_1) for X, U (n, d) and m rows of both kinds in tiles.");
+    m.def("exponential_square", &bound_exponential_square<T>, plain, plain, plain, plain, plain, value, value,
+          "Rows of the same mixture K (n, n) from one on, X, U (m, d), and columns: all up to the diagonal; n rows of both kinds in tiles.");
+    m.def("symmetric_product", &bound_symmetric_product<T>, plain, plain, plain, plain,
+          "out (C, n) <- V (C, n) times a symmetric matrix with a diagonal (n,) and otherwise K (n, n) below it.");
     m.def("exponential_sums", &bound_exponential_sums<T>, plain, plain, plain, plain, value, value,
           "out (n, C) <- exp(-c |x - z|) A' for X (n, d), m rows z in tiles and A (C, m).");
     m.def("exponential_slopes", &bound_exponential_slopes<T>, plain, plain, plain, plain, value, value,

@@ -18,8 +18,8 @@ template <class T, std::size_t Q>
 struct TileValues {
     static constexpr std::size_t P = tile_width<T>;
     T at[Q * P];
-    KS_INLINE void put(std::size_t width, T* out, std::size_t ldo) const {
-        for (std::size_t q = 0; q < Q; ++q)
+    KS_INLINE void put(std::size_t width, T* out, std::size_t ldo, std::size_t height = Q) const {
+        for (std::size_t q = 0; q < height; ++q)
             if (width == P) std::memcpy(out + q * ldo, at + q * P, sizeof(T) * P);  // a copy of unknown length takes longer than the sums
             else std::copy_n(at + q * P, width, out + q * ldo);
     }
@@ -87,6 +87,80 @@ KS_CLONES void exponential_mixture(std::size_t n, std::size_t m, std::size_t d, 
     std::size_t i = 0;
     for (; i + Q <= n; i += Q) mixture_rows<T, Q>(m, d, X + i * d, U + i * d, near, apart, share, out + i * m);
     for (; i < n; ++i) mixture_rows<T, 1>(m, d, X + i * d, U + i * d, near, apart, share, out + i * m);
+}
+
+// A square of tile_width rows: its halves are shuffled into each other until every number is in its column's place.
+template <class T>
+KS_INLINE void transpose(T* KS_RESTRICT square) {
+    constexpr std::size_t P = tile_width<T>;
+    T shuffled[P * P];
+    for (std::size_t times = 1; times < P; times *= 2) {
+#pragma omp simd
+        for (std::size_t k = 0; k < P * P / 2; ++k) {
+            shuffled[2 * k] = square[k];
+            shuffled[2 * k + 1] = square[P * P / 2 + k];
+        }
+        std::memcpy(square, shuffled, sizeof shuffled);
+    }
+}
+
+// m rows of a symmetric K (n, n) from row `first` on, up to the diagonal, and the same of its columns: the mixture of X and U (m, d) with
+// all n rows in tiles, of which X is the first row of one. A square of tile_width rows at a time, from whole lines to whole lines: rows of
+// K may all lie in the same places of a cache.
+template <class T>
+KS_CLONES void exponential_square(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* U, const T* near, const T* apart,
+                                  T share, std::size_t first, T* K) {
+    constexpr std::size_t P = tile_width<T>, Q = 4;
+    TileValues<T, P> square;
+    for (std::size_t i = first; i < first + m; i += P) {
+        const std::size_t height = std::min(P, first + m - i);
+        const T *x = X + (i - first) * d, *u = U + (i - first) * d;
+        for (std::size_t t = 0; t <= i; t += P) {
+            const std::size_t width = std::min(P, n - t);
+            const T *tile = near + t * d, *other = apart + t * d;
+            std::size_t q = 0;
+            for (; q + Q <= height; q += Q)
+                mixture_rows<T, Q>(P, d, x + q * d, u + q * d, tile, other, share, square.at + q * P);
+            for (; q < height; ++q) mixture_rows<T, 1>(P, d, x + q * d, u + q * d, tile, other, share, square.at + q * P);
+            square.put(width, K + i * n + t, n, height);
+            if (t == i) continue;
+            transpose<T>(square.at);
+            square.put(height, K + t * n + i, n);
+        }
+    }
+}
+
+// out (C, n) <- V (C, n) times a symmetric matrix, which is K (n, n) below the diagonal, in double.
+template <class T>
+KS_CLONES void symmetric_product(std::size_t n, std::size_t C, const T* K, const double* diagonal, const double* V, double* out) {
+    constexpr std::size_t Q = 4, part = 1024;  // so many columns of V and out stay in the cache
+    for (std::size_t c = 0; c < C; ++c)
+        for (std::size_t i = 0; i < n; ++i) out[c * n + i] = diagonal[i] * V[c * n + i];
+    for (std::size_t start = 0; start < n; start += part)
+        for (std::size_t i = start; i < n; i += Q) {
+            const std::size_t rows = std::min(Q, n - i), width = rows < Q ? 0 : std::min(part, i - start);
+            for (std::size_t c = 0; c < C; ++c) {
+                const double *KS_RESTRICT v = V + c * n, *KS_RESTRICT at = v + i, *KS_RESTRICT along = v + start;
+                double *KS_RESTRICT o = out + c * n, *KS_RESTRICT to = o + start;
+                if (width) {
+                    const T *KS_RESTRICT k0 = K + i * n + start, *KS_RESTRICT k1 = k0 + n, *KS_RESTRICT k2 = k1 + n, *KS_RESTRICT k3 = k2 + n;
+                    const double a0 = at[0], a1 = at[1], a2 = at[2], a3 = at[3];
+                    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+                    for (std::size_t j = 0; j < width; ++j) {
+                        const double x = along[j];
+                        to[j] += k0[j] * a0 + k1[j] * a1 + k2[j] * a2 + k3[j] * a3;
+                        s0 += k0[j] * x, s1 += k1[j] * x, s2 += k2[j] * x, s3 += k3[j] * x;
+                    }
+                    o[i] += s0, o[i + 1] += s1, o[i + 2] += s2, o[i + 3] += s3;
+                }
+                for (std::size_t q = 0; q < rows; ++q)  // what is left of each row: up to the diagonal, or of the last rows
+                    for (std::size_t j = start + width; j < std::min(i + q, start + part); ++j) {
+                        o[j] += K[(i + q) * n + j] * at[q];
+                        o[i + q] += K[(i + q) * n + j] * v[j];
+                    }
+            }
+        }
 }
 
 // out (n, m) <- exp(-c |x - z|) for X (n, d) and others in tiles.

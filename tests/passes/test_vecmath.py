@@ -237,11 +237,36 @@ def test_a_mixture_of_exponentials_by_both_norms(dtype, shape):
         assert found.dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n, cut, d", [(1, 0, 2), (7, 0, 3), (16, 0, 1), (37, 16, 3), (100, 48, 5)])
+def test_a_square_of_mixtures(dtype, n, cut, d):
+    rng = np.random.default_rng(0)
+    rows = tuple(rng.normal(size=(n, d)).astype(dtype) for _ in range(2))
+    for ops in (engine.get("python"), engine.get("native")):
+        K, tiled = np.full((n, n), np.nan, dtype), tuple(map(ops.tiles, rows))
+        for part in (slice(0, cut), slice(cut, n)):
+            ops.exponential_square(K, rows, tiled, 0.3, part)
+        np.testing.assert_array_equal(K, ops.exponential_mixture(rows, tiled, n, 0.3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n, C", [(1, 1), (3, 2), (4, 1), (9, 3), (70, 1), (1030, 2), (2055, 1)])
+def test_products_with_a_symmetric_matrix(dtype, n, C):
+    rng = np.random.default_rng(0)
+    K, diagonal, V = rng.normal(size=(n, n)).astype(dtype), rng.normal(size=n), rng.normal(size=(n, C))
+    below = np.tril(K, -1).astype(np.float64)
+    K[np.triu_indices(n)] = np.nan  # is not looked at
+    for ops in (engine.get("python"), engine.get("native")):
+        found = ops.symmetric_product(K, diagonal, V)
+        np.testing.assert_allclose(found, (below + below.T + np.diag(diagonal)) @ V, rtol=1e-12, atol=1e-11)
+
+
 # ---------------------------------------------------------------- what does not fit
 P, LOCKED, OUT = np.zeros((2, 3), np.float32), np.zeros((2, 6), np.float32), np.zeros((2, 5))
 LOCKED.flags.writeable = False
 CSR, W = (np.ones(2), np.array([0, 1], np.int32), np.array([0, 1, 2], np.int32)), np.ones((3, 5))
 TILES, A, K = np.zeros((1, 48), np.float32), np.zeros((1, 10)), np.zeros((2, 10), np.float32)
+S2 = np.zeros((2, 2), np.float32)
 REFUSED = [
     (TypeError, "", lambda: core.trig(P, np.zeros((2, 6)), 1.0)),  # float64 output
     (TypeError, "", lambda: core.trig(P, np.zeros((2, 12), np.float32)[:, ::2], 1.0)),  # strided output
@@ -266,6 +291,14 @@ REFUSED = [
     (ValueError, "exponential", lambda: core.exponential(P, TILES, K, 1, -1.0)),
     (ValueError, "exponential", lambda: core.exponential_mixture(P, P, TILES, TILES[:, :16], K, 0.5)),
     (ValueError, "exponential", lambda: core.exponential_mixture(P, P[:1], TILES, TILES, K, 0.5)),
+    (ValueError, "exponential", lambda: core.exponential_square(P, P, TILES, TILES, S2, 0.5, 1)),  # no first of a tile
+    (ValueError, "exponential", lambda: core.exponential_square(P[:1], P[:1], TILES, TILES, S2, 0.5, 0)),  # nor its end
+    (ValueError, "exponential", lambda: core.exponential_square(P, P[:1], TILES, TILES, S2, 0.5, 0)),
+    (ValueError, "exponential", lambda: core.exponential_square(P, P, TILES, TILES, S2, 0.5, 16)),
+    (ValueError, "exponential", lambda: core.exponential_square(P, P, TILES[:, :16], TILES, S2, 0.5, 0)),
+    (ValueError, "symmetric", lambda: core.symmetric_product(S2, np.ones(2), np.ones((1, 3)), np.ones((1, 3)))),
+    (ValueError, "symmetric", lambda: core.symmetric_product(S2, np.ones(3), np.ones((1, 2)), np.ones((1, 2)))),
+    (ValueError, "symmetric", lambda: core.symmetric_product(P, np.ones(2), np.ones((1, 2)), np.ones((1, 2)))),
     (ValueError, "exponential", lambda: core.exponential_sums(P, TILES[:, :16], A, np.zeros((2, 1)), 1, 1.0)),
     (ValueError, "exponential", lambda: core.exponential_sums(P, TILES, A, np.zeros((1, 1)), 2, 1.0)),
     (ValueError, "exponential", lambda: core.exponential_sums(P, TILES, A, np.zeros((2, 1)), 0, 1.0)),

@@ -73,6 +73,26 @@ def exponential_mixture(rows: Any, others: Any, m: int, share: float) -> np.ndar
     return near
 
 
+def exponential_square(K: np.ndarray, rows: Any, tiled: Any, share: float, part: slice) -> None:
+    """Rows of the mixture K (n, n) of rows (X, U) with themselves, up to the diagonal, and the same of its columns.
+
+    ``tiled`` are both ``tiles`` of the n rows; ``part`` begins at a whole tile, and ends at one or at the last row.
+    """
+    before = slice(part.stop)
+    K[part, before] = exponential_mixture([S[part] for S in rows], [S[before] for S in tiled], part.stop, share)
+    K[: part.start, part] = K[part, : part.start].T
+
+
+def symmetric_product(K: np.ndarray, diagonal: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """A matrix (n, n) times V (n, C), in float64: K below its diagonal, symmetric, with another diagonal (n,)."""
+    out = diagonal[:, None] * V
+    for i, row in enumerate(K):
+        before = row[:i].astype(np.float64)
+        out[i] += before @ V[:i]
+        out[:i] += before[:, None] * V[i]
+    return out
+
+
 def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:
     """Kernel values :func:`exponential` times coefficients A (C, m), summed in float64, (n, C)."""
     K = exponential(X, S, A.shape[1], norm, c).astype(np.float64)

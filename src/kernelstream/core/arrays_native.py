@@ -98,6 +98,23 @@ def exponential_mixture(rows: Any, others: Any, m: int, share: float) -> np.ndar
     return out
 
 
+def exponential_square(K: np.ndarray, rows: Any, tiled: Any, share: float, part: slice) -> None:
+    """Rows of the mixture K (n, n) of rows (X, U) with themselves, up to the diagonal, and the same of its columns.
+
+    ``tiled`` are both ``tiles`` of the n rows; ``part`` begins at a whole tile, and ends at one or at the last row.
+    """
+    X, U = (np.ascontiguousarray(S[part]) for S in rows)
+    near, apart = tiled
+    _core.exponential_square(X, U, near, apart, K, share, part.start)
+
+
+def symmetric_product(K: np.ndarray, diagonal: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """A matrix (n, n) times V (n, C), in float64: K below its diagonal, symmetric, with another diagonal (n,)."""
+    out = np.empty(V.T.shape)
+    _core.symmetric_product(K, diagonal, np.ascontiguousarray(V.T), out)
+    return out.T
+
+
 def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:
     """Kernel values :func:`exponential` times coefficients A (C, m), summed in float64, (n, C)."""
     out = np.empty((len(X), len(A)))

@@ -57,20 +57,22 @@ def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 def inverse_diagonal(K: np.ndarray, last: int) -> np.ndarray:
     """The last numbers on the diagonal of the inverse of the matrix of a factor in the upper part of K (n, n)."""
-    inverse = _inverse(np.triu(K[-last:, -last:]))
+    inverse = np.triu(K[-last:, -last:])
+    _invert(inverse)
     return np.einsum("ij,ij->i", inverse, inverse)
 
 
-def _inverse(U: np.ndarray) -> np.ndarray:
-    """The inverse of a triangular U (n, n) with zeros below its diagonal, by halves."""
+def _invert(U: np.ndarray) -> None:
+    """Put the inverse of a triangular U (n, n) with zeros below its diagonal in its place, by halves."""
     if len(U) <= LAPACK_INVERSE_ROWS:
         (trtri,) = get_lapack_funcs(("trtri",), (U,))
-        return trtri(U.T, lower=1)[0].T
-    half, inverse = len(U) // 2, np.zeros_like(U)
-    first = inverse[:half, :half] = _inverse(U[:half, :half])
-    second = inverse[half:, half:] = _inverse(U[half:, half:])
-    np.matmul(first, -U[:half, half:] @ second, out=inverse[:half, half:])
-    return inverse
+        U[:] = trtri(U.T, lower=1)[0].T
+        return
+    half = len(U) // 2
+    first, corner, second = U[:half, :half], U[:half, half:], U[half:, half:]
+    _invert(first)
+    _invert(second)
+    np.negative(first @ (corner @ second), out=corner)
 
 
 def upper_factor(K: np.ndarray, more: float) -> np.ndarray:

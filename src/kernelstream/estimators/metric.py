@@ -179,7 +179,7 @@ class LearnedMetric(Learner):
         own = getattr(self.ops, "metric_matrix", None)
         if own is not None:
             return own(rows, share, more)
-        return RowMatrix(table(rows, share, self.ops), 1 + more)
+        return RowMatrix(table(rows, share, self.ops), 1 + more, self.ops)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(pair_of(state, standard_rows(state, X, self.ops), self.ops))
@@ -216,7 +216,7 @@ class LearnedMetric(Learner):
             if number not in factors:
                 weight = np.maximum(state["weight"][part].astype(np.float64), np.finfo(np.float32).tiny)
                 more = addition(state["lam"], len(own[0]), weight)
-                factors[number] = RowMatrix(table(own, state["share"], self.ops), 1 + more)
+                factors[number] = RowMatrix(table(own, state["share"], self.ops), 1 + more, self.ops)
             which = np.flatnonzero(leaf == number)
             for at in (which[piece] for piece in threads.cuts(len(which), ROWS_AT_ONCE)):
                 k = between((asked[0][at], asked[1][at]), own, state["share"], self.ops)

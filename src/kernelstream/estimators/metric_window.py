@@ -195,7 +195,7 @@ class MetricWindow(Learner):
         def solve(leaf: int) -> None:
             own = pair[0][parts[leaf]], pair[1][parts[leaf]]
             more = addition(metric.lam, len(own[0]), weight[parts[leaf]])
-            matrix = RowMatrix(table(own, metric.share, self.ops), 1 + more)
+            matrix = RowMatrix(table(own, metric.share, self.ops), 1 + more, self.ops)
             alpha[leaf] = descend(matrix, Y[parts[leaf]], TOLERANCE).W * unit
 
         threads.each(solve, [leaf for leaf, part in enumerate(parts) if len(part)])
@@ -233,7 +233,7 @@ class MetricWindow(Learner):
         return self.est._cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        metric, centres = _metric(state), state["centres"]
+        metric, centres = _metric(state), state["centres"][: state["leaves"][-1]]
         near, apart = metric.rows((centres, np.zeros_like(centres)))
         leaves = []
         for part in itertools.starmap(slice, itertools.pairwise(state["leaves"])):

@@ -76,15 +76,14 @@ class Adwin(Detector):
 
 def _joined(buckets: np.ndarray, used: int) -> int:
     """Join the two oldest of a size wherever there are too many; returns how many buckets are left."""
-    size = BLOCK
-    while True:
-        same = np.flatnonzero(buckets[:used, 0] == size)
-        if len(same) <= PER_SIZE:
-            return used
-        at = same[0]
+    size, sizes = BLOCK, buckets[:used, 0].tolist()
+    while sizes.count(size) > PER_SIZE:
+        at = sizes.index(size)
         buckets[at] += buckets[at + 1]
         buckets[at + 1 : used - 1] = buckets[at + 2 : used].copy()
+        sizes[at : at + 2] = [2 * size]
         used, size = used - 1, 2 * size
+    return used
 
 
 def _cut(buckets: np.ndarray, used: int, delta: float) -> tuple[int, int]:

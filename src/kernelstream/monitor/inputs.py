@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy import special
+from scipy.linalg import lapack
 
 from ..random import Stream, generator, seed_from
 from ._blocks import BLOCK, Detector
@@ -127,15 +128,16 @@ class KernelTwoSample(Detector):
         Z = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
         reference += last[0]
         last[:-1] = last[1:].copy()
-        last[-1] = np.concatenate([[BLOCK], Z.sum(axis=0), (Z.T @ Z).ravel()])
+        last[-1, 0], last[-1, 1 : k + 1], last[-1, k + 1 :] = BLOCK, Z.sum(axis=0), (Z.T @ Z).ravel()
         if last[0, 0] == 0 or reference[0] < LEAST_BLOCKS * BLOCK:
             return 0.0, 0.0
         window = last.sum(axis=0)
         n, m = reference[0], window[0]
         means = np.array([reference[1 : k + 1] / n, window[1 : k + 1] / m])
-        scatter = (reference + window)[k + 1 :].reshape(k, k) - means.T @ (means * [[n], [m]])
-        S = scatter / (n + m - 2) + RIDGE * np.eye(k)
+        S = (reference + window)[k + 1 :].reshape(k, k) - means.T @ (means * [[n], [m]])
+        S /= n + m - 2
+        S.flat[:: k + 1] += RIDGE
         difference = means[0] - means[1]
-        T2 = n * m / (n + m) * difference @ np.linalg.solve(S, difference)
+        T2 = n * m / (n + m) * difference @ lapack.dposv(S, difference)[1]
         rest = n + m - k - 1
         return float(T2 * rest / (k * (n + m - 2))), float(rest)

@@ -12,16 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import threads
 from ..core.triangular import divided_by, factorise
 from ..kernels import Kernel
 from ..rows import Rows
 from ._problem import Solution
 from .cg import conjugate_gradients
-from .kernel_blocks import ELEMENTS, Centers
+from .kernel_blocks import Centers
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
-SQUARE = 256  # rows of a square on the diagonal, at most: its halves are put together for a product
 
 
 class RowMatrix:
@@ -35,28 +33,23 @@ class RowMatrix:
         The Gram matrix, which is overwritten.
     diagonal : (n,) array
         Its diagonal with what is added to it.
+    ops : module
+        An engine, for products.
     """
 
-    def __init__(self, K: np.ndarray, diagonal: np.ndarray):
-        self.K, self.diagonal = K, diagonal
-        self.cuts = threads.cuts(len(K), min(SQUARE, max(1, ELEMENTS // len(K))))
+    def __init__(self, K: np.ndarray, diagonal: np.ndarray, ops: Any):
+        self.K, self.diagonal, self.ops = K, diagonal, ops
         less = 0.0
         while not factorise(self.K, self.diagonal + less):  # with as little more as arithmetic allows
             less = 10 * max(less, float(np.finfo(self.K.dtype).eps * self.diagonal.max()))
             if not np.isfinite(less):
                 raise np.linalg.LinAlgError("the kernel matrix has no factor")
-            for rows in self.cuts:
-                self.K[: rows.start, rows] = self.K[rows, : rows.start].T
-                self.K[rows, rows] = _symmetric(self.K[rows, rows])
+            for i in range(1, len(K)):
+                K[:i, i] = K[i, :i]
 
     def dot(self, V: np.ndarray) -> np.ndarray:
         """The matrix times V, (n, C) -> (n, C)."""
-        out = self.diagonal[:, None] * V
-        for rows in self.cuts:
-            before = self.K[rows, : rows.start].astype(np.float64)
-            out[rows] += before @ V[: rows.start] + (_symmetric(self.K[rows, rows].astype(np.float64)) @ V[rows])
-            out[: rows.start] += before.T @ V[rows]
-        return out
+        return self.ops.symmetric_product(self.K, self.diagonal, V)
 
     def divide(self, V: np.ndarray) -> np.ndarray:
         """The same matrix, as far as the factor knows it, divides V."""
@@ -72,12 +65,6 @@ class RowMatrix:
         """
         upper = np.triu(self.K[-last:, -last:]).astype(np.float64)
         return upper.T @ (upper @ alpha[-last:])
-
-
-def _symmetric(block: np.ndarray) -> np.ndarray:
-    """A square with what is below its diagonal on both sides, and 0 on it."""
-    below = np.tril(block, -1)
-    return below + below.T
 
 
 def kernel_ridge(
@@ -102,7 +89,7 @@ def row_matrix(kernel: Kernel, X: Rows, lam: float, ops: Any, weight: np.ndarray
     own = getattr(ops, "row_matrix", None)
     if own is not None:
         return own(kernel, X, more)
-    return RowMatrix(Centers(kernel, X, ops).table(X), kernel.diag(X).astype(np.float64) + more)
+    return RowMatrix(Centers(kernel, X, ops).table(X), kernel.diag(X).astype(np.float64) + more, ops)
 
 
 def addition(lam: float, n: int, weight: np.ndarray | None) -> np.ndarray:

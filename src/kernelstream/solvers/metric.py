@@ -55,7 +55,7 @@ DISTANCES_LAM, COARSER = 0.01, 10.0  # the penalty of distances alone on all row
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
-TILE = 256  # rows and columns of the kernel matrix that are filled at a time
+TILE = 256  # rows of the kernel matrix that are filled at a time
 BROAD = 1000  # columns up to which the part off the diagonal is tried
 
 Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1 and their ranks, (n, d) each; or what kernels compare
@@ -82,16 +82,9 @@ class Metric:
 def table(rows: Rows, share: float, ops: Any) -> np.ndarray:
     """Kernel values (n, n) of rows in a metric, in their type; each is computed once."""
     n = len(rows[0])
-    K, parts = np.empty((n, n), rows[0].dtype), threads.cuts(n, TILE)
-    tiles = [tuple(ops.tiles(S[part]) for S in rows) for part in parts]
-
-    def fill(i: int) -> None:
-        own = tuple(S[parts[i]] for S in rows)
-        for j, part in enumerate(parts[: i + 1]):
-            values = ops.exponential_mixture(own, tiles[j], part.stop - part.start, share)
-            K[parts[i], part], K[part, parts[i]] = values, values.T
-
-    threads.each(fill, range(len(parts))[::-1])  # the longest first
+    K, tiled = np.empty((n, n), rows[0].dtype), tuple(ops.tiles(S) for S in rows)
+    # the longest first
+    threads.each(lambda part: ops.exponential_square(K, rows, tiled, share, part), threads.cuts(n, TILE)[::-1])
     return K
 
 
@@ -132,6 +125,7 @@ class Systems:
         self.ops, self.X, self.Y, self.a = ops, X, Y, a
         n, d = X[0].shape
         self.judged, self.some, self.near = min(judged, n), min(SLOPES, n), LEAST_DISTANCE
+        self.factor: np.ndarray | None = None
         self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
 
     def columns(self) -> np.ndarray:
@@ -149,7 +143,8 @@ class Systems:
 
     def solved(self, K: Any, lam: float) -> tuple[float, Any]:
         """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
-        A = K.copy()
+        A = self.factor = np.empty_like(K) if self.factor is None else self.factor  # fresh memory takes longer
+        A[:] = K
         if not factorise(A, self.diagonal(lam)):
             return np.inf, None
         alpha = divided_by(A, self.Y)
