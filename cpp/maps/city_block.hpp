@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/lines.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks {
@@ -189,20 +190,21 @@ KS_INLINE void slopes_along(std::size_t m, std::size_t d, const T* x, const T* t
 template <class T, int Norm>
 KS_CLONES void exponential_slopes(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T near, std::size_t C,
                                   const T* A, double* out) {
-    constexpr std::size_t P = tile_width<T>, Q = 4, held = 1 << 16;
-    const std::size_t padded = (m + P - 1) / P * P, part = std::max(P, std::min(padded, held / d / P * P));
-    std::vector<T> slopes(d * part), rows(C * padded);
-    for (std::size_t c = 0; c < C; ++c) std::copy_n(A + c * m, m, rows.data() + c * padded);
+    constexpr std::size_t P = tile_width<T>, Q = 4, cached = 1 << 16;
+    const std::size_t padded = (m + P - 1) / P * P, part = std::max(P, std::min(padded, cached / d / P * P));
+    std::vector<T> held_slopes, held_rows;
+    T *slopes = on_line(held_slopes, d * part), *rows = on_line(held_rows, C * padded);  // zeros at first
+    for (std::size_t c = 0; c < C; ++c) std::copy_n(A + c * m, m, rows + c * padded);
     std::fill_n(out, n * C * d, 0.0);
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t start = 0; start < padded; start += part) {
             const std::size_t width = std::min(part, padded - start);
-            slopes_along<T, Norm>(width, d, X + i * d, tiles + start * d, near, slopes.data());
-            const T* a = rows.data() + start;
+            slopes_along<T, Norm>(width, d, X + i * d, tiles + start * d, near, slopes);
+            const T* a = rows + start;
             double* sums = out + i * C * d;
             std::size_t c = 0;
-            for (; c + Q <= C; c += Q) add_all_products<T, Q>(width, d, a + c * padded, padded, slopes.data(), sums + c * d);
-            for (; c < C; ++c) add_all_products<T, 1>(width, d, a + c * padded, padded, slopes.data(), sums + c * d);
+            for (; c + Q <= C; c += Q) add_all_products<T, Q>(width, d, a + c * padded, padded, slopes, sums + c * d);
+            for (; c < C; ++c) add_all_products<T, 1>(width, d, a + c * padded, padded, slopes, sums + c * d);
         }
 }
 
