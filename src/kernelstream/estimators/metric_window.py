@@ -233,7 +233,7 @@ class MetricWindow(Learner):
         return self.est._cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        metric, centres = _metric(state), state["centres"]
+        metric, centres = _metric(state), state["centres"][: state["leaves"][-1]]
         near, apart = metric.rows((centres, np.zeros_like(centres)))
         leaves = []
         for part in itertools.starmap(slice, itertools.pairwise(state["leaves"])):
@@ -254,7 +254,9 @@ class MetricWindow(Learner):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
-        state["alpha"] = np.ascontiguousarray(state["alpha"][:, change.source] * change.sign)
+        alpha, used = np.zeros((len(state["alpha"]), len(change))), state["leaves"][-1]
+        np.multiply(state["alpha"][:used].take(change.source, axis=1), change.sign, out=alpha[:used])
+        state["alpha"] = alpha
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
         self.est._cache.pop("functions", None)
 
