@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/lines.hpp"
 #include "base/vecmath.hpp"
 
 namespace ks {
@@ -206,54 +207,79 @@ KS_CLONES void exponential_sums(std::size_t n, std::size_t m, std::size_t d, con
     for (; i < n; ++i) add_exponential_sums<T, Norm, 1>(m, d, X + i * d, tiles, c, C, A, out + i * C, part, K.data());
 }
 
-// The sums of Q outputs at x, out (Q, d): K (m) are kernel values, or those over distances, A (Q, m) coefficients. `held` has room for
-// both, rounded up to whole tiles by zeros.
-template <class T, int Norm, std::size_t Q>
-KS_INLINE void add_up_slopes(std::size_t m, std::size_t d, const T* x, const T* tiles, const T* K, const T* A, T* held, double* out) {
+// out (Q, d)[:, :J] += A V' for A (Q, m) and V (J, m), rows `lda` and m apart: whole tiles, whose sums stay in registers.
+template <class T, std::size_t Q, std::size_t J>
+KS_INLINE void add_products(std::size_t m, std::size_t d, const T* A, std::size_t lda, const T* V, double* out) {
     constexpr std::size_t P = tile_width<T>;
-    const std::size_t padded = (m + P - 1) / P * P;
+    T acc[Q][J][P] = {};
+    for (std::size_t t = 0; t < m; t += P) {
+        KS_UNROLL
+        for (std::size_t q = 0; q < Q; ++q) {
+            KS_UNROLL
+            for (std::size_t j = 0; j < J; ++j)
+#pragma omp simd
+                for (std::size_t k = 0; k < P; ++k) acc[q][j][k] += A[q * lda + t + k] * V[j * m + t + k];
+        }
+    }
     for (std::size_t q = 0; q < Q; ++q)
-        for (std::size_t k = 0; k < m; ++k) held[q * padded + k] = K[k] * A[q * m + k];
-    for (std::size_t j = 0; j < d; ++j) {
-        T acc[Q][P] = {};
-        for (std::size_t t = 0; t < padded; t += P) {
-            const T *KS_RESTRICT z = tiles + t * d + j * P, *KS_RESTRICT h = held + t;
+        for (std::size_t j = 0; j < J; ++j) {
+            double sum = 0;
+            for (std::size_t k = 0; k < P; ++k) sum += double(acc[q][j][k]);
+            out[q * d + j] += sum;
+        }
+}
+
+// The same for V (d, m).
+template <class T, std::size_t Q>
+KS_INLINE void add_all_products(std::size_t m, std::size_t d, const T* A, std::size_t lda, const T* V, double* out) {
+    constexpr std::size_t J = 5;  // 4 by 5 sums are the most for which there are registers
+    std::size_t j = 0;
+    for (; j + J <= d; j += J) add_products<T, Q, J>(m, d, A, lda, V + j * m, out + j);
+    for (; j < d; ++j) add_products<T, Q, 1>(m, d, A, lda, V + j * m, out + j);
+}
+
+// slopes (d, m) of exp(-|x - z|) along x, but for the sign: exp(-r) (x - z) / r with r = |x - z|, 0 where r is at most `near` (Norm 2), or
+// exp(-r) times the signs of x - z (Norm 1); of m others z, whole tiles.
+template <class T, int Norm>
+KS_INLINE void slopes_along(std::size_t m, std::size_t d, const T* x, const T* tiles, T near, T* slopes) {
+    constexpr std::size_t P = tile_width<T>;
+    for (std::size_t t = 0; t < m; t += P, tiles += P * d) {
+        const TileValues<T, 1> r = distances<T, Norm, 1>(d, x, tiles);
+        TileValues<T, 1> value = r;
+        exp_scaled_chunk(P, value.at, T(1), false);
+        if (Norm == 2)
+#pragma omp simd
+            for (std::size_t k = 0; k < P; ++k) value.at[k] = r.at[k] > near ? value.at[k] / r.at[k] : T(0);
+        for (std::size_t j = 0; j < d; ++j)
 #pragma omp simd
             for (std::size_t k = 0; k < P; ++k) {
-                const T away = x[j] - z[k], slope = Norm == 2 ? away : away > T(0) ? T(1) : away < T(0) ? T(-1) : T(0);
-                KS_UNROLL
-                for (std::size_t q = 0; q < Q; ++q) acc[q][k] += h[q * padded + k] * slope;
+                const T away = x[j] - tiles[j * P + k];
+                slopes[j * m + t + k] = value.at[k] * (Norm == 2 ? away : away > T(0) ? T(1) : away < T(0) ? T(-1) : T(0));
             }
-        }
-        for (std::size_t q = 0; q < Q; ++q) {
-            double sum = 0;
-            for (std::size_t k = 0; k < P; ++k) sum += double(acc[q][k]);
-            out[q * d + j] = sum;
-        }
     }
 }
 
-// out (n, C, d) <- sums over m others of a_ci times the slope of exp(-|x - z_i|) along x, but for its sign: exp(-r) (x - z_i) / r with
-// r = |x - z_i|, 0 where r is at most `near` (Norm 2), or exp(-r) times the signs of x - z_i (Norm 1). Others in tiles, a in A (C, m).
+// out (n, C, d) <- slopes of exp(-|x - z|) A', but for their sign, for X (n, d), m others in tiles and A (C, m); the slopes of a part of
+// the others at a time stay in the cache.
 template <class T, int Norm>
 KS_CLONES void exponential_slopes(std::size_t n, std::size_t m, std::size_t d, const T* X, const T* tiles, T near, std::size_t C,
                                   const T* A, double* out) {
-    constexpr std::size_t P = tile_width<T>, Q = 4;
-    std::vector<T> K(m), held(Q * ((m + P - 1) / P * P), T(0));
-    for (std::size_t i = 0; i < n; ++i) {
-        const T* x = X + i * d;
-        for (std::size_t t = 0; t < m; t += P) {
-            TileValues<T, 1> r = distances<T, Norm, 1>(d, x, tiles + t * d), value = r;
-            exp_scaled_chunk(P, value.at, T(1), false);
-            if (Norm == 2)
-#pragma omp simd
-                for (std::size_t k = 0; k < P; ++k) value.at[k] = r.at[k] > near ? value.at[k] / r.at[k] : T(0);
-            value.put(std::min(P, m - t), K.data() + t, m);
+    constexpr std::size_t P = tile_width<T>, Q = 4, cached = 1 << 16;
+    const std::size_t padded = (m + P - 1) / P * P, part = std::max(P, std::min(padded, cached / d / P * P));
+    std::vector<T> held_slopes, held_rows;
+    T *slopes = on_line(held_slopes, d * part), *rows = on_line(held_rows, C * padded);  // zeros at first
+    for (std::size_t c = 0; c < C; ++c) std::copy_n(A + c * m, m, rows + c * padded);
+    std::fill_n(out, n * C * d, 0.0);
+    for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t start = 0; start < padded; start += part) {
+            const std::size_t width = std::min(part, padded - start);
+            slopes_along<T, Norm>(width, d, X + i * d, tiles + start * d, near, slopes);
+            const T* a = rows + start;
+            double* sums = out + i * C * d;
+            std::size_t c = 0;
+            for (; c + Q <= C; c += Q) add_all_products<T, Q>(width, d, a + c * padded, padded, slopes, sums + c * d);
+            for (; c < C; ++c) add_all_products<T, 1>(width, d, a + c * padded, padded, slopes, sums + c * d);
         }
-        std::size_t c = 0;
-        for (; c + Q <= C; c += Q) add_up_slopes<T, Norm, Q>(m, d, x, tiles, K.data(), A + c * m, held.data(), out + (i * C + c) * d);
-        for (; c < C; ++c) add_up_slopes<T, Norm, 1>(m, d, x, tiles, K.data(), A + c * m, held.data(), out + (i * C + c) * d);
-    }
 }
 
 }  // namespace ks

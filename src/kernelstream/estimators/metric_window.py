@@ -254,7 +254,9 @@ class MetricWindow(Learner):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
-        state["alpha"] = np.ascontiguousarray(state["alpha"][:, change.source] * change.sign)
+        alpha, used = np.zeros((len(state["alpha"]), len(change))), state["leaves"][-1]
+        np.multiply(state["alpha"][:used].take(change.source, axis=1), change.sign, out=alpha[:used])
+        state["alpha"] = alpha
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
         self.est._cache.pop("functions", None)
 

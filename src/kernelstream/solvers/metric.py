@@ -160,22 +160,21 @@ class Systems:
         of the first kind, with R = M^{1/2} / L; of the second, signs of :math:`u_j - u_{ij}` stand for the direction.
         """
         (Z, W), R = metric.rows(self.X), metric.root
-        slopes, along = self._slopes(Z[: self.some], Z, alpha, 2), self._slopes(W[: self.few], W, alpha, 1)
-        slopes = slopes * R if R.ndim == 1 else slopes @ R
-        first, second = (self.a[: len(part)] / self.a[: len(part)].sum() for part in (slopes, along))
-        G = (slopes * first[:, None, None]).reshape(-1, len(metric.scales)).T @ slopes.reshape(-1, len(metric.scales))
-        return G, metric.scales**2 * (second @ np.square(along).sum(axis=1))
+        G, g = self._products(Z, self.some, alpha, 2), self._products(W, self.few, alpha, 1).diagonal()
+        return G * np.outer(R, R) if R.ndim == 1 else R @ G @ R, metric.scales**2 * g
 
-    def _slopes(self, at: np.ndarray, centres: np.ndarray, alpha: np.ndarray, norm: int) -> np.ndarray:
-        """Those of the functions of one kind at some rows, (n, C, d), on all threads."""
-        out = np.empty((len(at), alpha.shape[1], at.shape[1]))
-        tiles, A = self.ops.tiles(centres), np.ascontiguousarray(alpha.T, centres.dtype)
+    def _products(self, rows: np.ndarray, some: int, alpha: np.ndarray, norm: int) -> np.ndarray:
+        """Products (d, d) of the slopes of the functions of one kind: sums over the outputs, means over some rows."""
+        tiles, A, d = self.ops.tiles(rows), np.ascontiguousarray(alpha.T, rows.dtype), rows.shape[1]
+        weight, parts = self.a[:some, None, None] / self.a[:some].sum(), threads.cuts(some, TILE)
+        found = np.empty((len(parts), d, d))
 
-        def work(part: slice) -> None:
-            out[part] = self.ops.exponential_slopes(at[part], tiles, A, norm, self.near)
+        def work(i: int) -> None:
+            slopes = self.ops.exponential_slopes(rows[parts[i]], tiles, A, norm, self.near)
+            found[i] = (slopes * weight[parts[i]]).reshape(-1, d).T @ slopes.reshape(-1, d)
 
-        threads.each(work, threads.cuts(len(at), TILE))
-        return out
+        threads.each(work, range(len(parts)))
+        return found.sum(axis=0)
 
 
 def systems_of(ops: Any, X: Rows, Y: np.ndarray, a: np.ndarray) -> Any:

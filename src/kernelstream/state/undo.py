@@ -144,12 +144,14 @@ class Undo:
             for name, value in state.items():
                 if isinstance(value, dict):  # another one in its place would have to be found again
                     entries.append((i, name, value, None))
-                if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or not value.flags.writeable:
+                if not isinstance(value, np.ndarray) or name in replaced or name.startswith(REPLACED):
+                    continue
+                if value.dtype.kind not in "biuf" or not value.flags.writeable:
                     continue
                 if name in by_row:
                     self.journaled.append(value)
                     entries.append((i, name, value, None))
-                elif name not in replaced and not name.startswith(REPLACED):
+                else:
                     if not value.flags.forc:
                         value = state[name] = np.ascontiguousarray(value)
                     entries.append((i, name, value, np.empty_like(value)))
