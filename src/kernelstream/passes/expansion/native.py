@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 from ... import _core
 from ...budgets import Merge
 from ...budgets.projection import REFRESH, refresh
+from ...core.blas import BLAS
 from ...core.threads import cuts
 from ...core.workspace import on_lines, workspace
 from ...kernels import Gaussian, Kernel
@@ -25,6 +26,7 @@ from . import python as _expansion_python
 
 VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
 ROWS_SOLVED_TOGETHER = 8  # rows of a block from which it pays to foresee which of them will act
+MANY_ACT = 8  # where one row in so many acts, it is as well to solve all rows of a block
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
@@ -188,8 +190,7 @@ class Expansion:
             inverse, info = lapack.dpotri(state["budget_factor"].T, lower=0)
             if info:
                 raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
-            lower = np.tril(inverse.T)
-            self.inverse = lower + np.tril(lower, -1).T
+            self.inverse = np.where(np.tri(len(inverse), dtype=bool), inverse.T, inverse)
             self.block = SOLVED
         return self.inverse
 
@@ -333,8 +334,8 @@ def budget_pass(
     inverse = expansion.fixed_inverse(state)
     if inverse is not None:
         block["inverse"] = inverse
-        if m >= ROWS_SOLVED_TOGETHER:
-            block |= _solve_likely(inverse, K, G, y, weight, state, spec)
+    if m >= ROWS_SOLVED_TOGETHER and "budget_factor" in state:
+        block |= _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
@@ -349,7 +350,7 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray,
+    inverse: np.ndarray | None,
     K: np.ndarray,
     G: np.ndarray,
     y: np.ndarray,
@@ -357,7 +358,7 @@ def _solve_likely(
     state: State,
     spec: Spec,
 ) -> State:
-    """``solved``: K^-1 k of the rows that will act; ``solution``: where each has its own.
+    """``solved``: K^-1 k of the rows that will act, or k without a fixed inverse; ``solution``: where each has its own.
 
     Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
     the rows well the two hardly differ. Rows it did not foresee (-1) are solved one by one.
@@ -371,9 +372,11 @@ def _solve_likely(
     margins = spec.strategy is not None and spec.strategy.restless
     joins = make_spec(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
+    if inverse is None and margins and MANY_ACT * len(rows) >= len(y):
+        rows = np.arange(len(y))  # projections wait until the block ends
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))
-    return {"solved": K[rows] @ inverse, "solution": solution}
+    return {"solved": K[rows] if inverse is None else K[rows] @ inverse, "solution": solution, "blas": BLAS}
 
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
