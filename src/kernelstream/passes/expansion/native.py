@@ -24,9 +24,10 @@ from ..linear.native import spec as make_spec
 from ..spec import Spec
 from . import python as _expansion_python
 
-VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
+LARGE = 256  # support vectors from which a fixed inverse is worth its memory, and foresight while the set grows
 ROWS_SOLVED_TOGETHER = 8  # rows of a block from which it pays to foresee which of them will act
-MANY_ACT = 8  # where one row in so many acts, it is as well to solve all rows of a block
+ROWS_WHILE_GROWING = 64  # the same while the set grows
+MANY_ACT = 128  # vectors, times the share of rows that act, from which it is as well to solve all rows of a block
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
@@ -183,7 +184,7 @@ class Expansion:
 
         One product with it takes a quarter of the time of two triangular solutions; for few vectors it does not matter.
         """
-        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= VECTORS_FOR_AN_INVERSE:
+        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= LARGE:
             return None
         if self.inverse is None:
             # the row-major factor L is, read by columns, the upper factor L'
@@ -332,9 +333,11 @@ def budget_pass(
     block = {"K": K, "G": G, "y": y, "weight": weight, "u": u, "Z": Z, "owner": owner}
     block["scores"] = scores = np.empty((m, len(state["alpha"])))
     inverse = expansion.fixed_inverse(state)
-    if inverse is not None:
-        block["inverse"] = inverse
-    if m >= ROWS_SOLVED_TOGETHER and "budget_factor" in state:
+    if inverse is None:
+        foreseen = "budget_factor" in state and m >= ROWS_WHILE_GROWING and state["n_support"] >= LARGE
+    else:
+        block["inverse"], foreseen = inverse, m >= ROWS_SOLVED_TOGETHER
+    if foreseen:
         block |= _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
@@ -372,7 +375,7 @@ def _solve_likely(
     margins = spec.strategy is not None and spec.strategy.restless
     joins = make_spec(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
-    if inverse is None and margins and MANY_ACT * len(rows) >= len(y):
+    if inverse is None and margins and len(rows) * n >= MANY_ACT * len(y):
         rows = np.arange(len(y))  # projections wait until the block ends
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))
