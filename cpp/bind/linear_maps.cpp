@@ -71,16 +71,13 @@ void bound_nystroem_pass(nb::dict state, AnyRows<T> X, Landmarks<T> landmarks, V
     std::visit([&](const auto& given) {
         const auto rows = rows_of(given, W.shape(0));
         require(n == rows.n, "nystroem_pass: the landmarks do not fit the rows");
-        const std::size_t block = block_rows<T>(s), few = std::max<std::size_t>(1, 2048 / s);  // rows that stay in the nearest cache
+        const std::size_t block = block_rows<T>(s);
         std::vector<T> held;
         T* Z = on_line(held, block * k);
         learn_rows<T>(state, n, k, y, weight, spec, F, [&](int C, const LinearModel<T>& model, std::int64_t t, double* scratch) {
             const auto learn = [&](std::size_t first, std::size_t m, T* K, std::int64_t seen) {
-                for (std::size_t i = 0; i < m; i += few) {
-                    const std::size_t count = std::min(few, m - i);
-                    add_norms(count, s, sizes + first + i, own, K + i * s);
-                    exp_scaled(count * s, K + i * s, width, true);
-                }
+                add_norms(m, s, sizes + first, own, K);
+                exp_scaled(m * s, K, width, true);
                 products->gemm(k, m, s, T(1), projection, k, K, s, T(0), Z, k);
                 return linear_pass<T>(m, k, C, Z, y.data() + first, weight ? weight->data() + first : nullptr, model, seen, *spec.loss,
                                       *spec.update, false, F.data() + first * C, scratch);
