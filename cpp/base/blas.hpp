@@ -11,8 +11,8 @@ namespace ks {
 // Column-major products; `wide` when BLAS counts in 64 bits.
 class Blas {
   public:
-    Blas(nanobind::capsule dgemm, nanobind::capsule dsyrk, nanobind::capsule sgemm)
-        : dgemm_(dgemm.data()), dsyrk_(dsyrk.data()), sgemm_(sgemm.data()) {
+    Blas(nanobind::capsule dgemm, nanobind::capsule dsyrk, nanobind::capsule dtrsm, nanobind::capsule sgemm)
+        : dgemm_(dgemm.data()), dsyrk_(dsyrk.data()), dtrsm_(dtrsm.data()), sgemm_(sgemm.data()) {
         const std::string signature = dgemm.name() ? dgemm.name() : "";
         wide_ = signature.find("int64") != std::string::npos || signature.find("long") != std::string::npos;
     }
@@ -30,8 +30,13 @@ class Blas {
         if (n) wide_ ? call_syrk<std::int64_t>(n, k, A, C) : call_syrk<int>(n, k, A, C);
     }
 
+    // B (n, m) <- U'^-1 B, U (n, n) upper triangular.
+    void trsm(std::size_t n, std::size_t m, const double* U, std::size_t ldu, double* B, std::size_t ldb) const {
+        if (m && n) wide_ ? call_trsm<std::int64_t>(n, m, U, ldu, B, ldb) : call_trsm<int>(n, m, U, ldu, B, ldb);
+    }
+
   private:
-    void *dgemm_, *dsyrk_, *sgemm_;
+    void *dgemm_, *dsyrk_, *dtrsm_, *sgemm_;
     bool wide_;
 
     template <class I, class T>
@@ -48,6 +53,14 @@ class Blas {
         char lower = 'L', plain = 'N';
         double one = 1.0;
         reinterpret_cast<F>(dsyrk_)(&lower, &plain, &n, &k, &one, const_cast<double*>(A), &n, &one, C, &n);
+    }
+
+    template <class I>
+    void call_trsm(I n, I m, const double* U, I ldu, double* B, I ldb) const {
+        using F = void (*)(char*, char*, char*, char*, I*, I*, double*, double*, I*, double*, I*);
+        char left = 'L', upper = 'U', transposed = 'T', plain = 'N';
+        double one = 1.0;
+        reinterpret_cast<F>(dtrsm_)(&left, &upper, &transposed, &plain, &n, &m, &one, const_cast<double*>(U), &ldu, B, &ldb);
     }
 };
 

@@ -1,4 +1,5 @@
 // Bindings of the kernel expansions: Gaussian blocks, and the passes with and without a budget.
+#include "base/blas.hpp"
 #include "bind/group.hpp"
 #include "bind/support.hpp"
 #include "maps/gaussian_wide.hpp"
@@ -197,27 +198,31 @@ std::tuple<std::size_t, std::size_t> bound_expansion_pass(nb::dict state, nb::di
     return by_type(item(block, "G"), [&](auto type) { return learn_expansion<decltype(type)>(state, block, spec, stop); });
 }
 
-// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); for a set that will not change
-// any more inverse (capacity, capacity), and solution (m) says which of solved (rows, capacity) is a row's. Learns from row `start` on, `first` being t
-// before the block.
+// The block: K (m, capacity), G (m, m), y, weight, u, Z, owner (capacity), scores (m, C); for a set that will not change any more inverse
+// (capacity, capacity), and solution (m) says which of solved (rows, capacity) is a row's: K^-1 k, or without inverse k, and `blas` divides
+// it. Learns from row `start` on, `first` being t before the block.
 // Changes the state; returns the next row and the merged vectors (slot, a, b, h; ...).
 template <class T>
 std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::handle block, const Spec& spec, std::size_t start,
                                                           std::int64_t first) {
     const auto K = entry<Matrix<T>>(block, "K");
-    const auto solved = maybe_entry<Matrix<const double>>(block, "solved");
+    const auto solved = maybe_entry<Matrix<double>>(block, "solved");
     const auto Z = maybe_entry<Matrix<const T>>(block, "Z");
     const std::int64_t t = number<std::int64_t>(state, "t");
     Support<T> S = support_of<T>(state, spec);
-    const std::size_t m = K.shape(0), N = S.capacity, C = S.C, P = Z ? Z->shape(1) : 0;
+    const std::size_t m = K.shape(0), N = S.capacity, C = S.C, P = Z ? Z->shape(1) : 0, expected = solved ? solved->shape(0) : 0;
     const Carried carried(state, spec, C);
     S.m = m, S.K = shaped<T>(block, "K", m, N), S.G = shaped<const T>(block, "G", m, m);
     S.owner = shaped<std::int64_t>(block, "owner", N);
     S.fixed = shaped_or_null<const double>(block, "inverse", N, N);
     S.solved = data_or_null(solved);
     S.solution = shaped_or_null<const std::int64_t>(block, "solution", m);
-    require(!S.solved == !S.solution && (!S.solved || (S.fixed && S.n == N && solved->shape(1) == N)), "solutions do not fit");
-    for (std::size_t i = 0; S.solution && i < m; ++i) require(S.solution[i] < std::int64_t(solved->shape(0)), "solutions do not fit");
+    S.known = S.n;
+    const Blas* blas = solved && !S.fixed ? nb::cast<const Blas*>(item(block, "blas")) : nullptr;
+    require(!S.fixed || S.n == N, "the inverse is one of other vectors");
+    require(!S.solved == !S.solution && (!solved || (fits(*solved, expected, N) && (S.fixed || S.factor))), "solutions do not fit");
+    for (std::size_t i = 0; S.solution && i < m; ++i)
+        require(S.solution[i] < std::int64_t(expected) && (expected < m || S.solution[i] >= 0), "solutions do not fit");
     if (Z) {
         require(fits(*Z, m), "features do not fit");
         S.Z = Z->data(), S.P = P, S.w = shaped<T>(state, "budget_w", C, P), S.z = shaped<T>(state, "budget_z", N, P);
@@ -231,6 +236,10 @@ std::tuple<std::size_t, std::vector<double>> learn_budget(nb::handle state, nb::
     Position at{start, t};
     {
         nb::gil_scoped_release release;
+        if (blas) {
+            blas->trsm(S.n, expected, S.factor, N, S.solved, N);
+            S.pending.resize(expected == m ? C * N : 0);
+        }
         budget_pass<T>(S, budget, y, weight, u, carried.memory.data(), data_or_null(carried.center), *spec.loss, *spec.update, first, at, F);
         require_finite((at.row - start) * C, F + start * C, C * N, S.alpha, N, S.diag, C * P, S.w);
         require_finite(carried.memory.size(), carried.memory.data());

@@ -150,7 +150,7 @@ const Group typed([](nb::module_& m, auto type) {
 });
 
 const Group group([](nb::module_& m) {
-    nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule>());
+    nb::class_<Blas>(m, "Blas").def(nb::init<nb::capsule, nb::capsule, nb::capsule, nb::capsule>());
     m.attr("PANEL") = PANEL;
     m.attr("LINE") = LINE;
     nb::class_<Rule>(m, "Act", "A second-order rule: its name and parameters, and those of its loss.").def(nb::new_(&make_rule));

@@ -8,9 +8,9 @@
 
 namespace ks {
 
-// v <- L^-1 v and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
-inline void forward_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
-    for (std::size_t i = 0; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
+// v <- L^-1 v, of which the first numbers are known, and v <- L'^-1 v, L (n, n) lower triangular, rows N apart.
+inline void forward_substitute(std::size_t known, std::size_t n, std::size_t N, const double* L, double* v) {
+    for (std::size_t i = known; i < n; ++i) v[i] = (v[i] - dot(i, L + i * N, v)) / L[i * N + i];
 }
 inline void back_substitute(std::size_t n, std::size_t N, const double* L, double* v) {
     for (std::size_t i = n; i-- > 0;) {
@@ -43,6 +43,24 @@ KS_CLONES inline void add_multiple(std::size_t n, double s, const double* KS_RES
     for (std::size_t j = 0; j < n; ++j) a[j] += T(s * d[j]);
 }
 
+// L^-1 k of row i into v, which may have the first numbers already.
+template <class T>
+void solve_lower(const Support<T>& S, std::size_t i, std::size_t known, double* v) {
+    const T* k = S.K + i * S.capacity;
+    std::copy(k + known, k + S.n, v + known);
+    forward_substitute(known, S.n, S.capacity, S.factor, v);
+}
+
+// What is pending becomes coefficients of the support vectors.
+template <class T>
+void settle(Support<T>& S) {
+    for (int c = 0; c < S.C; ++c) {
+        double* pending = S.pending.data() + c * S.capacity;
+        back_substitute(S.n, S.capacity, S.factor, pending);
+        add_multiple(S.n, 1.0, pending, S.alpha_of(c));
+    }
+}
+
 // Size of Projectron++'s step on a margin error; 0 where it does not pay.
 inline double margin_step(double loss, double p, double k_xx, double budget) {
     if (p <= novelty * k_xx) return 0.0;
@@ -58,16 +76,15 @@ struct Projectron : Budget<T> {
 
     void absorb(Support<T>& S, const Newcomer<T>& row) const override {
         const std::size_t n = S.n, N = S.capacity;
-        double *v = S.buffer.data(), *product = v + N, *step = product + N;
-        const double* d = product;
+        double *buffer = S.buffer.data(), *product = buffer + N, *step = product + N, *own = S.solution_of(row.i);
+        double *v = own && !S.fixed ? own : buffer, *d = !S.fixed ? v : own ? own : product;
         const bool acts = std::any_of(row.tau, row.tau + S.C, [](double x) { return x != 0.0; });
         if (!acts && (!margins || !(row.value > 0 && row.value < 1) || n == 0)) return;
-        const bool solved = S.full() && S.fixed, foreseen = solved && S.solution && S.solution[row.i] >= 0;
-        for (std::size_t j = 0; j < n; ++j) v[j] = double(row.k[j]);
-        if (!solved) forward_substitute(n, N, S.factor, v);
-        else if (foreseen) d = S.solved + std::size_t(S.solution[row.i]) * N;
-        else gram_product(n, N, S.fixed, v, product);
-        const double p = solved ? dot(n, d, v) : dot(n, v, v), residual = row.k_xx - p;
+        const bool waits = !S.pending.empty();
+        if (S.fixed) std::copy_n(row.k, n, v);
+        else if (!waits) solve_lower(S, row.i, own ? S.known : 0, v);
+        if (d == product) gram_product(n, N, S.fixed, v, product);
+        const double p = dot(n, d, v), residual = row.k_xx - p;
         if (acts && !S.full() && residual > novelty * row.k_xx) {
             std::copy_n(v, n, S.factor + n * N);
             S.factor[n * N + n] = std::sqrt(residual);
@@ -76,9 +93,13 @@ struct Projectron : Budget<T> {
         const double size = acts ? 1.0 : margin_step(row.value, p, row.k_xx, budget);
         if (size == 0.0) return;
         for (int c = 0; c < S.C; ++c) step[c] = acts ? row.tau[c] : -size * row.gradient[c];
-        if (!solved) back_substitute(n, N, S.factor, v), d = v;
-        for (int c = 0; c < S.C; ++c)
-            if (step[c] != 0.0) add_multiple(n, step[c] / S.scale[c], d, S.alpha_of(c));
+        if (!S.fixed && !waits) back_substitute(n, N, S.factor, v);
+        for (int c = 0; c < S.C; ++c) {
+            const double multiple = step[c] / S.scale[c];
+            if (multiple == 0.0) continue;
+            if (waits) add_multiple(n, multiple, d, S.pending.data() + c * N);
+            else add_multiple(n, multiple, d, S.alpha_of(c));
+        }
     }
 };
 

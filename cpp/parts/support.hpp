@@ -53,8 +53,10 @@ struct Support {
     double* basis;     // (capacity, capacity) coefficients of orthonormal functions, one in a row, or null
     double* factor;    // (capacity, capacity) lower Cholesky factor of the Gram matrix, or null
     const double* fixed;    // (capacity, capacity) inverse Gram matrix that will not change any more, or null
-    const double* solved;   // (rows, capacity) K^-1 k of the block's rows that were expected to act, or null
+    double* solved;    // (rows, capacity) of the block's rows that were expected to act, K^-1 k, or where the inverse is not fixed, the
+                       // first `known` numbers of L^-1 k; or null
     const std::int64_t* solution;  // (m) which of them is a row's, -1 for none
+    std::size_t known;
     double* scores;    // (C, capacity) scores of the support vectors without `scale`, or null
     const T* Z;        // (m, P) random features of the block, or null
     std::size_t P;
@@ -63,6 +65,7 @@ struct Support {
     std::int64_t* owner;  // (capacity) block row that took the slot, -1 for none
     std::vector<double> blends;  // vectors made by merging, in order: slot, a, b, h; a block row i counts as -1 - i
     std::vector<double> buffer;  // 4 (capacity + 1) + C numbers
+    std::vector<double> pending{};  // (C, capacity) where every row has its L^-1 k: what these functions add to f until the block ends
     std::int32_t* places = nullptr;  // (capacity) where a pool of vectors has those of the slots, and
     std::int32_t newcomer = -1;      // where it has the row being learned
     std::vector<std::size_t> slots{};  // what the strategy has found out about slots; kept while a block lasts
@@ -70,6 +73,7 @@ struct Support {
 
     bool full() const { return n == capacity; }
     T* alpha_of(int c) const { return alpha + c * capacity; }
+    double* solution_of(std::size_t i) const { return solution && solution[i] >= 0 ? solved + std::size_t(solution[i]) * capacity : nullptr; }
     double coefficient(int c, std::size_t j) const { return double(alpha[c * capacity + j]) * scale[c]; }
 
     void shrink(int c, double factor) {
@@ -78,6 +82,7 @@ struct Support {
         ks::scale(capacity, T(scale[c]), alpha_of(c));
         if (scores) ks::scale(capacity, scale[c], scores + c * capacity);
         if (w) ks::scale(P, T(scale[c]), w + c * P);
+        if (!pending.empty()) ks::scale(capacity, scale[c], pending.data() + c * capacity);
         scale[c] = 1.0;
     }
     void shrink(double factor) {

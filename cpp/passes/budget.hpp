@@ -19,6 +19,7 @@ template <class T>
 KS_CLONES void scores_of(const Support<T>& S, std::size_t i, double* f) {
     for (int c = 0; c < S.C; ++c) {
         double sum = double(dot(S.n, S.alpha_of(c), S.K + i * S.capacity));
+        if (!S.pending.empty()) sum += dot(S.n, S.pending.data() + c * S.capacity, S.solution_of(i));
         if (S.Z) sum += double(dot(S.P, S.w + c * S.P, S.Z + i * S.P));
         f[c] = sum * S.scale[c];
     }
@@ -37,6 +38,7 @@ void budget_row(Support<T>& S, const Budget<T>& budget, std::size_t i, double y,
     const int C = S.C;
     double *f = row.f.data(), *decay = row.decay.data(), *tau = row.tau.data();
     const double offset = offset_of(center);
+    if (!S.pending.empty()) solve_lower(S, i, S.known, S.solution_of(i));
     scores_of(S, i, f);
     for (int c = 0; c < C; ++c) F[c] = f[c] + offset;
     if (importance == 0.0) return;
@@ -72,6 +74,7 @@ void budget_pass(Support<T>& S, const Budget<T>& budget, const double* y, const 
         budget_row(S, budget, i, y[i], importance, u && importance != 0.0 ? u[at.t - first] : 0.0, memory, center, loss, update, at.t,
                    numbers, F + i * S.C);
     }
+    if (!S.pending.empty()) settle(S);
 }
 
 }  // namespace ks

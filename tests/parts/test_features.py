@@ -12,6 +12,7 @@ from kernelstream import features
 from kernelstream import kernels as ks
 from kernelstream.engine import python as ops
 from kernelstream.features import Nystroem, RandomFeatures, RandomFourier, TensorSketch, landmarks, sampling
+from kernelstream.features.nystroem import largest_eigenpairs
 from kernelstream.testing import check_feature_map
 
 RNG = np.random.default_rng(0)
@@ -226,6 +227,19 @@ def test_rank_k_is_the_best_of_its_rank(rank):
     U, s, Vt = np.linalg.svd(K)
     assert Z.shape[1] == rank
     np.testing.assert_allclose(Z @ Z.T, (U[:, :rank] * s[:rank]) @ Vt[:rank], atol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("rank", [1, 7, 30, 60, 120])
+def test_eigenpairs_of_multiple_and_of_close_eigenvalues(rank, unit):
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(120, 120)))[0]
+    w = np.concatenate([[4.0], np.full(29, 1.0), 0.25 + 1e-13 * np.arange(30), np.geomspace(1e-3, 1e-20, 60)])
+    D, V = largest_eigenpairs((Q * w) @ Q.T * unit, rank)
+    np.testing.assert_allclose(D / unit, np.sort(w)[-rank:], atol=1e-13)
+    np.testing.assert_allclose(V.T @ V, np.eye(rank), atol=1e-13)
+    np.testing.assert_allclose((Q * w) @ Q.T @ V, V * (D / unit), atol=1e-13)
+    if rank in (1, 30, 60):  # no eigenvalue beyond these is close: they span one space
+        np.testing.assert_allclose(V @ V.T, Q[:, :rank] @ Q[:, :rank].T, atol=1e-12)
 
 
 def test_features_of_landmarks_are_orthogonal_and_sorted():

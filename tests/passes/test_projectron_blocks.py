@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream import BudgetClassifier, updates
+from kernelstream.passes.expansion import native
 
 BUDGET, GAMMA, ROWS = 300, 0.2, 1000
 
@@ -47,11 +48,19 @@ def by_the_formulas(X, y, margins):
 @pytest.mark.parametrize(
     "strategy, dtype", [("projectron", np.float64), ("projectron_pp", np.float64), ("projectron_pp", np.float32)]
 )
-def test_large_support_sets_follow_the_formulas(strategy, dtype):
+def test_large_support_sets_follow_the_formulas(strategy, dtype, monkeypatch):
     X, y = rows(dtype)
     truth, steps = by_the_formulas(X, y, strategy == "projectron_pp")
     assert steps > 50 or strategy == "projectron"
-    for cuts in ([ROWS], [1, 410, 411, 700, ROWS]):
+    few_vectors, few_rows = {"LARGE": 20, "ROWS_WHILE_GROWING": 1, "MANY_ACT": 0}, {"MANY_ACT": math.inf}
+    for cuts, limits in (
+        ([ROWS], {}),
+        ([1, 410, 411, 700, ROWS], {}),
+        ([ROWS], few_vectors),  # foreseen while the set grows, and all rows of a block solved
+        ([1, 110, 170, 300, 700, ROWS], few_vectors | few_rows),  # the foreseen rows alone
+    ):
+        for name, value in limits.items():
+            monkeypatch.setattr(native, name, value)
         parts = {"strategy": strategy, "loss": "hinge", "update": updates.Perceptron()}
         model = BudgetClassifier(gamma=GAMMA, budget=BUDGET, **parts)
         scores, at = [], 0

@@ -13,7 +13,7 @@ from kernelstream import estimators, second_order
 from kernelstream.core.triangular import upper_factor
 from kernelstream.develop import State, StreamClassifier, StreamRegressor, WithKernel, described, entry, whole
 from kernelstream.estimators.second_order.base import mix_matrices, targets
-from kernelstream.features.nystroem import projection
+from kernelstream.features.nystroem import gram, projection
 from kernelstream.losses import Squared
 from kernelstream.random import Stream, generator
 from kernelstream.rows import Rows, dense
@@ -66,7 +66,7 @@ class LeverageSampling(WithKernel):
             S = state["dictionary"]
             if not len(S):
                 return np.zeros((0, 0))
-            return projection(self.kernel(state), S, len(S), np.finfo(S.dtype).eps ** (2 / 3))
+            return projection(gram(self.kernel(state), S), len(S), np.finfo(S.dtype).eps ** (2 / 3))
 
         return self.est._cached("projection", make)
 

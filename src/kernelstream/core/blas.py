@@ -6,4 +6,4 @@ from scipy.linalg import cython_blas
 
 from .. import _core
 
-BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk", "sgemm")))
+BLAS = _core.Blas(*(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk", "dtrsm", "sgemm")))

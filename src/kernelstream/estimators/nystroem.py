@@ -16,7 +16,7 @@ from .._checks import whole
 from ..core import threads
 from ..features import Nystroem
 from ..features.landmarks import choose
-from ..features.nystroem import projection
+from ..features.nystroem import gram, projection
 from ..kernels import Kernel
 from ..random import Stream, generator
 from ..rows import Rows, dense, host, padded
@@ -140,22 +140,22 @@ class TwoPhases(WithKernel, Linear):
 
     def _switch(self, state: State) -> None:
         """From the expansion to features: ``w = D^1/2 V' alpha = (V D^-1/2)' K alpha``."""
-        kernel, S, alpha = self.kernel(state), state.pop("support"), state.pop("alpha")
-        K = kernel.pairwise(S.astype(np.float64), S.astype(np.float64))
-        self._set_landmarks(state, S, K @ alpha)
+        S, alpha = state.pop("support"), state.pop("alpha")
+        K = gram(self.kernel(state), S)
+        self._set_landmarks(state, S, K, K @ alpha)
         if self.refresh is not None:
             state |= {"pool": np.zeros_like(S), "pool_seen": 0}
 
-    def _set_landmarks(self, state: State, S: np.ndarray, values: np.ndarray) -> None:
-        """Landmarks S (m, d), and the weights of the function with values (m, C) there, projected on their span."""
+    def _set_landmarks(self, state: State, S: np.ndarray, K: np.ndarray, values: np.ndarray) -> None:
+        """Landmarks S (m, d) with kernel values K, and on their span the weights of the function with values (m, C)."""
         self.est._leave_device()
-        kernel, update = self.kernel(state), self.update  # read before there are weights, which would decide it
-        P = projection(kernel, S, min(self.rank, len(S)), np.finfo(S.dtype).eps)
+        update = self.update  # read before there are weights, which would decide it
+        P = projection(K, min(self.rank, len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
         self.est._cache = {}  # the mapping follows the landmarks
         if update.diagonal:
-            self._spread_squares(state, kernel.pairwise(S, S) @ P, update)
+            self._spread_squares(state, K @ P, update)
 
     def _spread_squares(self, state: State, Z: np.ndarray, update: Update) -> None:
         """Distribute the squared gradients so far over new features by their squares at the landmarks, Z (m, k)."""
@@ -203,7 +203,7 @@ class TwoPhases(WithKernel, Linear):
         values = self.score(state, S)
         if "center" in state:
             values = values - state["center"][1]
-        self._set_landmarks(state, S, values)
+        self._set_landmarks(state, S, gram(kernel, S), values)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         if LANDMARKS in state:

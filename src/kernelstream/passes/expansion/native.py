@@ -12,6 +12,7 @@ from scipy.linalg import lapack
 from ... import _core
 from ...budgets import Merge
 from ...budgets.projection import REFRESH, refresh
+from ...core.blas import BLAS
 from ...core.threads import cuts
 from ...core.workspace import on_lines, workspace
 from ...kernels import Gaussian, Kernel
@@ -23,8 +24,10 @@ from ..linear.native import spec as make_spec
 from ..spec import Spec
 from . import python as _expansion_python
 
-VECTORS_FOR_AN_INVERSE = 256  # support vectors from which a fixed inverse is worth its memory
+LARGE = 256  # support vectors from which a fixed inverse is worth its memory, and foresight while the set grows
 ROWS_SOLVED_TOGETHER = 8  # rows of a block from which it pays to foresee which of them will act
+ROWS_WHILE_GROWING = 64  # the same while the set grows
+MANY_ACT = 128  # vectors, times the share of rows that act, from which it is as well to solve all rows of a block
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
@@ -181,15 +184,14 @@ class Expansion:
 
         One product with it takes a quarter of the time of two triangular solutions; for few vectors it does not matter.
         """
-        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= VECTORS_FOR_AN_INVERSE:
+        if "budget_factor" not in state or not state["n_support"] == state["alpha"].shape[1] >= LARGE:
             return None
         if self.inverse is None:
             # the row-major factor L is, read by columns, the upper factor L'
             inverse, info = lapack.dpotri(state["budget_factor"].T, lower=0)
             if info:
                 raise np.linalg.LinAlgError("the Gram matrix of the support set is singular")
-            lower = np.tril(inverse.T)
-            self.inverse = lower + np.tril(lower, -1).T
+            self.inverse = np.where(np.tri(len(inverse), dtype=bool), inverse.T, inverse)
             self.block = SOLVED
         return self.inverse
 
@@ -331,10 +333,12 @@ def budget_pass(
     block = {"K": K, "G": G, "y": y, "weight": weight, "u": u, "Z": Z, "owner": owner}
     block["scores"] = scores = np.empty((m, len(state["alpha"])))
     inverse = expansion.fixed_inverse(state)
-    if inverse is not None:
-        block["inverse"] = inverse
-        if m >= ROWS_SOLVED_TOGETHER:
-            block |= _solve_likely(inverse, K, G, y, weight, state, spec)
+    if inverse is None:
+        foreseen = "budget_factor" in state and m >= ROWS_WHILE_GROWING and state["n_support"] >= LARGE
+    else:
+        block["inverse"], foreseen = inverse, m >= ROWS_SOLVED_TOGETHER
+    if foreseen:
+        block |= _solve_likely(inverse, K, G, y, weight, state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
@@ -349,7 +353,7 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray,
+    inverse: np.ndarray | None,
     K: np.ndarray,
     G: np.ndarray,
     y: np.ndarray,
@@ -357,7 +361,7 @@ def _solve_likely(
     state: State,
     spec: Spec,
 ) -> State:
-    """``solved``: K^-1 k of the rows that will act; ``solution``: where each has its own.
+    """``solved``: K^-1 k of the rows that will act, or k without a fixed inverse; ``solution``: where each has its own.
 
     Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
     the rows well the two hardly differ. Rows it did not foresee (-1) are solved one by one.
@@ -371,9 +375,11 @@ def _solve_likely(
     margins = spec.strategy is not None and spec.strategy.restless
     joins = make_spec(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
     _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
+    if inverse is None and margins and len(rows) * n >= MANY_ACT * len(y):
+        rows = np.arange(len(y))  # projections wait until the block ends
     solution = np.full(len(y), -1)
     solution[rows] = np.arange(len(rows))
-    return {"solved": K[rows] @ inverse, "solution": solution}
+    return {"solved": K[rows] if inverse is None else K[rows] @ inverse, "solution": solution, "blas": BLAS}
 
 
 def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
