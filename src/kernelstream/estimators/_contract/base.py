@@ -307,7 +307,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             members = self._cache.get("learners")
             self._cache = {} if undo.put_back is None else {"held": undo.put_back()}
             self._learner.remake(self._state)
-            if members is not None:
+            if members is not None and all(m._state is s for m, s in zip(members, self._state["members"])):
                 self._learner.taken_back(members)
 
     _lasting = LISTENERS

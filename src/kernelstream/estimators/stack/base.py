@@ -28,7 +28,7 @@ from .._contract.mixed import check_columns
 from .._contract.state import is_trained
 from .._contract.warm_up import rows_until
 from ..metric import SIZES
-from . import batch, intervals, level, reasons, watch, weights
+from . import batch, intervals, level, reasons, renewal, watch, weights
 from . import rows as few_rows
 from .members import LASTING, chosen
 from .shell import StackShell
@@ -49,6 +49,13 @@ class Stack(Composite):
 
     est: StackShell
     squashes = True
+    _by_row = frozenset({"rows", "targets", "weights"})  # those that are watched
+
+    def owners(self, state: State) -> list[tuple[Any, State]]:
+        found = super().owners(state)
+        if state.get("renewal", {}).get("fresh"):
+            found += [pair for member in renewal.fresh(self, state)._learner.members for pair in member._owners()]
+        return found
 
     # ---------------------------------------------------------------- members
     def _given(self) -> list[tuple[str, Any]]:
@@ -114,8 +121,9 @@ class Stack(Composite):
         if restarts is not None:
             state["restarts"] = restarts
             intervals.widen(self, state, d)
-            for name in ("reasons", "watch"):
-                state[name]["X"] = padded(state[name]["X"], d)
+            state["reasons"]["X"] = padded(state["reasons"]["X"], d)
+            state["watch"]["rows"] = padded(state["watch"]["rows"], d)
+            renewal.drop(self, state)
 
     def check_parameters(self) -> None:
         est = self.est
@@ -219,16 +227,25 @@ class Stack(Composite):
         for name in ("targets", "rows", "batch"):
             self.est._cache.pop(name, None)
         state.pop("batch", None)  # it does not know the new class
+        renewal.drop(self, state)
+        if "watch" in state:
+            state["watch"]["first"] = state["t"]  # the targets kept are of other labels
+
+    def _drawn_in(self, X: Rows) -> np.ndarray:
+        """Scaled rows as the members see them; rows that another whole has scaled are such rows already."""
+        return self.ops.squashed(dense(X)) if self.est.standardize else dense(X)
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.est.recent) and not self.est.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
-        X = self.ops.squashed(dense(X))
+        X = self._drawn_in(X)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
         step = COMBINED if X.shape[0] > COMBINED and self.ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
+            if left is not None and "renewal" in state:  # these may not be the members for long
+                left, _ = None, left()
             F = self.forecasts(state, X[rows], y[rows], own, left)
             left = functools.partial(self._learn_block, state, X[rows], y[rows], own, recent, F, scores[rows])
         if left is not None:
@@ -249,9 +266,9 @@ class Stack(Composite):
             start = stop
         if "batch" in state:
             scores[:] = batch.blended(self.est, state, X, scores, t, weight)
+        errors = renewal.follow(self, state, X, y, weight, scores, t)
         reasons.follow(state["reasons"], X, y, t, weight)
-        errors = intervals.follow(self, state, X, scores, y, weight)
-        watch.follow(self, state, X, errors, t, weight)
+        intervals.follow(self, state, X, scores, errors, y, weight)
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
         return few_rows.learn(self, state, X, y)
@@ -371,7 +388,7 @@ class Stack(Composite):
         return self._scores(state, i, part)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        return self.combined(state, self.ops.squashed(dense(X)))
+        return self.combined(state, self._drawn_in(X))
 
     def combined(self, state: State, X: np.ndarray) -> np.ndarray:
         """Scores of rows as the members see them."""
@@ -382,7 +399,9 @@ class Stack(Composite):
         scores = self.members_score(state, X, streams and X.shape[0] == 1)
         if streams and X.shape[0] > 1 and not self.regression:
             scores += level.shift(self, state)
-        return batch.blended(self.est, state, X, scores, state["t"]) if "batch" in state else scores
+        if "batch" in state:
+            scores = batch.blended(self.est, state, X, scores, state["t"])
+        return renewal.blended(self, state, X, scores, streams and X.shape[0] == 1)
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find; it is kept until a row is learned."""
@@ -420,11 +439,12 @@ class Stack(Composite):
         combination = Inside({name: Array(value.shape) for name, value in fresh.items()})
         schema |= {f"o{o}": combination for o in range(k)}
         schema |= {name: Inside(part.schema(self, state)) for name, part in FOLLOWERS.items()}
-        return schema | batch.schema(state) | weights.schema(state)
+        return schema | batch.schema(state) | renewal.schema(self, state) | weights.schema(state)
 
     def verify(self, state: State) -> None:
         super().verify(state)
         batch.verify(self.est, state)
+        renewal.verify(self, state)
 
 
 def of_output(y: np.ndarray, o: int) -> np.ndarray:

@@ -27,7 +27,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
-    if "_wanted" in stack.est.__dict__ or "batch" in state:
+    if "_wanted" in stack.est.__dict__ or "batch" in state or "renewal" in state:
         return None
     bound = bind(stack, state)
     return None if bound is None else bound.learn(X, y, bool(stack.est.recent))
@@ -35,7 +35,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
 
 def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
     """Scores (n, outputs) of rows; with ``alone``, each is the next of the stream."""
-    if batch.alone(state) or not (alone or X.shape[0] <= AT_ONCE):
+    if batch.alone(state) or "renewal" in state or not (alone or X.shape[0] <= AT_ONCE):
         return None
     streams = bool(stack.est.recent) and bool(state["recent_on"])
     bound = bind(stack, state)
@@ -72,7 +72,7 @@ def bind(stack: Stack, state: State) -> Any:
 
 def _may_change(stack: Stack, state: State) -> bool:
     """Whether single rows can be learned into these states; those of a mapped file are read-only."""
-    if stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
+    if not stack.est.standardize or stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
         return False
     states = [*parts(state), *state["members"]]
     arrays = (value for part in states for value in part.values() if isinstance(value, np.ndarray))
