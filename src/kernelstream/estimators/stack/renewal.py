@@ -1,15 +1,16 @@
 r"""Members that begin anew where the world has changed, beside those that learned the past; the better ones stay.
 
 Where the watch finds that the errors have risen since row s, new members and a new combination learn the rows kept
-from s on, and all later ones. As long as both go on, the forecast is a mixture of theirs, with shares
+from s on, and all later ones. As long as both go on, the forecast is a mixture of theirs: of probabilities of labels,
+with shares that follow their losses l, or of numbers, by their recent squared errors e,
 
-.. math:: w_i \leftarrow \frac{v_i}{v_1 + v_2}, \quad v_i = \left(0.98\, w_i + 0.01\right) e^{-l_i}
+.. math:: w_i \propto \left(0.98\, w_i + 0.01\right) e^{-l_i}, \qquad
+          w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-2}
 
-by their losses l: minus the logarithm of the probability of the label, or half the squared error in units of the
-better one's (4.5 at most). The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less
-than ``CLEARLY`` of that of the old, or after ``MOST`` rows just less; else they are dropped then. So a false alarm
-costs time and no accuracy, and after a change the model is soon what it would be if it had begun there. The idea is
-that of background learners [1]_, with one for the whole.
+The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that of
+the old, or after ``MOST`` rows just less; else they are dropped then. So a false alarm costs time and hardly any
+accuracy, and after a change the model is soon what it would be if it had begun there. The idea is that of background
+learners [1]_, with one for the whole.
 
 References
 ----------
@@ -27,7 +28,7 @@ from ... import engine as engines
 from ...passes.stack.python import shares
 from ...random import Stream, generator
 from ...state.nested import State
-from ...state.schema import POSITIVE, Array, Count, Inside, Number, Schema, Whole
+from ...state.schema import Array, Count, Inside, Schema, Whole
 from . import intervals, watch
 from .shell import StackShell
 
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
 SHARE = 0.02  # of the forecast that is spread evenly
 LEAST, MOST = 512, 2048  # rows after which the new members may take over, and have to or are dropped
 CLEARLY = 0.8  # of the loss of the old ones
-FADE = 0.998  # of the losses that decide
-UNIT_FADE = 0.99  # of the squared error that is the unit of errors
-LARGEST = 9.0  # squared error, in units
+FADE = 0.998  # of the losses
+ROWS_BEFORE = 10  # usual errors that both sets of members begin with
 LEAST_PROBABILITY, TINY = 1e-6, 1e-300
 
 
@@ -50,7 +50,6 @@ def schema(stack: Stack, state: State) -> Schema:
     own: Schema = {
         "logs": Array((2,)),
         "sums": Array((2,), low=0.0),
-        "unit": Number(POSITIVE),
         "rows": Count(0, MOST),
         "begun": Count(0, state["t"]),
         "fresh": Whole(),
@@ -101,10 +100,10 @@ def begin(stack: Stack, state: State, since: int, t: int) -> None:
     drop(stack, state)
     if not stack.regression and len(state["classes"]) < 2:
         return
-    unit = float(np.median(state["watch"]["errors"]) ** 2)
+    sums = np.zeros(2)
     if stack.regression:
-        unit /= float(np.mean(state["target_unit"] ** 2))
-    state["renewal"] = {"logs": np.zeros(2), "sums": np.zeros(2), "unit": max(unit, TINY), "rows": 0, "begun": t, "fresh": {}}
+        sums += TINY + ROWS_BEFORE * np.median(state["watch"]["errors"]) ** 2 / np.mean(state["target_unit"] ** 2)
+    state["renewal"] = {"logs": np.zeros(2), "sums": sums, "rows": 0, "begun": t, "fresh": {}}
     _learn(stack, state, *watch.kept(state, since, t))
 
 
@@ -166,19 +165,19 @@ def _mixed(stack: Stack, state: State, A: np.ndarray, B: np.ndarray, y: np.ndarr
     both = np.stack([A, B])
     losses = _losses(stack, state, both, y)
     for i in range(len(y)):
-        w = shares(part["logs"], SHARE)
+        w = _shares(stack, part)
         F[i] = mixed(stack, both[:, i], w)
         if weight is not None and not weight[i] > 0:
             continue
-        loss = losses[:, i]
-        part["sums"][:] = FADE * part["sums"] + loss
-        if stack.regression:
-            unit = part["unit"]
-            part["unit"] = max(UNIT_FADE * unit + (1 - UNIT_FADE) * float(loss.min()), TINY)
-            loss = 0.5 * np.minimum(loss / unit, LARGEST)
-        part["logs"][:] = np.log(w) - loss
+        part["sums"][:] = FADE * part["sums"] + losses[:, i]
+        part["logs"][:] = -2 * np.log(part["sums"]) if stack.regression else np.log(w) - losses[:, i]
         part["rows"] += 1
     return F
+
+
+def _shares(stack: Stack, part: State) -> np.ndarray:
+    """Shares (2,) of the old and the new members in the forecast now."""
+    return shares(part["logs"], 0.0 if stack.regression else SHARE)
 
 
 def _losses(stack: Stack, state: State, F: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -211,7 +210,7 @@ def blended(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, follo
         return scores
     made = fresh(stack, state)
     F = np.stack([scores, made._scores(X, following).reshape(scores.shape)])
-    return mixed(stack, F, shares(state["renewal"]["logs"], SHARE))
+    return mixed(stack, F, _shares(stack, state["renewal"]))
 
 
 def _decided(state: State) -> bool | None:
