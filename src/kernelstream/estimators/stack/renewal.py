@@ -5,7 +5,7 @@ from s on, and all later ones. As long as both go on, the forecast is a mixture 
 with shares that follow their losses l, or of numbers, by their recent squared errors e,
 
 .. math:: w_i \propto \left(0.98\, w_i + 0.01\right) e^{-l_i}, \qquad
-          w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-2}
+          w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
 
 The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that of
 the old, or after ``MOST`` rows just less; else they are dropped then. So a false alarm costs time and hardly any
@@ -170,7 +170,7 @@ def _mixed(stack: Stack, state: State, A: np.ndarray, B: np.ndarray, y: np.ndarr
         if weight is not None and not weight[i] > 0:
             continue
         part["sums"][:] = FADE * part["sums"] + losses[:, i]
-        part["logs"][:] = -2 * np.log(part["sums"]) if stack.regression else np.log(w) - losses[:, i]
+        part["logs"][:] = -4 * np.log(part["sums"]) if stack.regression else np.log(w) - losses[:, i]
         part["rows"] += 1
     return F
 

@@ -1,8 +1,8 @@
 """Has something changed? The default learner watches its own errors and rows.
 
-After every 64 rows the detectors of :mod:`kernelstream.monitor` get the errors, and every fourth row as the members saw
-it. What they find are ``changes_``. The last thousand rows are kept: after a rise of the errors, members begin anew with
-the rows since then (:mod:`.renewal`).
+After every 64 rows the detectors of :mod:`kernelstream.monitor` get the errors, and every fourth row as the members
+saw it. What they find are ``changes_``. The last thousand rows are kept: after a rise of the errors, members begin anew
+with the rows since then (:mod:`.renewal`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...monitor import Adwin, KernelTwoSample, Mark
-from ...monitor.adwin import BUCKETS
 from ...monitor._blocks import BLOCK
+from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
-from ...state.nested import State, part
 from ...state import undo
+from ...state.nested import State, part
 from ...state.schema import Array, Count, Inside, Schema, length
 from ...state.turns import in_turn
 from .._contract.composite import fitted
