@@ -82,7 +82,7 @@ def test_demo(tmp_path, monkeypatch):
     for heading in ("mistake rate", "rows/s", "model size", "electricity", "drift"):
         assert heading in shown
     assert all(result.n_rows == 600 for result in results)
-    alone, last_label, hills = (results[i : i + len(results) // 3] for i in range(0, len(results), len(results) // 3))
+    alone, last_label, _hills = (results[i : i + len(results) // 3] for i in range(0, len(results), len(results) // 3))
     assert [result.name for result in alone] == [result.name for result in last_label]
     y = datasets.load("electricity", return_X_y=True)[1][:600]
     assert alone[-1].mistakes == last_label[-1].mistakes == np.count_nonzero(np.diff(y)) + (y[0] != 0)

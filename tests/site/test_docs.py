@@ -116,7 +116,9 @@ def check_output(printed, stated):
         assert re.sub(r"[\d.]+", "", line) == re.sub(r"[\d.]+", "", said)
         for number, told in zip(*(re.findall(r"\d+\.?\d*", text) for text in (line, said)), strict=True):
             step = 10.0 ** -len(told.partition(".")[2])  # another processor may round differently
-            assert float(number) == float(told) or "." in told and float(number) == pytest.approx(float(told), abs=step)
+            assert float(number) == float(told) or (
+                "." in told and float(number) == pytest.approx(float(told), abs=step)
+            )
 
 
 def test_every_block_says_what_it_is():

@@ -16,7 +16,6 @@ from ..evaluate._metrics import BASIC
 from ._base import csv_text, print_json, print_table
 from ._targets import kind_of
 
-
 HEADINGS = (
     "terms: support vectors, or else weights for each output, of all members; "
     "memory: arrays of the model while it learns (its file leaves out zeros, and is smaller)"
