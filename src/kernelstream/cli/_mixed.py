@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 from ._base import UsageError, inner
@@ -159,6 +160,7 @@ class WrongCells:
     """Cells that did not fit their column's kind, with the line of the first."""
 
     def __init__(self, stream: Any, est: Any):
+        warnings.filterwarnings("ignore", "column .* holds cells that are not a")  # the report says it
         self.stream, self.est, self.lines = stream, est, dict[str, int]()
 
     def note_lines(self) -> None:

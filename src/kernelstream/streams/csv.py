@@ -14,7 +14,7 @@ import numpy as np
 from ._base import BLOCK_ROWS, Block
 from ._parsers import _NUMBER, _core
 from ._table import FILLED, Raw, TextTable
-from .cells import LARGEST_NUMBER, MISSING, Cells, is_missing
+from .cells import LARGEST_NUMBER, MISSING, NO_TARGET, Cells, is_missing
 from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
 
 DELIMITERS = ",\t;|"
@@ -263,7 +263,7 @@ class CSV(TextTable):
         table = numbers.reshape(rows, len(numeric))
         places = (fields.reshape(-1, 2) + [start, 0]).tolist()
         texts = [_clean(data[a : a + n].decode("utf-8", "replace")) for a, n in places]
-        missing = [row for row, label in enumerate(texts) if label in MISSING]
+        missing = [row for row, label in enumerate(texts) if label in NO_TARGET]
         for row in missing:
             self._bad(text.line + data.count(b"\n", start, places[row][0]) + 1, self._reason(4, target or 0, []))
         text.use(consumed, lines)
@@ -309,9 +309,10 @@ class CSV(TextTable):
 
     def _first_target_is_number(self) -> bool:
         """Whether the target of the next row is a number; one that is missing counts as such."""
-        fields = (row[self.columns.target or 0].strip(_SPACES) for row in self._first_rows(self.text.peek() + b"\n"))
-        field = next((field for field in fields if field not in MISSING), None)
-        return field is None or is_number(self.plain(self.target or "", field))
+        rows = self._first_rows(self.text.peek() + b"\n")
+        fields = [field for row in rows if (field := row[self.columns.target or 0].strip(_SPACES)) not in NO_TARGET]
+        field = next((field for field in fields if field not in MISSING), fields[0] if fields else "0")
+        return is_number(self.plain(self.target or "", field))
 
 
 def _clean(text: str) -> str:
