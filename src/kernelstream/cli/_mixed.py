@@ -23,7 +23,7 @@ def open_file(path: str, options: dict[str, Any], otherwise: dict[str, Any] | No
     from ..streams._open import FORMATS, NoSuchOption, fitting, recognized
 
     forced = options.get("mixed") or options.get("strict") or any(key in options for key in ("columns", *MARK_OPTIONS))
-    format, source = recognized(path, options.get("format"))
+    format, source = recognized(path, options.get("format"), options.get("encoding"))
     kind: Any = FORMATS[format]
     if format in TABLES and options.get("mixed") is not False and (forced or "missing" not in options):
         return _judged(kind, source, format, options, bool(forced))

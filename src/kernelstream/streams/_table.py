@@ -161,9 +161,9 @@ class Table(Stream):
 class TextStream(Stream):
     """Rows of a text."""
 
-    def __init__(self, source: Any, block: int, **options: Any):
+    def __init__(self, source: Any, block: int, encoding: str | None = None, **options: Any):
         super().__init__(name_of(source), block, **options)
-        self.text = source if isinstance(source, Text) else Text(source)
+        self.text = source if isinstance(source, Text) else Text(source, encoding=encoding)
 
     def _where(self) -> Position:
         return self.text.where()
