@@ -106,15 +106,18 @@ class CSV(TextTable):
         first = self.text.readline()
         while first and not first.strip():
             begin, first = self.text.where(), self.text.readline()
-        if _NO_TEXT.search(first) or b"\0" in self.text.peek(4096):
-            raise ValueError(
-                f"{self.name} is not a text: it has control characters (encoding='utf-16', or --encoding utf-16 in the "
-                f"shell, reads a table in UTF-16)"
-            )
+        binary = _NO_TEXT.search(first) is not None
         try:
             line = decoded(first).rstrip("\r\n")
         except ValueError as error:
-            raise ValueError(f"{self.name}, line {self.text.line}: {error}") from None
+            binary = binary or b"\0" in self.text.peek(4096)
+            if not binary:
+                raise ValueError(f"{self.name}, line {self.text.line}: {error}") from None
+        if binary:
+            raise ValueError(
+                f"{self.name} is not a text in UTF-8: it has control characters (encoding='utf-16', or --encoding utf-16 in the "
+                f"shell, reads a table in UTF-16)"
+            )
         if "\r" in line and '"' not in line:
             raise ValueError(
                 f"{self.name} has lines that end with a carriage return alone: convert it by tr '\\r' '\\n'"
