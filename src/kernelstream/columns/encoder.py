@@ -306,7 +306,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     ) -> np.ndarray:
         """Encode and learn rows in order, up to each row after which kinds are decided again; those of weight 0 are
         encoded only."""
-        parts, odd, start = [], dict[str, Any](), 0
+        parts, odd, start = list[np.ndarray](), dict[str, Any](), 0
         while start < cells.n or not parts:
             learned, stop = weight is None or bool((weight[start : start + 1] > 0).all()), cells.n
             if weight is not None:

@@ -115,8 +115,8 @@ class CSV(TextTable):
                 raise ValueError(f"{self.name}, line {self.text.line}: {error}") from None
         if binary:
             raise ValueError(
-                f"{self.name} is not a text in UTF-8: it has control characters (encoding='utf-16', or --encoding utf-16 in the "
-                f"shell, reads a table in UTF-16)"
+                f"{self.name} is not a text in UTF-8: it has control characters. A table in UTF-16 is read with "
+                f"encoding='utf-16' (--encoding utf-16 in the shell)"
             )
         if "\r" in line and '"' not in line:
             raise ValueError(

@@ -126,7 +126,8 @@ def find_marks(columns: Mapping[str, Sequence[str]], delimiter: str) -> tuple[di
     """
     cells = {name: [text for text in texts if not is_missing(text)] for name, texts in columns.items()}
     read = {
-        name: (len(texts), *(_read(marks, texts) for marks in BOTH_MARKS.values())) for name, texts in cells.items()
+        name: (len(texts), _read(BOTH_MARKS["."], texts), _read(BOTH_MARKS[","], texts))
+        for name, texts in cells.items()
     }
     found = decimal_marks(read)
     if delimiter == ";" and not any(point != comma for name, (_, point, comma) in read.items() if name in found):
