@@ -41,7 +41,7 @@ _PARAMETERS = """seed
         Columns kept free for features that appear later. Only needed for models that cannot be widened: those with
         budgets, random binning, learned kernels and Falkon.
     columns
-        Kinds of columns, such as {"hour": "category"}; {} infers them from the first value. Only needed for words,
+        Kinds of columns, such as {"hour": "category"}; {} infers them from the first cells. Only needed for words,
         dates and gaps that first appear after the first row."""
 
 
