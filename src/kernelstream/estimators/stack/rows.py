@@ -14,12 +14,16 @@ from ...core.arrays import SQUASH
 from ...state.nested import State, parts
 from ...trust.intervals import STEPS
 from .._contract.state import scaled_rows
+from ..feature import Linear
+from ..learned import LearnedFeatures
 from . import batch, intervals, level, watch
 
 if TYPE_CHECKING:
     from .base import Stack
 
 AT_ONCE = 32  # rows of a call up to which they go this way
+# Families whose scores are products of matrices, which add up in another order for one row than for many.
+MULTIPLYING = (Linear, LearnedFeatures)
 
 
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
@@ -80,10 +84,12 @@ def _may_change(stack: Stack, state: State) -> bool:
 
 
 def member_scores(member: Any, X: np.ndarray) -> np.ndarray | None:
-    """Scores (n, outputs) of rows as the members see them, with the bits that each has alone; None without such a form.
+    """Scores (n, outputs) of rows as the members see them, with the bits that each has alone.
 
-    A product of matrices adds up in another order for one row than for many.
+    None where the member's own scores are like that, as those of all but MULTIPLYING are, or without a compiled form.
     """
+    if not isinstance(member._learner, MULTIPLYING):
+        return None
     try:
         learner = _row_learner(member)
     except ValueError:  # a state of a mapped file, or a member that is out of range
