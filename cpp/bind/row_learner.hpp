@@ -85,6 +85,21 @@ struct BoundLearner {
         settle();
         return true;
     }
+
+    // Scores F (n, C) of rows X (n, d), whose bits do not depend on the other rows; nothing changes. False where it cannot be done here.
+    bool score(Matrix<const T> X, Matrix<double> F) {
+        constexpr std::size_t AT_ONCE = 64;  // rows whose features stay in the cache
+        const std::size_t n = X.shape(0);
+        require(fits(X, n, d) && fits(F, n, C), "rows do not fit");
+        if (!held.same() || !begin()) return false;
+        nb::gil_scoped_release release;
+        const std::vector<double> wide(X.data(), X.data() + n * d);
+        std::vector<Row<T>> rows;
+        for (std::size_t i = 0; i < n; ++i) rows.push_back({X.data() + i * d, wide.data() + i * d, 0.0});
+        for (std::size_t i = 0; i < n; i += AT_ONCE)
+            if (!learner->score(std::min(AT_ONCE, n - i), rows.data() + i, C, F.data() + i * C)) return false;
+        return true;
+    }
 };
 
 template <class T> using LearnerPtr = std::unique_ptr<BoundLearner<T>>;

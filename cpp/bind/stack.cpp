@@ -213,7 +213,8 @@ class BoundStack {
 const Group typed([](nb::module_& m, auto type) {
     using T = decltype(type);
     nb::class_<rows::BoundLearner<T>>(m, rows::named<T>("RowLearner").c_str(), "A learner of single rows.")
-        .def("learn", &rows::BoundLearner<T>::learn, plain, plain, maybe, plain);
+        .def("learn", &rows::BoundLearner<T>::learn, plain, plain, maybe, plain)
+        .def("score", &rows::BoundLearner<T>::score, plain, plain);
     nb::class_<BoundStack<T>>(m, rows::named<T>("RowStack").c_str(), "All learners of a stack, and what combines them.")
         .def(nb::init<nb::dict, nb::list, bool, double, Vector<const double>, Maybe<Vector<const double>>>(), value, value, value, value,
              plain, maybe)

@@ -3,7 +3,10 @@
 
 #include "files/text.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 #include <vector>
 
 namespace ks::csv {
@@ -22,11 +25,12 @@ struct Block {
 
 inline bool is_blank(char c, char delimiter) { return c != delimiter && text::is_space(c); }
 
-// The words that stand for a missing value, besides an empty field.
+// The words that stand for a missing value, besides an empty field: MISSING in streams/cells.py.
 inline bool is_missing(const char* p, std::size_t n) {
-    return n == 0 || (n == 1 && *p == '?') || (n == 2 && !std::memcmp(p, "NA", 2)) ||
-           (n == 3 && (!std::memcmp(p, "nan", 3) || !std::memcmp(p, "NaN", 3) || !std::memcmp(p, "N/A", 3))) ||
-           (n == 4 && !std::memcmp(p, "null", 4));
+    static constexpr std::string_view words[] = {"?",  "NA",   "nan",  "NaN", "N/A",  "null", "-",
+                                                 "--", ".", "None", "NULL", "n/a", "#N/A", "<NA>"};
+    const std::string_view text(p, n);
+    return text.empty() || std::find(std::begin(words), std::end(words), text) != std::end(words);
 }
 
 // kinds[j] is 'n' (number), 'y' (number of the target), 't' (text) or 's' (skipped) for column j. fill replaces missing numbers,

@@ -3,13 +3,11 @@ Drift and recovery
 ==================
 
 A stream of two classes whose boundaries jump three times. Every row is predicted before it is learned, so the curves
-show mistakes on unseen rows. A linear model cannot represent the boundaries at all. A single kernel learner is held
-back by the old boundaries for a while. The default learner shifts its weight to members with a short memory and
-recovers fastest.
+show mistakes on unseen rows. A single kernel learner is held back by the old boundaries for a while. The default
+learner shifts its weight to members with a short memory and recovers faster.
 """
 
 import matplotlib.pyplot as plt
-from sklearn.linear_model import SGDClassifier
 
 from kernelstream import FeatureClassifier, KernelClassifier, drift, evaluate, plots
 
@@ -17,7 +15,6 @@ N = 8000
 
 results = []
 for name, model in {
-    "linear, scikit-learn": SGDClassifier(random_state=0),
     "Fourier features": FeatureClassifier(random_state=0),
     "the default learner": KernelClassifier(size="small", random_state=0),
 }.items():

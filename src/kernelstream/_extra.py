@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-PAPERS = "run 'pip install ./papers' in a clone of the repository"  # how to get what only the papers' tables need
+PAPERS = "run 'pip install . ./papers' in a clone of the repository"  # how to get what only the papers' tables need
 
 
 @contextlib.contextmanager

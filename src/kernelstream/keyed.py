@@ -27,7 +27,7 @@ from .live.copies import seeded
 from .live.rows import takes_dictionaries
 from .live.sources import BadMessage, parse
 from .rows import take
-from .streams.cells import is_missing
+from .streams.cells import NO_TARGET, is_missing
 
 CHECKSUM = 64  # last bytes of a model file, which depend on all others
 LIVE_BYTES = 256 << 20  # of states whose models stay in this process, ready for the next call
@@ -131,7 +131,11 @@ class KeyedLearner:
         """
         model, notes = (clone(self.model), NOTHING) if state is None else _awake(state)
         y = np.asarray(y)
-        late = np.isnan(y) if y.dtype.kind == "f" else np.array([is_missing(value) for value in y.tolist()], bool)
+        late = (
+            np.isnan(y)
+            if y.dtype.kind == "f"
+            else np.array([is_missing(value, NO_TARGET) for value in y.tolist()], bool)
+        )
         found = self.answer(model, rows, late)
         known = np.flatnonzero(~late & np.array([problem is None for problem in found.problem], bool))
         _in_parts(lambda at: self._learn(model, take(rows, at), np.array(y[at].tolist())), known, found)

@@ -26,6 +26,7 @@ from ._extra import needs
 from .columns import Columns, make_stream
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.base import has_fixed_width
+from .next_row import for_next_row
 from .streams.cells import is_missing
 
 with needs("river"):
@@ -41,7 +42,7 @@ _PARAMETERS = """seed
         Columns kept free for features that appear later. Only needed for models that cannot be widened: those with
         budgets, random binning, learned kernels and Falkon.
     columns
-        Kinds of columns, such as {"hour": "category"}; {} infers them from the first value. Only needed for words,
+        Kinds of columns, such as {"hour": "category"}; {} infers them from the first cells. Only needed for words,
         dates and gaps that first appear after the first row."""
 
 
@@ -304,21 +305,20 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         return True
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
-        """Predicted label, or None before the first row was learned."""
+        """Predicted label of the next row of the stream, or None before the first row was learned."""
         if not self._ready():
             return None
-        return self._est.predict(self._row(x))[0].item()
+        return for_next_row(self._est, "predict")(self._row(x))[0].item()
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
-        """Probability of each label known so far."""
+        """Probability of each label known so far, for the next row of the stream."""
         if not self._ready():
             if not hasattr(self._default() if self.model is None else self.model, "predict_proba"):
                 raise NotImplementedError
             return {}
-        probability = getattr(self._est, "predict_proba", None)
-        if probability is None:
+        if not hasattr(self._est, "predict_proba"):
             raise NotImplementedError
-        p = probability(self._row(x))[0]
+        p = for_next_row(self._est, "predict_proba")(self._row(x))[0]
         return dict(zip(self._est.classes_.tolist(), p.tolist(), strict=True))
 
     def predict_many(self, X: Any) -> Any:
@@ -359,8 +359,8 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
         return FeatureRegressor()
 
     def predict_one(self, x: Row) -> float:
-        """Predicted target, 0 before the first row was learned."""
-        return float(self._est.predict(self._row(x))[0]) if self._ready() else 0.0
+        """Predicted target of the next row of the stream, 0 before the first row was learned."""
+        return float(for_next_row(self._est, "predict")(self._row(x))[0]) if self._ready() else 0.0
 
     def predict_many(self, X: Any) -> Any:
         """Predicted targets of the rows of a data frame, as a series; of a list of dicts, as an array."""

@@ -30,7 +30,7 @@ from .columns.stream import encoder_of
 from .keyed import NOTHING, KeyedLearner, loaded
 from .live import DurableLearner
 from .rows import take
-from .streams.cells import is_missing
+from .streams.cells import NO_TARGET, is_missing
 
 with needs("spark"):
     import pandas as pd
@@ -299,7 +299,9 @@ class OneModel:
             self.answers(batch.sparkSession.createDataFrame(said, StructType([*batch.schema.fields, *more])), number)
         good = [i for i, problem in enumerate(found.problem) if problem is None]
         self.problems += len(y) - len(good)
-        self._learn(rows, y, np.array([i for i in good if not is_missing(y[i])], int), {POSITION: number + 1})
+        self._learn(
+            rows, y, np.array([i for i in good if not is_missing(y[i], NO_TARGET)], int), {POSITION: number + 1}
+        )
 
     def _learn(self, rows: Any, y: list[Any], at: np.ndarray, positions: dict[str, int | str]) -> None:
         X, targets = take(rows, at), [y[i] for i in at.tolist()]

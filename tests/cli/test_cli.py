@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from command_line import err, out
 from rich.console import Console
+from sklearn.preprocessing import StandardScaler
 
 import kernelstream
-from kernelstream import budgets, cli, demo, drift, features, kernels, losses, plots, updates, zoo
+from kernelstream import budgets, cli, datasets, demo, drift, features, kernels, losses, plots, updates, zoo
 from kernelstream.evaluate import Curve, Result, prequential
 
 
@@ -74,25 +75,54 @@ def test_demo(tmp_path, monkeypatch):
     monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
     picture = tmp_path / "new folder" / "demo.png"
     text = io.StringIO()
-    results = demo.run(picture, n_rows=6_000, console=Console(file=text, width=120))
+    results = demo.run(picture, n_rows=600, console=Console(file=text, width=120))
     assert picture.read_bytes().startswith(b"\x89PNG")
     shown = text.getvalue()
     assert str(picture) in shown.replace("\n", "")
     for heading in ("mistake rate", "rows/s", "model size", "electricity", "drift"):
         assert heading in shown
-    for linear, *others in (results[: len(results) // 2], results[len(results) // 2 :]):
-        assert all(result.n_rows == 6_000 for result in (linear, *others))
-        assert others[-1].mistake_rate == min(result.mistake_rate for result in others) < 0.5 * linear.mistake_rate
+    assert all(result.n_rows == 600 for result in results)
+    alone, last_label, _hills = (results[i : i + len(results) // 3] for i in range(0, len(results), len(results) // 3))
+    assert [result.name for result in alone] == [result.name for result in last_label]
+    y = datasets.load("electricity", return_X_y=True)[1][:600]
+    assert alone[-1].mistakes == last_label[-1].mistakes == np.count_nonzero(np.diff(y)) + (y[0] != 0)
+    for learner in (alone[0], alone[1], last_label[0]):  # scaled by all rows so far, a linear model is a fair rival
+        assert learner.mistakes < alone[-1].mistakes
 
 
 def test_demo_without_the_compiled_core_takes_less_data(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "has_native", lambda: False)
     monkeypatch.setattr(demo, "STREAM_ROWS_IN_PYTHON", 2000)
-    monkeypatch.setattr(demo, "_learners", lambda first: {"fogd": zoo.make("fogd", gamma=0.5)})
+    monkeypatch.setattr(demo, "_learners", lambda stage, console: [("fogd", zoo.make("fogd", gamma=0.5), stage.X)])
     text = io.StringIO()
-    real, drifting = demo.run(tmp_path / "demo.png", console=Console(file=text))
-    assert (real.n_rows, drifting.n_rows) == (2000, 2000)
+    results = demo.run(tmp_path / "demo.png", console=Console(file=text))
+    assert [result.n_rows for result in results] == [2000] * 3
     assert "The compiled core is not installed" in text.getvalue()
+
+
+def test_demo_scales_the_others_as_a_running_scaler_does(rng):
+    X = np.column_stack([rng.normal(1e4, 1.0, 50), rng.uniform(size=50), np.ones(50)])
+    scaler, expected = StandardScaler(), []
+    for row in X:
+        expected += [scaler.partial_fit(row[None]).transform(row[None])[0]]
+    assert demo.scaled_by_rows_so_far(X) == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_demo_shows_the_others_the_label_of_the_row_before_and_no_other():
+    y = np.array([1, 0, 0, 1, 1])
+    stage = demo.Stage("", np.zeros((5, 1)), y, last_label=True)
+    assert stage.columns[1:, 1].tolist() == y[:-1].tolist()
+    for i in range(5):  # a row knows nothing of its own label
+        other = demo.Stage("", stage.X, np.where(np.arange(5) < i, y, 1 - y), last_label=True)
+        assert other.columns[: i + 1].tolist() == stage.columns[: i + 1].tolist()
+
+
+def test_demo_without_river_leaves_its_forest_out(monkeypatch):
+    monkeypatch.setitem(sys.modules, "river.forest", None)
+    text, stage = io.StringIO(), demo.Stage("", np.zeros((5, 1)), np.arange(5) % 2, last_label=False)
+    names = [name for name, *_ in demo._learners(stage, Console(file=text, width=120))]
+    assert names == ["KernelClassifier", "SGDClassifier", "RBFSampler, SGDClassifier", "the last label"]
+    assert "River is not installed" in text.getvalue()
 
 
 def test_plots_choose_metric_and_labels(tmp_path):
@@ -155,9 +185,9 @@ def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
     with pytest.raises(ValueError, match="'r_sdca' comes with the papers' experiments: run 'pip install"):
         zoo.make("r_sdca")
     told = out(capsys, "list", "algorithms")
-    assert "ksdca, llsvm, metagrad, n_cd, " in told and "pip install ./papers" in told and "kernel_awv" in told
+    assert "ksdca, llsvm, metagrad, n_cd, " in told and "pip install . ./papers" in told and "kernel_awv" in told
 
 
 def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):
     monkeypatch.setattr("kernelstream.cli.lists.find_spec", lambda name: None)
-    assert "pip install ./papers" in err(capsys, 2, "reproduce", "--list")
+    assert "pip install . ./papers" in err(capsys, 2, "reproduce", "--list")

@@ -125,4 +125,5 @@ def test_named_data_sets(capsys, tmp_path):
 
 def test_tables_in_a_pipe_have_headings(home, capsys):
     lines = out(capsys, "bench", home / "flats.svm", "--algorithms", "fogd", "-q", "--limit", 100).splitlines()
-    assert lines[1].split() == ["algorithm", "mistake", "rate", "size", "seconds", "rows/s", "model"]
+    assert lines[1].split() == ["algorithm", "mistake", "rate", "terms", "seconds", "rows/s", "memory"]
+    assert lines[-1].startswith("# terms: support vectors, or else weights") and "its file" in lines[-1]

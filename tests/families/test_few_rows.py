@@ -112,20 +112,17 @@ def test_one_by_one_is_one_call(task, dtype):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_tables_of_few_rows_and_rows_asked_alone(task, monkeypatch, long_way):
-    """A table of few rows is that of the long way; rows that are asked alone are answered so, to the bit, together."""
-    monkeypatch.setattr(level, "FIRST_ROWS", 250)  # from then on tables are shifted to the level of the labels
+def test_few_rows_are_scored_as_on_the_long_way(task, monkeypatch, long_way):
+    """To the bit, those of any time and the next ones of the stream."""
+    monkeypatch.setattr(level, "FIRST_ROWS", 250)  # from then on scores are shifted to the level of the labels
     model = taught(task, 300, 1)
     asked = X[1100:1140]
-    one_by_one = np.concatenate([model._scores(asked[i : i + 1]) for i in range(40)])
-    np.testing.assert_array_equal(model._scores(asked, alone=True), one_by_one)
-    few = [model._scores(asked[:n]) for n in (2, 7, rows.AT_ONCE)]
+    few = {(n, next_): model._scores(asked[:n], next_) for n in (1, 2, 7, rows.AT_ONCE) for next_ in (False, True)}
     assert uses_the_short_path(model)
     long_way()
-    for found in few:
-        np.testing.assert_allclose(found, model._scores(asked[: len(found)]), rtol=1e-9, atol=1e-12)
-        assert np.abs(found - one_by_one[: len(found)]).max() > 1e-6  # of a table it is not known what came before
-    np.testing.assert_allclose(model._scores(asked[:5], alone=True), one_by_one[:5], rtol=1e-9)
+    for (n, next_), found in few.items():
+        np.testing.assert_array_equal(found, model._scores(asked, next_)[:n])
+        assert np.abs(found - few[n, not next_]).max() > 1e-6  # of a row of any time it is not known what came before
 
 
 def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
@@ -146,9 +143,9 @@ def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
     again = width(model, 0.9)
     fresh.learn(X[300:301], y[300:301] + 100.0)
     assert found[3:] == [0.9] and again == width(fresh, 0.9) and again != width(model, 0.8)
-    _, (low, high) = model._predict_with_interval(X[1100:1105], alone=True)
-    alone = [model.predict_interval(X[i : i + 1]) for i in range(1100, 1105)]
-    np.testing.assert_array_equal(np.stack([low, high]), np.concatenate(alone, axis=1))
+    low, high = model.forecast_interval(X[1100:1105])
+    single = [model.forecast_interval(X[i : i + 1]) for i in range(1100, 1105)]
+    np.testing.assert_array_equal(np.stack([low, high]), np.concatenate(single, axis=1))
 
 
 @pytest.mark.parametrize("task, member", [(("two", "numbers")[member % 2], member) for member in range(8)])

@@ -22,7 +22,15 @@ from live_cases import logistic
 from live_cases import moons as rows
 from live_client import Client, caught_up
 
-from kernelstream import FeatureClassifier, FeatureRegressor, MultiKernelClassifier, cli, model_io, save
+from kernelstream import (
+    FeatureClassifier,
+    FeatureRegressor,
+    KernelRegressor,
+    MultiKernelClassifier,
+    cli,
+    model_io,
+    save,
+)
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import Store, rights
@@ -69,6 +77,21 @@ def test_predict(client, served):
     status, answer = client.post("/models/prices/predict", {"rows": X.tolist()})
     assert status == 200 and set(answer) == {"predictions", "version"} and len(answer["predictions"]) == 4
     assert client.post("/models/flats/predict", {"rows": []}) == (200, {"predictions": [], "version": 1})
+
+
+def test_forecast(fresh):
+    """Rows each of which is the next one of the stream: what the model says of them, one or several."""
+    X, _ = rows(200)
+    model = KernelRegressor(size="small", random_state=0)
+    model.learn(X, np.cumsum(X[:, 0]))
+    _, client = fresh({"flats": model}, COLUMNS)
+    for n in (1, 3):
+        asked = {"rows": X[:n].tolist()}
+        status, forecast = client.post("/models/flats/forecast", asked)
+        answer = client.post("/models/flats/predict", asked)[1]
+        assert status == 200 and forecast["predictions"] == model.forecast(X[:n]).tolist()
+        assert np.transpose(forecast["intervals"]).tolist() == np.array(model.forecast_interval(X[:n])).tolist()
+        assert answer["predictions"] == model.predict(X[:n]).tolist() != forecast["predictions"]
 
 
 class Answers:

@@ -123,9 +123,7 @@ def test_rows_are_scored_once(monkeypatch):
         for ask in (model.predict, model.predict_proba, model.predict_set)
     )
     scored, scores = [], type(model)._scores
-    monkeypatch.setattr(
-        type(model), "_scores", lambda self, X, *alone: scored.append(len(X)) or scores(self, X, *alone)
-    )
+    monkeypatch.setattr(type(model), "_scores", lambda self, X, *more: scored.append(len(X)) or scores(self, X, *more))
     batch = [desk.Asked(requests.Predict(rows=[row]), None) for row in asked.tolist()]
     answers = [json.loads(answer) for _, answer in desk.Desk(None)._answer(learner, batch, 64)]
     assert scored == [20]
@@ -134,9 +132,10 @@ def test_rows_are_scored_once(monkeypatch):
     assert [answer["sets"][0] for answer in answers] == [np.flatnonzero(row).tolist() for row in sets]
 
 
+@pytest.mark.parametrize("following", [False, True], ids=["predict", "forecast"])
 @pytest.mark.parametrize("mixed", [False, True], ids=["numbers", "words"])
-def test_an_answer_does_not_depend_on_what_else_is_asked(mixed):
-    """One row is the next of the stream, whatever is answered in the same turn; a table is not."""
+def test_an_answer_does_not_depend_on_what_else_is_asked(mixed, following):
+    """A row has the same answer whatever is asked with it, or answered in the same turn."""
     X = np.random.default_rng(0).normal(size=(400, 3))
     rows = [{"a": a, "b": b, "town": "Rome" if c > 0 else "Oslo"} for a, b, c in X.tolist()] if mixed else X.tolist()
     model = KernelRegressor(size="small", random_state=0)
@@ -146,14 +145,31 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(mixed):
     tables = [rows[:1], rows[1:4], rows[4:5], rows[5:6], rows[6:8]]
 
     def asked(*tables):
-        batch = [desk.Asked(requests.Predict(rows=table), None) for table in tables]
+        batch = [desk.Asked(requests.Predict(rows=table), None, following) for table in tables]
         found = desk.Desk(None)._answer(learner, batch, 64)
         return [json.loads({id(one): answer for one, answer in found}[id(one)]) for one in batch]
 
     alone = [answer for table in tables for answer in asked(table)]
     assert asked(*tables) == alone
-    told = model.predict_interval(rows[4:5] if mixed else X[4:5])
-    np.testing.assert_array_equal(np.ravel(told), alone[2]["intervals"][0])
+    told = (model.forecast_interval if following else model.predict_interval)(rows[:8] if mixed else X[:8])
+    found = [interval for answer in alone for interval in answer["intervals"]]
+    np.testing.assert_array_equal(np.transpose(told), found)
+    each = model.forecast if following else model.predict
+    told = [each(rows[i : i + 1] if mixed else X[i : i + 1])[0] for i in range(8)]
+    assert told == [value for answer in alone for value in answer["predictions"]]
+    assert model.forecast(X[:1] if not mixed else rows[:1]) != model.predict(X[:1] if not mixed else rows[:1])
+
+
+def test_what_is_forecast_and_what_is_predicted_go_apart():
+    """In one turn, by one call of the model each."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    model = KernelRegressor(size="small", random_state=0)
+    model.learn(X, X[:, 0] + np.cumsum(X[:, 1]))
+    learner = SimpleNamespace(next_view=lambda: View(model, 1, 400, None, "regression", ()))
+    batch = [desk.Asked(requests.Predict(rows=[row]), None, i % 2 == 1) for i, row in enumerate(X[:6].tolist())]
+    found = dict(desk.Desk(None)._answer(learner, batch, 64))
+    told = [json.loads(found[asked])["predictions"][0] for asked in batch]
+    assert told[::2] == model.predict(X[:6:2]).tolist() and told[1::2] == model.forecast(X[1:6:2]).tolist()
 
 
 def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):

@@ -61,6 +61,7 @@ def test_rows_are_learned_once_whatever_is_lost(fresh, monkeypatch):
         assert same(caught_up(server, "moons"), expected)  # readers have it a moment after the answers
         said = client.predict("moons", X)
         np.testing.assert_array_equal(said["predictions"], expected.predict(X))
+        assert client.forecast("moons", X) == said  # of a model to which the next row is like any other
         np.testing.assert_allclose(said["probabilities"], expected.predict_proba(X), rtol=1e-12)
         assert said["classes"] == [0, 1] and client.describe("moons")["rows"] == 300
         assert [model["name"] for model in client.models()] == ["moons"]

@@ -79,6 +79,10 @@ def test_each_token_has_its_rights_and_models(many):
         assert own.get("/events?count=1&model=b")[0] == (200 if ("look", "b") in may else 403)
     status, _answer = Client(server.port, "predict-a").post("/models/nothing/predict", {"rows": []})
     assert status == 403  # it is not told which models there are
+    asks = {
+        token: Client(server.port, token).post("/models/a/forecast", {"rows": BODY["rows"]})[0] for token in allowed
+    }
+    assert [token for token, status in asks.items() if status == 200] == ["predict-a", "all-of-it"]
     assert "right 'learn'" in Client(server.port, "predict-a").post("/models/a/learn", BODY)[1]["error"]
 
 

@@ -339,7 +339,8 @@ def test_kinds_by_the_first_value_or_as_told():
 def test_wrong_cells_are_missing_and_counted_or_errors():
     rows = [{"x": 1.5}, {"x": "abc"}, {"x": "2.5"}, {"x": math.inf}, {"x": 10**400}, {"x": None}, {"x": [1]}]
     enc = Columns()
-    X = enc.learn_transform(rows)
+    with pytest.warns(UserWarning, match="'x' holds cells that are not a number, like 'abc'"):
+        X = enc.learn_transform(rows)
     assert column(enc, X, "x:missing").tolist() == [0, 1, 0, 1, 1, 1, 1]
     assert enc.wrong_ == {"x": (4, 2)}
     strict = Columns(strict=True).fit(rows[:1])

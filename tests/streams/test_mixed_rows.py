@@ -292,13 +292,6 @@ def test_periods_are_dates():
     assert first.kinds_ == {"when": "date"}
 
 
-def test_numbers_with_commas_in_a_frame_are_named():
-    frame = pd.DataFrame({"price": ["3,14", "2,5"] * 20, "town": ["Rome, Italy", "Oslo"] * 20})
-    with pytest.warns(UserWarning, match="'price' holds numbers with commas like '3,14'") as told:
-        small().learn(frame, [0, 1] * 20)
-    assert len(told) == 1
-
-
 def test_a_target_that_is_no_number_is_named():
     y = FRAME["x"].to_numpy()[20:].copy()
     y[5] = np.inf

@@ -127,7 +127,10 @@ def test_a_missing_target_is_never_filled(quoted):
 
 def test_what_is_no_text_is_refused():
     table = "größe,y\n1,2\n"
-    assert CSV(io.BytesIO(table.encode("latin-1")), "y").read()[0].tolist() == [[1]]  # a name is not all that counts
+    latin = CSV(io.BytesIO(table.encode("latin-1")), "y", encoding="latin-1")
+    assert latin.feature_names == ["größe"] and latin.read()[0].tolist() == [[1]]
+    with pytest.raises(ValueError, match="line 1: this is not UTF-8"):
+        CSV(io.BytesIO(table.encode("latin-1")), "y")
     for content in (table.encode("utf-16"), b"\x7fELF\x01\x02,y\n"):
         with pytest.raises(ValueError, match="is not a text in UTF-8"):
             CSV(io.BytesIO(content), "y")

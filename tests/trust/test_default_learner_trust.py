@@ -88,7 +88,7 @@ def test_intervals_as_they_were_before_each_row(outputs):
     assert abs(covered - 0.9) < 0.05
     parts = []
     for a, b in ((0, 1), (1, 3), (3, 130), (130, 131), (131, 600)):
-        before = one_by_one.predict_interval(X[a : a + 1]) if a > 120 else None
+        before = one_by_one.forecast_interval(X[a : a + 1]) if a > 120 else None
         parts.append(one_by_one.learn_interval(X[a:b], y[a:b]))
         if before is not None and b - a > 1:  # of a table: without what is known of the last rows
             width = before[1] - before[0]
@@ -98,14 +98,14 @@ def test_intervals_as_they_were_before_each_row(outputs):
 
 @pytest.mark.parametrize("coverage", [0.5, 0.7, 0.95])
 def test_intervals_from_learn_of_any_coverage(coverage):
-    """Those of predict_interval for the next row, which of a coverage between two levels lie between theirs."""
+    """Those of forecast_interval, which of a coverage between two levels lie between theirs."""
     X = stream(1500)
     y = X @ np.arange(4.0) + np.random.default_rng(2).normal(size=1500)
     model, rows = numbers(), numbers()
     _, low, high = model.learn_interval(X, y, coverage=coverage)
     assert abs(((low <= y) & (y <= high))[200:].mean() - coverage) < 0.05
     rows.learn(X[:900], y[:900])
-    expected = np.subtract(*rows.predict_interval(X[900:901], coverage=coverage)[::-1])
+    expected = np.subtract(*rows.forecast_interval(X[900:901], coverage=coverage)[::-1])
     np.testing.assert_allclose((high - low)[900], expected[0], rtol=1e-9)
     with pytest.raises(ValueError, match="coverage"):
         model.learn_interval(X, y, coverage=0.2)

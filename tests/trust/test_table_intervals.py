@@ -73,9 +73,9 @@ def test_the_formula(outputs):
         two = model._ops.squashed(scaled_rows(model._ops, X[:2], model._state))
         plain = tracker.quantiles(model.predict(X[:2]).reshape(2, outputs)[:, o], [0.1, 0.5, 0.9], two)
         np.testing.assert_allclose(found[:, o], plain[:, 1:2] + factor * (plain - plain[:, 1:2]), rtol=1e-9)
-    one = model.predict_quantiles(X[:1], [0.1, 0.9]).reshape(outputs, 2)[0]
+    one = model.forecast_quantiles(X[:1], [0.1, 0.9]).reshape(outputs, 2)[0]
     tracker.state = state["o0"]
-    first = model.predict(X[:1]).ravel()[:1]
+    first = model.forecast(X[:1]).ravel()[:1]
     np.testing.assert_allclose(one, tracker.quantiles(first, [0.1, 0.9], two[:1], following=True)[0], rtol=1e-9)
 
 

@@ -136,13 +136,6 @@ def wants_bar(args: argparse.Namespace) -> bool | None:
     return False if args.quiet else None
 
 
-def answers_a_file(est: Any) -> None:
-    """Switch off forecasts from the latest rows: rows of a file are not the next rows of the stream."""
-    model = getattr(est, "model_", est)
-    if hasattr(model, "recent"):
-        model.recent = False
-
-
 def inner(stream: Any) -> Any:
     """The reader of the current file."""
     return getattr(stream, "now", stream)

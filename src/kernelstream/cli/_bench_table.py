@@ -16,6 +16,11 @@ from ..evaluate._metrics import BASIC
 from ._base import csv_text, print_json, print_table
 from ._targets import kind_of
 
+HEADINGS = (
+    "terms: support vectors, or else weights for each output, of all members; "
+    "memory: arrays of the model while it learns (its file leaves out zeros, and is smaller)"
+)
+
 
 def show(args: argparse.Namespace, task: str, baselines: list[dict[str, Any]], lines: list[Any]) -> None:
     """Print what was found, the best first, and write the curves."""
@@ -75,10 +80,10 @@ def _print(style: str, task: str, rows: int, metric: str, found: list[dict[str, 
         "algorithm",
         word,
         *([f"test {word}"] * tested),
-        "size",
+        "terms",
         "seconds",
         "rows/s",
-        "model",
+        "memory",
         *["chosen"] * chosen,
     ]
     table = []
@@ -94,6 +99,7 @@ def _print(style: str, task: str, rows: int, metric: str, found: list[dict[str, 
     title = f"{task}, {rows:,} rows" + (f", mean ± standard deviation over {orders} orders" if orders > 1 else "")
     if style == "text":
         print_table(title, headings, table, right=headings[1:])
+        print(f"# {HEADINGS}")
     elif style == "markdown":
         print(f"{title}\n")
         print(f"| {' | '.join(headings)} |\n|---|{'---:|' * (len(headings) - 1)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 from ._base import UsageError, inner
@@ -22,7 +23,7 @@ def open_file(path: str, options: dict[str, Any], otherwise: dict[str, Any] | No
     from ..streams._open import FORMATS, NoSuchOption, fitting, recognized
 
     forced = options.get("mixed") or options.get("strict") or any(key in options for key in ("columns", *MARK_OPTIONS))
-    format, source = recognized(path, options.get("format"))
+    format, source = recognized(path, options.get("format"), options.get("encoding"))
     kind: Any = FORMATS[format]
     if format in TABLES and options.get("mixed") is not False and (forced or "missing" not in options):
         return _judged(kind, source, format, options, bool(forced))
@@ -159,6 +160,7 @@ class WrongCells:
     """Cells that did not fit their column's kind, with the line of the first."""
 
     def __init__(self, stream: Any, est: Any):
+        warnings.filterwarnings("ignore", "column .* holds cells that are not a")  # the report says it
         self.stream, self.est, self.lines = stream, est, dict[str, int]()
 
     def note_lines(self) -> None:

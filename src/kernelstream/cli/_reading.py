@@ -14,7 +14,7 @@ from ._values import kinds, listed, mark
 
 DATASET = "dataset:"
 _OPTIONS = (
-    *("format", "target", "header", "delimiter", "drop", "missing"),
+    *("format", "target", "header", "delimiter", "encoding", "drop", "missing"),
     *("n_features", "zero_based", "dtype", "on_error", "block", "columns", "strict", "decimal", "thousands"),
 )
 
@@ -39,6 +39,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="whether the first line of a CSV holds names (default: detected)",
     )
     add("--delimiter", help="of a CSV (default: detected); 'tab' for a tab")
+    add("--encoding", metavar="NAME", help="of a CSV or of JSON lines, such as latin-1, cp1252 or utf-16 (utf-8)")
     add("--decimal", type=mark, metavar="MARK", help="decimal mark of a CSV, '.' or ',' (default: by the first rows)")
     add("--thousands", type=mark, metavar="MARK", help="mark between thousands: '.', ',', \"'\" or 'space' (detected)")
     add("--drop", type=listed, action="extend", metavar="A,B", help="columns to leave out; may be repeated")

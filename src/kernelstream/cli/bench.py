@@ -16,7 +16,7 @@ import numpy as np
 
 from ..streams._base import joined
 from ._algorithms import SEED, made, options_of, recipe_of, switched_off
-from ._base import Around, Interrupted, Run, UsageError, answers_a_file, command, inner, positive, wants_bar
+from ._base import Around, Interrupted, Run, UsageError, command, inner, positive, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._targets import kind_of, targets_for, task_of
@@ -295,7 +295,6 @@ def _error(data: _Data, est: Any, stream: Any) -> float:
     """Share of wrong answers, or the mean squared error, of rows that are not learned."""
     from ..evaluate import Tally
 
-    answers_a_file(est)
     tally = Tally(kind_of(data.task), detailed=False)
     for X, y in blocks_for(est, stream, data.task):
         tally.add(y, est.predict(X))

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._progress import size_text
 from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Run, UsageError, answers_a_file, command, csv_text, print_json, wants_bar
+from ._base import Run, UsageError, command, csv_text, print_json, wants_bar
 from ._mixed import with_columns
 from ._reading import add_reading, open_data, reading
 from ._targets import as_labels, find_task, kind_of, targets_for, task_of
@@ -58,7 +58,6 @@ def _held_out(args: argparse.Namespace) -> None:
         if getattr(args, option):
             raise UsageError(f"--{option} is for prequential runs: leave out --model")
     est, notes = model_io.read(args.model)
-    answers_a_file(est)
     novelty, labels = is_outlier_detector(est), is_classifier(est)
     stream = open_model_data(args, notes, needs_target=not novelty, est=est)
     tally = _tally("novelty" if novelty else "classification" if labels else "regression", est)

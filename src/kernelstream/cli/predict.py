@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import few
-from ._base import Run, UsageError, answers_a_file, command, csv_text, inner, not_the_data
+from ._base import Run, UsageError, command, csv_text, inner, not_the_data
 from ._reading import DATASET, add_reading, open_data, reading
 
 EXAMPLES = """examples:
@@ -54,7 +54,6 @@ def _run(args: argparse.Namespace) -> None:
     if args.out is not None:
         not_the_data("--out", args.out, [args.model, *args.data])
     est, notes = model_io.read(args.model)
-    answers_a_file(est)
     stream = open_model_data(args, notes, needs_target=False, est=est)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
         hint = " (train with --loss logistic)" if hasattr(est, "classes_") else ""

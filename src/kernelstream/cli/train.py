@@ -215,7 +215,7 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     columns = getattr(reader, "columns", None)
     if columns is None:
         return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
-    passing = ("drop", "on_error", "block", "n_features", *CELL_OPTIONS)
+    passing = ("drop", "encoding", "on_error", "block", "n_features", *CELL_OPTIONS)
     keep = {key: value for key, value in options.items() if key not in passing}
     return {**keep, "features": columns.feature_names, "target": reader.target}
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from .._checks import few
 from ..registry.names import did_you_mean
+from ._parse import value_of
 from ._pass import COUNT
 from ._store import GAP, MEAN, SLOT, VALUE, InputColumn, Store
 from .dates import CYCLES
@@ -26,19 +27,27 @@ class Known:
     @property
     def kinds_(self) -> dict[str, str]:
         """The kind of every column so far."""
-        return {source.name: source.kind for source in self._learned().sources}
+        return {source.name: source.kind for source in self._learned().by_name.values()}
 
     @property
     def wrong_(self) -> dict[str, tuple[int, int]]:
         """Cells that did not fit their column's kind, by column: their number, and the row of the first, from 1."""
-        return {source.name: (source.wrong, source.first_wrong) for source in self._learned().sources if source.wrong}
+        return {
+            source.name: (source.wrong, source.first_wrong)
+            for source in self._learned().by_name.values()
+            if source.wrong
+        }
+
+    def usable(self, name: str, value: Any) -> bool:
+        """Whether a cell that is not missing fits the kind of a column of numbers or dates."""
+        return value_of(self._learned().by_name[name], value) is not None
 
     @property
     def missing_(self) -> dict[str, float]:
         """Share of the learned rows in which a column had no value that could be used, by column; 0 for texts."""
         store = self._learned()
         found = {}
-        for source in store.sources:
+        for source in store.by_name.values():
             if source.number >= 0:
                 found[source.name] = 1.0 - float(store.moments[COUNT, source.number]) / max(store.t, 1)
             else:
@@ -58,7 +67,7 @@ class Known:
     def notes_(self) -> dict[str, str]:
         """Notes on columns, by name: that one never changes, or only numbers or names the rows."""
         store = self._learned()
-        found = {source.name: _note(store, source) for source in store.sources if store.t >= MIN_ROWS_NOTED}
+        found = {source.name: _note(store, source) for source in store.by_name.values() if store.t >= MIN_ROWS_NOTED}
         return {name: text for name, text in found.items() if text}
 
     @property
@@ -97,6 +106,8 @@ class Known:
 
 def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
     """The name of a column of the result: that of the source, and which part of it."""
+    if source.replaced:
+        return f"{source.name} (as {source.kind}):{part}.{index}"
     if part == MEAN:  # the label is named where there are more than two
         return f"{source.name}:mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else f"{source.name}:mean"
     if part == SLOT:  # the category that has the slot, or the number of the slot while there is none

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..streams.cells import LARGEST_NUMBER, Cells, is_missing, number, numbers
+from ..streams.cells import LARGEST_NUMBER, Cells, is_missing, numbers
+from ..streams.marks import DayAndMonth
 from ._store import InputColumn, Journal, NeedsCopy, Store
 from .categories import word
 from .dates import CYCLES, all_seconds, cycles, seconds
-from .kinds import LARGEST_CODE, is_code
+from .kinds import LARGEST_CODE, as_number, is_code
 
 MAX_INTEGER_CODES = 64  # a column of integers with at most this many different values may hold codes
 
@@ -45,6 +47,7 @@ def parse(
     most: int | None,
     strict: bool,
     journal: Journal | None,
+    before: int = 0,
 ) -> Parsed:
     """Rows from ``start`` to ``end``, or up to the first for which a table has no room.
 
@@ -56,17 +59,19 @@ def parse(
         Categories that a table may hold; None if nothing is learned: new names are then entered for this call only.
     journal : Journal, or None
         Where new names are noted; None where the store is a copy that may be changed freely.
+    before : int
+        Rows of the call before these cells, for messages.
     """
     n, stop = end - start, end
     learn = most is not None
     found = Parsed(
         np.full((n, store.moments.shape[1]), np.nan),
-        np.zeros(store.moments.shape[1], np.int64),
+        store.from_start.copy(),
         np.full((n, len(store.mean_at)), -1, np.int32),
     )
     wrong = found.wrong
 
-    for source in store.sources:
+    for source in store.by_name.values():
         enter = functools.partial((journal or store).enter, source, for_good=learn)
         begin = max(since.get(source.name, 0), start)
         if source.number >= 0:
@@ -77,7 +82,7 @@ def parse(
         part = [None] * (stop - begin) if values is None else values[begin:stop]
         here = slice(begin - start, begin - start + len(part))
         if source.number >= 0:
-            x, odd = numbers(part) if source.kind != "date" else _dates(part)
+            x, odd = _numbers(part, source.form) if source.kind != "date" else _dates(part, source.form)
             found.numbers[here, source.number] = x
             wrong += [(begin + i, source, part[i]) for i in odd]
             if source.kind == "date":
@@ -98,7 +103,7 @@ def parse(
                 stop, found.full = begin + at, source
     if journal is not None and learn and (found.retired or found.full is not None):
         raise NeedsCopy
-    _count(store, [cell for cell in wrong if cell[0] < stop], start, strict, learn, journal)
+    _count(store, [cell for cell in wrong if cell[0] < stop], start, before, strict, learn, journal)
     if stop < end:
         m = stop - start
         found.numbers, found.codes = found.numbers[:m].copy(), found.codes[:m].copy()
@@ -112,6 +117,7 @@ def _count(
     store: Store,
     wrong: list[tuple[int, InputColumn, Any]],
     start: int,
+    before: int,
     strict: bool,
     learn: bool,
     journal: Journal | None,
@@ -123,7 +129,7 @@ def _count(
     if strict:
         kind = {"integer": "number"}.get(source.kind, source.kind)
         raise ValueError(
-            f"column {source.name!r}, row {row - start + 1}: {str(value)[:40]!r} is not a {kind} that can be used"
+            f"column {source.name!r}, row {before + row + 1}: {str(value)[:40]!r} is not a {kind} that can be used"
         )
     if not learn:
         return
@@ -134,10 +140,35 @@ def _count(
         source.wrong += 1
 
 
-def _dates(part: Any) -> tuple[np.ndarray, list[int]]:
-    x = all_seconds(part)
+def _numbers(part: Any, mark: str) -> tuple[np.ndarray, list[int]]:
+    """Cells as numbers, and the places of those that are none, with decimals behind a mark."""
+    x, odd = numbers(part) if mark == "." or isinstance(part, np.ndarray) else (np.empty(len(part)), range(len(part)))
+    wrong = []
+    for i in odd:
+        found = as_number(part[i], mark)
+        x[i] = math.nan if found is None else found
+        if found is None:
+            wrong.append(i)
+    return x, wrong
+
+
+def _dates(part: Any, order: str) -> tuple[np.ndarray, list[int]]:
+    x = all_seconds([_dated(value, order) for value in part] if order else part)
     x[np.abs(x) > LARGEST_NUMBER] = np.nan
     return x, [i for i in np.flatnonzero(np.isnan(x)).tolist() if not is_missing(part[i])]
+
+
+def value_of(source: InputColumn, value: Any) -> float | None:
+    """A cell of numbers or dates as a number: NaN if it is missing, None if it cannot be used."""
+    if source.kind == "date":
+        x = seconds(_dated(value, source.form))
+        return None if abs(x) > LARGEST_NUMBER or (x != x and not is_missing(value)) else x
+    return as_number(value, source.form)
+
+
+def _dated(value: Any, order: str) -> Any:
+    """A cell whose date, if it is a string, has the year first."""
+    return DayAndMonth(order)(value) if order and isinstance(value, str) else value
 
 
 def _integers(source: InputColumn, x: np.ndarray, enter: Any, learn: bool) -> tuple[Any, bool]:
@@ -171,7 +202,13 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
     return ["" if name is None else name for name in found], wrong, word
 
 
-_NUMBERS = {"category": 0, "number": 1, "integer": 2, "date": 3, "text": 4}  # of the kinds, in cpp/bind/columns.cpp
+_KIND_NUMBERS = {
+    "category": 0,
+    "number": 1,
+    "integer": 2,
+    "date": 3,
+    "text": 4,
+}  # of the kinds, in cpp/bind/columns.cpp
 Plan = list[tuple[str, int, dict[Any, int] | None, int, int]]
 Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, list[int]]]
 
@@ -179,10 +216,15 @@ Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, lis
 def _plan(store: Store) -> Plan:
     """What a reader of dictionaries does with each column: name, kind, table of codes, places of number and code."""
     plan = []
-    for source in store.sources:
+    for source in store.by_name.values():
         codes = None if source.table is None or source.retired else source.table.codes
-        plan.append((source.name, _NUMBERS[source.kind], codes, source.number, source.coded))
+        plan.append((source.name, _KIND_NUMBERS[source.kind], codes, source.number, source.coded))
     return plan
+
+
+def alone(rows: Any) -> Any:
+    """The dictionary where rows are a list of one."""
+    return rows[0] if type(rows) is list and len(rows) == 1 and type(rows[0]) is dict else rows
 
 
 def parse_row(
@@ -204,13 +246,13 @@ def parse_row(
     """
     if store.plan is None:
         store.plan = _plan(store)
-    numbers, codes = np.empty((1, store.moments.shape[1])), np.empty((1, len(store.mean_at)), np.int32)
+    numbers, codes = np.empty((1, store.moments.shape[1])), np.full((1, len(store.mean_at)), -1, np.int32)
     hits, odd = reader(store.plan, row, numbers, codes)
     if hits != len(row) and not (hits and ignore_unknown and all(type(key) is str for key in row)):
         return None
     found = Parsed(numbers, store.from_start, codes)
     for i in odd:
-        if not _closer(store.sources[i], row, found, most, journal):
+        if not _closer(store.by_name[store.plan[i][0]], row, found, most, journal):
             journal.undo()
             return None
     return found
@@ -223,8 +265,8 @@ def _closer(source: InputColumn, row: dict[Any, Any], found: Parsed, most: int |
         name: Any = word(value)
         room = most
     else:
-        x = seconds(value) if source.kind == "date" else number(value)
-        if x is None or (x != x and not is_missing(value)) or abs(x) > LARGEST_NUMBER:
+        x = value_of(source, value)
+        if x is None:
             return False
         found.numbers[0, source.number] = x
         if source.kind == "date":

@@ -13,10 +13,12 @@ import numpy as np
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
 from ._store import CLASSES, CYCLE, NUMERIC, SLOT, TABLED, InputColumn, Store, parts_of
 from .dates import CYCLES
-from .kinds import KINDS, is_code
+from .kinds import KINDS, VOTES, is_code
 
 State = dict[str, Any]
 TASKS = ("", "number", "label")
+WRITTEN = {**dict.fromkeys(KINDS, ("",)), "number": (".", ","), "integer": (".", ","), "date": ("", "d/m", "m/d")}
+FORMS = ("", ".", ",", "d/m", "m/d")
 
 
 def packed(name: str, words: list[str]) -> State:
@@ -43,7 +45,9 @@ def to_state(store: Store) -> State:
         **packed("came", list(store.came)),
         **packed("names", [source.name for source in store.sources]),
         "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
-        "retired": np.array([source.retired for source in store.sources], np.int64),
+        "flags": np.array([s.retired + 2 * s.settled + 4 * s.replaced for s in store.sources], np.int64),
+        "forms": np.array([FORMS.index(source.form) for source in store.sources], np.int64),
+        "votes": store.votes.copy(),
         "wrong": np.array([(s.wrong, s.first_wrong) for s in store.sources], np.int64).reshape(-1, 2),
         "layout": np.array(store.layout, np.int64).reshape(-1, 3),
         "moments": store.moments.copy(),
@@ -70,7 +74,9 @@ def schema(state: State, one_hot: int) -> Schema:
         "names": Array((size,), "uint8"),
         "names_ends": Array((sources,), "int64", low=0, high=size, rising=True),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
-        "retired": Array((sources,), "int64", low=0, high=1),
+        "flags": Array((sources,), "int64", low=0, high=7),
+        "forms": Array((sources,), "int64", low=0, high=len(FORMS) - 1),
+        "votes": Array((sources, VOTES), "int64", low=0, high=MOST),
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
         "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, CLASSES, len(CYCLES))),
         "moments": Array((7, numbers)),
@@ -90,7 +96,8 @@ def from_state(state: State, one_hot: int) -> Store:
     check(state, schema(state, one_hot))
     store = Store(one_hot)
     names, words, labels = (unpacked(name, state) for name in ("names", "words", "labels"))
-    if len(set(names)) < len(names):
+    live = [name for name, flags in zip(names, state["flags"].tolist(), strict=True) if not flags & 4]
+    if len(set(live)) < len(live):
         raise ValueError("state_['names'] holds a name twice")
     came = unpacked("came", state)
     store.came = dict.fromkeys(came)
@@ -100,7 +107,7 @@ def from_state(state: State, one_hot: int) -> Store:
     store.target, store.moments = state["target"].copy(), state["moments"].copy()
     if (store.moments[[0, 2, 5, 6]] < 0).any() or (store.target[[0, 2]] < 0).any():
         raise ValueError("state_ holds a negative count or sum of squares")
-    store.from_start = np.zeros(store.moments.shape[1], np.int64)
+    store.votes = state["votes"].copy()
     means = store.target.shape[1]
     if means != (0 if not store.task else 1 if store.task == "number" else max(1, len(labels) - 1)):
         raise ValueError(f"{means} means do not match {len(labels)} labels")
@@ -118,13 +125,18 @@ def _sources(store: Store, names: list[str], state: State) -> None:
     for i, name in enumerate(names):
         source = InputColumn(name, KINDS[state["kinds"][i]])
         source.wrong, source.first_wrong = map(int, state["wrong"][i])
-        source.retired = bool(state["retired"][i])
+        source.retired, source.settled, source.replaced = (bool(state["flags"][i] & bit) for bit in (1, 2, 4))
+        source.form = FORMS[state["forms"][i]]
+        if source.form not in WRITTEN[source.kind]:
+            raise ValueError(f"state_['forms'] has one that column {source.name!r} cannot have")
         if source.kind in NUMERIC:
             source.number, numbers = numbers, numbers + 1
         if source.kind in TABLED:
             source.coded, coded = coded, coded + 1
         store.sources.append(source)
-    store.by_name = {source.name: source for source in store.sources}
+    store.find_columns()
+    if any(store.by_name[source.name] is source for source in store.sources if source.replaced):
+        raise ValueError("state_['flags'] has a column that was replaced by none")
     if numbers != store.moments.shape[1] or coded != len(state["table_sizes"]):
         raise ValueError("state_['kinds'] does not match the numbers and the tables")
 
@@ -157,7 +169,7 @@ def _tables(store: Store, words: list[str], state: State) -> None:
     for source in (source for source in store.sources if source.kind in TABLED):
         size = int(state["table_sizes"][source.coded])
         mine = words[start : start + size]
-        if len(set(mine)) < size or (size and source.retired):
+        if len(set(mine)) < size or (size and (source.retired or source.replaced)):
             raise ValueError(f"state_['words'] cannot be those of column {source.name!r}")
         for name in mine:
             key: Any = name

@@ -9,11 +9,13 @@ import numpy as np
 
 from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
+from .kinds import VOTES
 
 VALUE, GAP, MEAN, SLOT, CYCLE = range(5)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
+NEVER = np.iinfo(np.int64).max  # a row that does not come
 YEAR_SINE = CYCLES.index("year:sin")
 
 
@@ -30,17 +32,23 @@ class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
     ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
-    column of integers has had too many values to hold codes. ``wrong`` cells were taken as missing, the first of
-    them in row ``first_wrong``, counted from 1.
+    column of integers has had too many values to hold codes. ``form`` is how numbers or dates are written (see
+    :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
+    cells seemed to be: a later column of the same name reads its cells, and its own parts of the result stay 0.
+    ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
     """
 
-    __slots__ = ("coded", "first_wrong", "gap", "kind", "name", "number", "retired", "slots", "table", "wrong")
+    __slots__ = (
+        *("coded", "first_wrong", "form", "gap", "kind", "name", "number", "replaced", "retired", "settled", "slots"),
+        *("table", "wrong"),
+    )
 
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
         self.number = self.coded = self.gap = self.slots = -1
         self.table = CategoryTable() if kind in TABLED else None
-        self.retired = False
+        self.retired = self.settled = self.replaced = False
+        self.form = "." if kind in ("number", "integer") else ""
         self.wrong = self.first_wrong = 0
 
     def copy(self) -> InputColumn:
@@ -60,7 +68,9 @@ class Store:
     def __init__(self, one_hot: int):
         self.one_hot = one_hot
         self.sources: list[InputColumn] = []
-        self.by_name: dict[str, InputColumn] = {}
+        self.by_name: dict[str, InputColumn] = {}  # the column that reads the cells of a name
+        self.votes = np.zeros((0, VOTES), np.int64)  # of the cells of each source, see :mod:`.kinds`
+        self.undecided: list[int] = []  # places of the sources whose kind may still change
         self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
         self.moments, self.number_at = np.zeros((7, 0)), np.zeros((3, 0), np.int32)
@@ -74,16 +84,16 @@ class Store:
         self.t = 0
         self.plan: Any = None  # derived from the sources, for single rows
         self.places: dict[Any, int] = {}  # of labels as they come, found again for single rows
-        self.from_start = np.zeros(0, np.int64)  # zeros: the first rows of numbers that were there from the start
+        self.from_start = np.zeros(0, np.int64)  # first rows of numbers that are there from the start, or never
 
     def copy(self) -> Store:
         made = copy.copy(self)
         made.plan, made.places = None, {}
         made.sources = [source.copy() for source in self.sources]
-        made.by_name = {source.name: source for source in made.sources}
+        made.find_columns()
         made.layout, made.free, made.labels = list(self.layout), list(self.free), list(self.labels)
         made.came = dict(self.came)
-        for name in ("moments", "number_at", "counts", "sums", "place", "amount", "mean_at", "target"):
+        for name in ("moments", "number_at", "counts", "sums", "place", "amount", "mean_at", "target", "votes"):
             setattr(made, name, getattr(self, name).copy())
         return made
 
@@ -96,25 +106,59 @@ class Store:
         """Means per category: one of numbers, one for every label but the first, none without a target."""
         return self.mean_at.shape[1]
 
+    def find_columns(self) -> None:
+        """What follows from the sources: which of them are read, and which may change."""
+        self.plan = None
+        self.by_name = {source.name: source for source in self.sources}  # the last of a name
+        self.undecided = [i for i, s in enumerate(self.sources) if not (s.settled or s.replaced)]
+        self.from_start = np.zeros(self.moments.shape[1], np.int64)
+        self.from_start[[s.number for s in self.sources if s.replaced and s.number >= 0]] = NEVER
+
     # ---------------------------------------------------------------- growing
     def add(self, name: str, kind: str) -> InputColumn:
         """A new source, with its columns at the end of the layout."""
         at, source = len(self.sources), InputColumn(name, kind)
-        self.plan = None
         self.sources.append(source)
-        self.by_name[name] = source
+        self.votes = np.append(self.votes, np.zeros((1, VOTES), np.int64), axis=0)
         if kind in NUMERIC:
             source.number = self.moments.shape[1]
             self.number_at = np.append(self.number_at, np.zeros((3, 1), np.int32), axis=1)
             self.moments = np.append(self.moments, np.zeros((7, 1)), axis=1)
-            self.from_start = np.zeros(self.moments.shape[1], np.int64)
+            self.from_start = np.append(self.from_start, 0)
         if kind in TABLED:
             source.coded = len(self.mean_at)
             self.mean_at = np.append(self.mean_at, np.zeros((1, self.means), np.int32), axis=0)
         parts = parts_of(kind, self.means, self.one_hot)
         self.place_parts(source, {part: self.width + i for i, part in enumerate(parts)})
         self.layout += [(at, part, index) for part, index in parts]
+        self.by_name[name], self.plan = source, None
+        self.undecided.append(at)
         return source
+
+    def replace(self, at: int, kind: str) -> InputColumn:
+        """A source of another kind in the place of one, whose parts of the result are 0 from now on."""
+        source = self.sources[at]
+        source.replaced = True
+        if source.table is not None:
+            self.drop(source, list(source.table.codes))
+        made = self.add(source.name, kind)
+        self.votes[-1] = self.votes[at]
+        self.find_columns()
+        return made
+
+    def settle(self, sources: list[InputColumn]) -> None:
+        """Columns that keep their kind from now on."""
+        for source in sources:
+            source.settled = True
+        if sources:
+            self.find_columns()
+
+    def rewrite(self, source: InputColumn, form: str) -> None:
+        """Another mark or order in numbers or dates: what was learned of them is forgotten."""
+        source.form = form
+        self.moments[:, source.number] = 0.0
+        if source.table is not None:
+            self.drop(source, list(source.table.codes))
 
     def place_parts(self, source: InputColumn, at: dict[tuple[int, int], int]) -> None:
         """Note in which column of the result each part of a source is."""
@@ -216,6 +260,7 @@ class Journal:
         self.names: list[tuple[InputColumn, Any, int, int, list[int]]] = []
         self.wrong: list[tuple[InputColumn, int, int]] = []
         self.saved: Any = None
+        self.settled: list[InputColumn] = []
 
     def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
         """A code for a new name; noted first, so that it can be undone wherever entering it ends."""
@@ -227,6 +272,11 @@ class Journal:
         """Remember the count of wrong cells before it changes."""
         self.wrong.append((source, source.wrong, source.first_wrong))
 
+    def settle(self, sources: list[InputColumn]) -> None:
+        """Columns that keep their kind from now on; noted, so that it can be undone."""
+        self.settled += sources
+        self.store.settle(sources)
+
     def save(self, codes: np.ndarray) -> None:
         """Remember the entries that a pass over these codes changes."""
         store, touched = self.store, codes[0] if len(codes) == 1 else np.unique(codes)
@@ -234,13 +284,13 @@ class Journal:
             touched = touched[:0]
         # -1, of no category, is the last entry: it goes back to what it was, too
         entries = (touched, store.counts.take(touched), store.sums.take(touched, axis=0))
-        self.saved = (store.t, store.moments.copy(), store.target.copy(), entries)
+        self.saved = (store.t, store.moments.copy(), store.target.copy(), store.votes.copy(), entries)
 
     def undo(self) -> None:
         """The store as it was."""
         store = self.store
         if self.saved is not None:
-            store.t, store.moments, store.target, (touched, counts, sums) = self.saved
+            store.t, store.moments, store.target, store.votes, (touched, counts, sums) = self.saved
             store.counts[touched], store.sums[touched] = counts, sums
         for source, name, own, size, last in reversed(self.names):
             table: Any = source.table
@@ -250,4 +300,8 @@ class Journal:
                 store.free += last
         for source, wrong, first in reversed(self.wrong):
             source.wrong, source.first_wrong = wrong, first
-        self.names, self.wrong, self.saved = [], [], None
+        for source in self.settled:
+            source.settled = False
+        if self.settled:
+            store.find_columns()
+        self.names, self.wrong, self.saved, self.settled = [], [], None, []

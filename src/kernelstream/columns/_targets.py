@@ -80,6 +80,31 @@ class Targets:
         return Y
 
 
+def one_target(store: Store, y: Any) -> np.ndarray | None:
+    """The target of one row, (1, T); None where it needs the full check."""
+    if type(y) in (list, tuple, np.ndarray):
+        if len(y) != 1:
+            return None
+        y = y[0]
+    if store.task == "number":
+        quick = type(y) in (float, int, np.float64) and -LARGEST_NUMBER <= y <= LARGEST_NUMBER
+        return np.array([[y]], np.float64) if quick else None
+    if isinstance(y, np.generic):
+        y = y.item()
+    at = store.places.get(y) if type(y) in (int, str) else None
+    if at is None:
+        try:
+            at = store.labels.index(label_word(y))
+        except ValueError:
+            return None
+        if type(y) in (int, str):
+            store.places[y] = at
+    Y = np.zeros((1, store.means))
+    if at:
+        Y[0, at - 1] = 1.0
+    return Y
+
+
 def label_word(label: Any) -> str:
     """A name for a label: 1, 1.0 and True are one label, "1" is another."""
     if type(label) is str and 0 < len(label) <= 60:

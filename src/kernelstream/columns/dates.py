@@ -23,19 +23,26 @@ _THURSDAY = 3  # the weekday of 1970-01-01, from Monday
 
 _DATE = r"(?P<y>\d{4})(?:(?P<sep>[-/.])(?P<m>\d{1,2})(?P=sep)(?P<d>\d{1,2})|(?P<cm>\d{2})(?P<cd>\d{2}))"
 _GERMAN = r"(?P<gd>\d{1,2})\.(?P<gm>\d{1,2})\.(?P<gy>\d{4})"
+_MONTH = r"[A-Za-z]{3,9})\.?"
+_NAMED = rf"(?P<nd>\d{{1,2}})[ -](?P<nm>{_MONTH}[ -](?P<ny>\d{{4}})|(?P<am>{_MONTH} (?P<ad>\d{{1,2}}), ?(?P<ay>\d{{4}})"
 _HALF = r"(?:\s?(?P<half>[AaPp])\.?[Mm]\.?)?"
 _SECOND = r"(?P<S>\d{2})(?P<f>[.,]\d{1,9})?"
 _TIME = rf"(?P<H>\d{{2}}|\d(?=:)):?(?P<M>\d{{2}})(?::?{_SECOND})?{_HALF}\s*(?:Z|UTC|GMT|[+-]\d{{2}}(?::?\d{{2}})?)?"
-_FULL = re.compile(rf"(?:{_DATE}|{_GERMAN})(?:[T ]{_TIME})?", re.ASCII)
+_FULL = re.compile(rf"(?:{_DATE}|{_GERMAN}|{_NAMED})(?:[T ]{_TIME})?", re.ASCII)
+_PARTS = tuple([form + part for form in ("", "g", "c", "n", "a")] for part in "ymd")  # year, month, day in each form
 _CLOCK = re.compile(rf"(?P<H>\d{{1,2}}):(?P<M>\d{{2}})(?::{_SECOND})?{_HALF}", re.ASCII)
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def seconds(value: Any) -> float:
     """Seconds since 1970 of a date or time; NaN for anything else.
 
-    Strings are read as 2024-05-01, 2024/5/1, 01.05.2024, each alone or with a time 13:30, 1:30 PM, 13:30:15 or
-    13:30:15.25, with a blank or a T between; as 20240501T133015; or as a time alone.
+    Strings are read as 2024-05-01, 2024/5/1, 01.05.2024, 1 May 2024, 01-May-2024, May 1, 2024, each alone or with a
+    time 13:30, 1:30 PM, 13:30:15 or 13:30:15.25, with a blank or a T between; as 20240501T133015; or as a time alone.
 
     >>> seconds("1970-01-02T00:00:30"), seconds("1.1.1970 01:00"), seconds("00:02"), seconds("May")
     (86430.0, 3600.0, 120.0, nan)
@@ -58,10 +65,10 @@ def seconds(value: Any) -> float:
 def _of_text(text: str) -> float:
     found = _FULL.fullmatch(text)
     if found is not None and not (found["cm"] and found["H"] is None):  # 20240501 alone is a number
-        year = found["y"] or found["gy"]
-        month, day = (found[name] or found["g" + name] or found["c" + name] for name in "md")
+        known = found.groupdict()
+        year, month, day = (next(filter(None, map(known.get, forms))) for forms in _PARTS)
         try:
-            date = datetime.date(int(year), int(month), int(day))
+            date = datetime.date(int(year), _month(month), int(day))
         except ValueError:
             return math.nan
         days = date.toordinal() - _EPOCH.toordinal()
@@ -75,6 +82,17 @@ def _of_text(text: str) -> float:
     if found["half"]:
         hour = hour % 12 + 12 * (found["half"] in "Pp")
     return days * DAY + hour * 3600 + minute * 60 + second + float((found["f"] or "0").replace(",", "."))
+
+
+def _month(text: str) -> int:
+    """The number of a month; ValueError for any other word. English names may be cut to three letters, or "Sept"."""
+    if text.isdigit():
+        return int(text)
+    word = text.lower()
+    found = [i for i, name in enumerate(_MONTHS, 1) if word in (name, name[:3]) or (word, i) == ("sept", 9)]
+    if not found:
+        raise ValueError(f"{text} is not a month")
+    return found[0]
 
 
 def all_seconds(values: Any) -> np.ndarray:

@@ -6,7 +6,6 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,20 @@ from sklearn.utils._set_output import _wrap_data_with_container
 
 from .._checks import few, flag, one_of, positive, whole
 from ..random import Stream, generator
+from ..registry.caller import caller
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
-from ..streams.cells import LARGEST_NUMBER, Cells, cells_of, is_missing
-from ..streams.marks import DATE, has_comma
+from ..streams.cells import Cells, cells_of
+from ._growing import decide_again, grow
 from ._known import Known, some
-from ._parse import Parsed, parse, parse_row
+from ._parse import Parsed, alone, parse, parse_row
 from ._pass import twins
 from ._state import State, from_state, to_state
 from ._store import MEAN, Journal, NeedsCopy, Store
-from ._targets import Targets, checked_weights, label_word
-from .kinds import KINDS, kind_of
+from ._targets import Targets, checked_weights, one_target
+from .kinds import KINDS, votes_of
 
 LEARNED = ("_store", "_warned")  # attributes of an encoder that has learned rows
 
@@ -43,8 +43,11 @@ class Columns(Known, TransformerMixin, WithParameters):
     Parameters
     ----------
     kinds : dict of name: kind, optional
-        Kinds of columns whose first value would be misleading: "number", "integer" (a number whose values may be
+        Kinds of columns whose first cells would be misleading: "number", "integer" (a number whose values may be
         codes; encoded both ways), "category", "date" or "text" (ignored). These columns exist from the first row on.
+        Other columns are what most of their cells are: of all rows in ``fit``, of the first ones in a stream, see
+        :mod:`kernelstream.columns.kinds`. A column of a stream that turns out to be of another kind than its first
+        cells gets new columns in the result; its old ones are 0 from then on.
     target : {"auto", "number", "label"}
         What y holds; by default, floats are numbers and anything else is a label.
     one_hot : int, default=16
@@ -235,12 +238,15 @@ class Columns(Known, TransformerMixin, WithParameters):
         finally:
             self.__dict__.pop("_journal", None)
 
-    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
-        """Encode and learn rows, inside of :meth:`_kept` unless they are the first."""
+    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, widens: bool = True) -> np.ndarray:
+        """Encode and learn rows, inside of :meth:`_kept` unless they are the first.
+
+        Where the result must not get new columns (``widens`` is False), a column is what its first cell is.
+        """
         before = self.__dict__.get("_store")
-        rows = _alone(rows)
+        rows = alone(rows)
         if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y)
+            quick = self._learn_quickly(before, rows, y, widens)
             if quick is not None:
                 return quick
         store, journal = (self._started(), None) if before is None else (before, self._journal)
@@ -250,14 +256,12 @@ class Columns(Known, TransformerMixin, WithParameters):
         if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
             _check_known(store, cells)
         try:
-            if weight is not None and not weight.all() and journal is not None:
-                raise NeedsCopy
-            X = self._pass_runs(store, cells, targets, weight, journal)
+            X = self._pass_runs(store, cells, targets, weight, journal, widens)
         except NeedsCopy:
             assert journal is not None
             journal.undo()
             store = store.copy()
-            X = self._pass_runs(store, cells, targets, weight, None)
+            X = self._pass_runs(store, cells, targets, weight, None, widens)
         if cells.n or before is not None:
             self._store = store
         return X
@@ -280,7 +284,9 @@ class Columns(Known, TransformerMixin, WithParameters):
         if weight is not None:
             counted, weight = np.flatnonzero(weight), weight[weight > 0]
             learned, some = cells.part(counted), None if targets is None else targets.part(counted)
-        one_by_one = self._pass(store, learned, some, weight, None, shuffled=True)
+        odd: dict[str, Any] = {}
+        one_by_one = self._pass(store, learned, some, weight, None, odd, shuffled=True)
+        self._say_odd(store, odd)
         X = self._encode_only(store, cells)
         coded = {at for at, source in enumerate(store.sources) if not source.retired}
         means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
@@ -290,21 +296,36 @@ class Columns(Known, TransformerMixin, WithParameters):
         return X
 
     def _pass_runs(
-        self, store: Store, cells: Cells, targets: Targets | None, weight: np.ndarray | None, journal: Journal | None
+        self,
+        store: Store,
+        cells: Cells,
+        targets: Targets | None,
+        weight: np.ndarray | None,
+        journal: Journal | None,
+        widens: bool,
     ) -> np.ndarray:
-        """Encode and learn rows in order; runs of rows of weight 0 are encoded only."""
-        if weight is None or weight.all():
-            return self._pass(store, cells, targets, weight, journal)
-        cuts = [0, *(np.flatnonzero(np.diff(weight > 0)) + 1).tolist(), cells.n]
-        parts = []
-        for start, stop in pairwise(cuts):
+        """Encode and learn rows in order, up to each row after which kinds are decided again; those of weight 0 are
+        encoded only."""
+        parts, odd, start = list[np.ndarray](), dict[str, Any](), 0
+        while start < cells.n or not parts:
+            learned, stop = weight is None or bool((weight[start : start + 1] > 0).all()), cells.n
+            if weight is not None:
+                stop = start + int(np.argmin(np.append((weight[start:] > 0) == learned, False)))
+            if learned:
+                stop = min(stop, start + (1 << store.t.bit_length()) - store.t)  # the next power of two
+            if journal is not None and stop - start < cells.n:
+                raise NeedsCopy
             rows = np.arange(start, stop)
-            if weight[start] > 0:
+            if learned:
                 some = None if targets is None else targets.part(rows)
-                parts.append(self._pass(store, cells.part(rows), some, weight[start:stop], journal))
+                w = None if weight is None else weight[start:stop]
+                parts.append(self._pass(store, cells[start:stop], some, w, journal, odd, start))
+                odd |= decide_again(store, self.kinds or {}, widens, journal)
             else:
-                parts.append(self._encode_only(store, cells.part(rows)))
-        return np.concatenate([padded(part, store.width) for part in parts])
+                parts.append(self._encode_only(store, cells[start:stop]))
+            start = stop
+        self._say_odd(store, odd)
+        return np.concatenate([padded(part, store.width) for part in parts]) if len(parts) > 1 else parts[0]
 
     def _pass(
         self,
@@ -313,21 +334,29 @@ class Columns(Known, TransformerMixin, WithParameters):
         targets: Targets | None,
         weight: np.ndarray | None,
         journal: Journal | None,
+        odd: dict[str, Any],
+        before: int = 0,
         shuffled: bool = False,
     ) -> np.ndarray:
-        """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later."""
-        since = self._grow(store, cells, targets, journal)
+        """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later.
+
+        ``odd`` gets a cell of each column that has some of no use; ``before`` are rows of the call before these.
+        """
+        since = grow(store, cells, targets, self.kinds or {}, int(self.max_columns), shuffled, journal, self._warn_once)
         since = {} if shuffled else since
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
         start, window = 0, cells.n
         while start < cells.n:
             end = min(cells.n, start + window)
-            found = parse(store, cells, start, end, since, int(self.max_categories), self.strict, journal)
+            found = parse(store, cells, start, end, since, int(self.max_categories), self.strict, journal, before)
             stop = start + len(found.codes)
             window = max(64, 2 * len(found.codes))  # looking further ahead is wasted where tables are always full
             if journal is not None:
                 journal.save(found.codes)
+            for row, source, value in found.wrong:
+                if row < stop:
+                    odd.setdefault(source.name, value)
             here = slice(start, stop)
             order = generator(0, Stream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
             y, w = (None if values is None else values[here] for values in (Y, weight))
@@ -338,6 +367,9 @@ class Columns(Known, TransformerMixin, WithParameters):
             if found.full is not None:
                 store.forget(found.full)
             start = stop
+        for at in store.undecided:
+            name = store.sources[at].name
+            store.votes[at] += votes_of(cells.get(name), cells.hints.get(name))
         return X
 
     def _run(
@@ -364,74 +396,15 @@ class Columns(Known, TransformerMixin, WithParameters):
         if order is not None:
             X[order] = out
 
-    def _grow(self, store: Store, cells: Cells, targets: Targets | None, journal: Journal | None) -> dict[str, int]:
-        """Add new columns and labels, in the order in which they appear; returns the first row of each column."""
-        if targets is not None and not store.task:
-            if journal is not None:
-                raise NeedsCopy
-            store.begin_target(targets.task)
-        self._note_names(store, cells, journal)
-        events: list[tuple[int, int, str, str]] = []
-        for name, values in cells.others(store.by_name):
-            row = next((i for i, value in enumerate(values) if not is_missing(value)), None)
-            if row is not None:
-                events.append((row, 0, name, cells.hints.get(name) or kind_of(values[row])))
-        events = sorted(events, key=lambda event: event[0])  # within a row, the order of the columns
-        free = int(self.max_columns) - len(store.sources)
-        if len(events) > max(free, 0):
-            self._warn_once(
-                "many", f"the rows have more than max_columns={self.max_columns} columns: the others are ignored"
-            )
-            events = events[: max(free, 0)]
-        labels = [] if targets is None else [(row, 1, word, "") for row, word in targets.new_labels(store)]
-        if (events or labels) and journal is not None:
-            raise NeedsCopy
-        since = {}
-        for row, what, name, kind in sorted([*events, *labels], key=lambda event: event[:2]):
-            if what:
-                store.add_label(name)
-                continue
-            store.add(name, kind)
-            store.came.setdefault(name)
-            since[name] = row
-            if kind == "text":
-                self._warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
-            values = cells.get(name)
-            first = values[row] if kind == "category" and values is not None else None
-            if isinstance(first, str) and has_comma(first):
-                self._warn_once(
-                    f"comma {name}",
-                    f"column {name!r} holds numbers with commas like {first!r}, which are taken as words. Give numbers "
-                    f"with a point, or the file to kernelstream.streams.CSV",
-                )
-            if isinstance(first, str) and DATE.fullmatch(first.strip()):
-                self._warn_once(
-                    f"date {name}",
-                    f"column {name!r} holds dates like {first!r}, where day and month might be mistaken: they are "
-                    f"taken as words. Write the year first, or give dates (pandas.to_datetime)",
-                )
-        return since
-
-    def _note_names(self, store: Store, cells: Cells, journal: Journal | None) -> None:
-        """Note the names of columns: those of the first row, those whose kinds were given, others as they come."""
-        first = [*cells.first_names(), *store.by_name] if not store.came else []
-        known = store.came | dict.fromkeys(first)
-        free = max(0, int(self.max_columns) - len(known))
-        known |= dict.fromkeys([name for name, _ in cells.others(known)][:free])
-        if len(known) > len(store.came):
-            if journal is not None:
-                raise NeedsCopy
-            store.came = known
-
     # ---------------------------------------------------------------- one dictionary at a time
-    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
+    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any, widens: bool) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
         _, reader = twins(self.engine)
         if reader is None or (y is None) == bool(store.task):
             return None
         Y = None
         if y is not None:
-            Y = self._one_target(store, y)
+            Y = one_target(store, y)
             if Y is None:
                 return None
         journal = self._journal
@@ -442,36 +415,19 @@ class Columns(Known, TransformerMixin, WithParameters):
         journal.save(found.codes)
         X = np.zeros((1, len(store.layout)))
         self._run(store, found, X, Y, None)
+        for at in store.undecided:
+            store.votes[at] += votes_of([row.get(store.sources[at].name)])
         store.t += 1
+        try:
+            decide_again(store, self.kinds or {}, widens, journal)
+        except NeedsCopy:
+            journal.undo()
+            return None
         return X
-
-    def _one_target(self, store: Store, y: Any) -> np.ndarray | None:
-        """The target of one row, (1, T); None where it needs the full check."""
-        if type(y) in (list, tuple, np.ndarray):
-            if len(y) != 1:
-                return None
-            y = y[0]
-        if store.task == "number":
-            quick = type(y) in (float, int, np.float64) and -LARGEST_NUMBER <= y <= LARGEST_NUMBER
-            return np.array([[y]], np.float64) if quick else None
-        if isinstance(y, np.generic):
-            y = y.item()
-        at = store.places.get(y) if type(y) in (int, str) else None
-        if at is None:
-            try:
-                at = store.labels.index(label_word(y))
-            except ValueError:
-                return None
-            if type(y) in (int, str):
-                store.places[y] = at
-        Y = np.zeros((1, store.means))
-        if at:
-            Y[0, at - 1] = 1.0
-        return Y
 
     # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
-        store, rows = self._learned(), _alone(rows)
+        store, rows = self._learned(), alone(rows)
         _, reader = twins(self.engine)
         if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
             journal, warned = Journal(store), "unknown" in self.__dict__.get("_warned", ())
@@ -493,14 +449,20 @@ class Columns(Known, TransformerMixin, WithParameters):
         journal = Journal(store)
         try:
             found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
-            for _, source, value in found.wrong if asked else ():
-                kind = "number" if source.kind == "integer" else source.kind
-                said = f"column {source.name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
-                self._warn_once(f"wrong {source.name}", f"{said}: they are taken as missing")
+            if asked:
+                self._say_odd(store, {source.name: value for _, source, value in reversed(found.wrong)})
             self._run(store, found, X, None, None, learn=False)
         finally:
             journal.undo()
         return X
+
+    def _say_odd(self, store: Store, odd: dict[str, Any]) -> None:
+        """Warn once about cells of columns that are of no use there."""
+        for name, value in odd.items():
+            kind = store.by_name[name].kind.replace("integer", "number")
+            if kind != "text" and (kind != "category" or not isinstance(value, str)):
+                said = f"column {name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
+                self._warn_once(f"wrong {name}", f"{said}: they are taken as missing")
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once about columns that are absent or unknown; ValueError if none is known."""
@@ -509,7 +471,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             known = list(store.by_name)
             self._warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
         if type(cells) is Cells and cells.n:
-            absent = [s.name for s in store.sources if s.kind != "text" and cells.get(s.name) is None]
+            absent = [s.name for s in store.by_name.values() if s.kind != "text" and cells.get(s.name) is None]
             if absent:
                 self._warn_once(
                     "absent",
@@ -521,12 +483,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         warned = self.__dict__.setdefault("_warned", set())
         if what not in warned:
             warned.add(what)
-            warnings.warn(text, UserWarning, stacklevel=2)
-
-
-def _alone(rows: Any) -> Any:
-    """The dictionary where rows are a list of one."""
-    return rows[0] if type(rows) is list and len(rows) == 1 and type(rows[0]) is dict else rows
+            warnings.warn(text, UserWarning, stacklevel=caller())
 
 
 def _check_known(store: Store, cells: Cells) -> list[str]:

@@ -1,52 +1,53 @@
-"""Kinds of columns, inferred from their first value, or in files, where all cells are texts, from their first rows."""
+"""Kinds of columns: what most of their first cells are.
+
+Each cell votes for what it is; the kind that more than half of the votes name is that of the column::
+
+    kind = number if n_number > n/2, date if n_date > n/2, otherwise text if n_text > n/2, otherwise category
+
+with n the cells that are not missing. All rows of a table vote. In a stream the votes are counted again after 1, 2, 4,
+8, ... rows, for as long as a column had fewer than ``DECIDING_CELLS`` cells: what a row is taken for depends on the
+rows before it alone, however they were cut into calls. A number above 12 says whether day or month comes first; the
+decimal mark is the one that reads more of the cells (:mod:`kernelstream.streams.marks`).
+"""
 
 from __future__ import annotations
 
 import datetime
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from ..streams.cells import NUMBERS, SPANS, Cells, is_missing, listed, number
+from ..streams.marks import BOTH_MARKS, DATE, decimal_marks
 from .dates import seconds
 
 KINDS = ("number", "integer", "category", "date", "text")
 LARGEST_CODE = 10**6  # whole numbers up to here may be codes of something
 MAX_CATEGORY_CHARACTERS = 100  # characters: a longer text is not a category
+DECIDING_CELLS = 256  # cells of a column after which its kind stays
 
 TIMES = (datetime.date, datetime.time, np.datetime64)
+# What cells vote for: a kind (`KINDS`), a date with the year last; the decimal mark that reads it; what comes first.
+_NUMBER, _INTEGER, _CATEGORY, _DATE, _TEXT, _SLASHED, _POINT, _COMMA, _DAY_FIRST, _MONTH_FIRST = range(10)
+VOTES = 10
+_CELLS = slice(0, _SLASHED + 1)  # of these each cell gives exactly one
+
+Reading = tuple[str, str]  # kind, and how it is written: the decimal mark, or the order of day and month ("", "d/m")
 
 
 def kind_of(value: Any) -> str:
-    """The kind of a column whose first value this is.
+    """The kind of a column that holds this value alone.
 
     Truth values and words are categories; whole numbers of moderate size are integers, which may be codes as well; any
     other number is a number, in a string too; dates and times are dates, in a string too; long texts and anything else
     are ignored.
 
-    >>> [kind_of(value) for value in (True, 3, 2.5, "7", "red", "2024-05-01", [1])]
-    ['category', 'integer', 'number', 'integer', 'category', 'date', 'text']
+    >>> [kind_of(value) for value in (True, 3, 2.5, "7", "12.5 %", "red", "2024-05-01", [1])]
+    ['category', 'integer', 'number', 'integer', 'number', 'category', 'date', 'text']
     """
-    if isinstance(value, (bool, np.bool_)):
-        return "category"
-    if isinstance(value, SPANS):
-        return "number"
-    if isinstance(value, TIMES):
-        return "date"
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    if isinstance(value, (*NUMBERS, str)):
-        x = number(value)
-        if x is not None:
-            return "integer" if is_code(x) else "number"
-    if isinstance(value, NUMBERS):
-        return "number"  # too large to be used, but its column holds numbers
-    if isinstance(value, str):
-        if not math.isnan(seconds(value)):
-            return "date"
-        return "text" if len(value) > MAX_CATEGORY_CHARACTERS else "category"
-    return "text"
+    return reading(votes_of([value]), ".")[0]
 
 
 def is_code(x: float) -> bool:
@@ -54,18 +55,121 @@ def is_code(x: float) -> bool:
     return x.is_integer() and -LARGEST_CODE <= x <= LARGEST_CODE
 
 
+def votes_of(values: Any, hint: str | None = None) -> np.ndarray:
+    """What the cells of a column vote for, (VOTES,) int64; a ``hint``, of a typed column, is the vote of every cell."""
+    votes = np.zeros(VOTES, np.int64)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiu":
+        x = values[~np.isnan(values)].astype(np.float64)
+        codes = np.count_nonzero((np.floor(x) == x) & (np.abs(x) <= LARGEST_CODE))
+        votes[[_NUMBER, _INTEGER, _POINT, _COMMA]] = len(x) - codes, codes, len(x), len(x)
+        return votes
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        votes[_DATE] = np.count_nonzero(~np.isnat(values))
+        return votes
+    cells = [value for value in listed(values) if not is_missing(value)]
+    if hint is not None:
+        votes[KINDS.index(hint)] = len(cells)
+        return votes
+    try:  # each value is looked at once; 1, 1.0 and True are different
+        counted: Any = Counter(zip(map(type, cells), cells, strict=True)).items()
+    except TypeError:
+        counted = [((type(value), value), 1) for value in cells]
+    for (_, value), count in counted:
+        votes[_votes_of_cell(value)] += count
+    return votes
+
+
+def _votes_of_cell(value: Any) -> list[int]:
+    if isinstance(value, (bool, np.bool_)):
+        return [_CATEGORY]
+    if isinstance(value, SPANS):
+        return [_NUMBER, _POINT, _COMMA]
+    if isinstance(value, TIMES):
+        return [_DATE]
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, NUMBERS):
+        x = number(value)  # None where it is too large to be used
+        return [_INTEGER if x is not None and is_code(x) else _NUMBER, _POINT, _COMMA]
+    if not isinstance(value, str):
+        return [_TEXT]
+    point, comma = as_number(value, "."), BOTH_MARKS[","].read(value)
+    if point is not None or comma is not None:
+        x = float(comma or 0) if point is None else point
+        return [_INTEGER if is_code(x) else _NUMBER, *[_POINT] * (point is not None), *[_COMMA] * (comma is not None)]
+    if not math.isnan(seconds(value)):
+        return [_DATE]
+    if (found := DATE.fullmatch(value.strip())) is not None:
+        return [
+            _SLASHED,
+            *([_DAY_FIRST] if int(found[1]) > 12 else []),
+            *([_MONTH_FIRST] if int(found[3]) > 12 else []),
+        ]
+    return [_TEXT if len(value) > MAX_CATEGORY_CHARACTERS else _CATEGORY]
+
+
+def as_number(value: Any, mark: str) -> float | None:
+    """A cell as a number, in a string with a decimal mark; None if it is none or too large, NaN if it is missing.
+
+    >>> [as_number("1.234", mark) for mark in ".,"], as_number("CHF 12.30", "."), as_number("-", ".")
+    ([1.234, 1234.0], 12.3, nan)
+    """
+    if isinstance(value, str) and (mark == "," or number(value) is None):
+        value = BOTH_MARKS[mark](value)
+    return number(value)
+
+
+def reading(votes: np.ndarray, mark: str, now: str | None = None, given: str | None = None) -> Reading:
+    """The kind of a column and how it is written.
+
+    Parameters
+    ----------
+    votes : (VOTES,) int64
+    mark : {".", ","}
+        The decimal mark, if it is a column of numbers.
+    now : str, optional
+        The kind so far; another one needs more than half of the votes.
+    given : str, optional
+        The kind where it is known.
+    """
+    cells = votes_cast(votes)
+    order = {(True, False): "d/m", (False, True): "m/d"}.get((votes[_DAY_FIRST] > 0, votes[_MONTH_FIRST] > 0), "")
+    dates = votes[_DATE] + (votes[_SLASHED] if order else 0)
+    kind = given
+    if kind is None and 2 * (votes[_NUMBER] + votes[_INTEGER]) > cells:
+        kind = now if now in ("number", "integer") else "number" if votes[_NUMBER] else "integer"
+    elif kind is None and 2 * dates > cells:
+        kind = "date"
+    elif kind is None:
+        words = votes[_CATEGORY] + votes[_SLASHED] - (dates - votes[_DATE])
+        text, word = 2 * votes[_TEXT] > cells, 2 * words > cells
+        kind = "text" if text else "category" if word or now is None else now
+    return kind, mark if kind in ("number", "integer") else order if kind == "date" else ""
+
+
+def readings(votes: dict[str, np.ndarray], now: dict[str, str], given: dict[str, str]) -> dict[str, Reading]:
+    """The readings of columns, by name; decimal marks that their own cells leave open are those of the others."""
+    marks = decimal_marks({name: (votes_cast(own), int(own[_POINT]), int(own[_COMMA])) for name, own in votes.items()})
+    return {
+        name: reading(own, marks.get(name, "."), now.get(name), given.get(name))
+        for name, own in votes.items()
+        if votes_cast(own)
+    }
+
+
+def votes_cast(votes: np.ndarray) -> int:
+    """Cells that have voted."""
+    return int(votes[_CELLS].sum())
+
+
 def guess(sample: Cells, names: list[str]) -> dict[str, str]:
-    """The kind of most cells of each column; the kind of a column without a value is left to its first one.
+    """The kind of most cells of each column; the kind of a column without a value is left to its first ones.
 
     >>> guess(Cells({"a": ["1", "x", "2.5", ""], "b": ["u", "1", "v", "w"]}, 4), ["a", "b"])
     {'a': 'number', 'b': 'category'}
     """
-    found = {}
-    for name in names:
-        values = [value for value in listed(sample.get(name)) if not is_missing(value)]
-        if values:
-            found[name] = sample.hints.get(name) or _kind(values)
-    return found
+    votes = {name: votes_of(sample.get(name), sample.hints.get(name)) for name in names}
+    return {name: kind for name, (kind, _) in readings(votes, {}, {}).items()}
 
 
 def all_numbers(sample: Cells, names: list[str]) -> bool:
@@ -76,18 +180,3 @@ def all_numbers(sample: Cells, names: list[str]) -> bool:
         return x is not None and not math.isnan(x)
 
     return all(all(map(plain, listed(sample.get(name)))) for name in names)
-
-
-def _kind(values: list[Any]) -> str:
-    half = len(values) / 2
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) <= half:
-        kinds = [kind_of(value) for value in values if not isinstance(value, str)]
-        most = max(KINDS, key=kinds.count)
-        return "number" if most == "integer" and "number" in kinds else most
-    numbers = [x for x in map(number, texts) if x is not None and not math.isnan(x)]
-    if len(numbers) > half:
-        return "integer" if all(map(is_code, numbers)) else "number"
-    if sum(not math.isnan(seconds(text)) for text in texts) > half:
-        return "date"
-    return "text" if sum(map(len, texts)) / len(texts) > MAX_CATEGORY_CHARACTERS else "category"

@@ -10,6 +10,7 @@ from sklearn.base import clone, is_classifier
 
 from .._checks import whole
 from ..named import named
+from ..next_row import answers_together
 from ..rows import padded
 from ..state.nested import State, part
 from ..state.turns import in_turn
@@ -167,20 +168,20 @@ class StreamPipeline(Wrapper):
     predict_interval = asked("predict_interval", "Bounds of the targets; see the model's ``predict_interval``.")
     predict_quantiles = asked("predict_quantiles", "Quantiles of the targets; see the model's ``predict_quantiles``.")
     predict_set = asked("predict_set", "Sets of labels; see the model's ``predict_set``.")
+    forecast_set = asked("forecast_set", "Sets of labels for the next row; see the model's ``forecast_set``.")
+    forecast_proba = asked("forecast_proba", "Class probabilities of the next row; see the model's ``forecast_proba``.")
+    forecast_interval = asked("forecast_interval", "Bounds for the next row; see the model's ``forecast_interval``.")
+    forecast_quantiles = asked("forecast_quantiles", "Quantiles for the next row; see ``forecast_quantiles`` there.")
 
-    def _labels_and_proba(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """What ``predict`` and ``predict_proba`` answer; the rows are encoded once."""
-        return self._both("_labels_and_proba", "predict_proba", rows, alone)
-
-    def _predict_with_interval(self, rows: Any, alone: bool = False) -> tuple[np.ndarray, Any]:
-        """What ``predict`` and ``predict_interval`` answer; the rows are encoded once."""
-        return self._both("_predict_with_interval", "predict_interval", rows, alone)
-
-    def _both(self, together: str, second: str, rows: Any, alone: bool) -> Any:
+    def _labels_and_proba(self, rows: Any, following: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """What ``predict`` and ``predict_proba`` answer, or the forecasts; the rows are encoded once."""
         with self._turns:
-            model, X = self._fitted(), self._seen(rows)
-            both = getattr(model, together, None)
-            return (model.predict(X), getattr(model, second)(X)) if both is None else both(X, alone=alone)
+            return answers_together(self._fitted(), "predict_proba", self._seen(rows), following)
+
+    def _predict_with_interval(self, rows: Any, following: bool = False) -> tuple[np.ndarray, Any]:
+        """What ``predict`` and ``predict_interval`` answer, or the forecasts; the rows are encoded once."""
+        with self._turns:
+            return answers_together(self._fitted(), "predict_interval", self._seen(rows), following)
 
     @property
     def relevance_(self) -> np.ndarray:

@@ -182,7 +182,7 @@ class LearnedMetric(Learner):
         return RowMatrix(table(rows, share, self.ops), 1 + more, self.ops)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        Z, W = self._metric(state).rows(pair_of(state, standard_rows(state, X, self.ops), self.ops))
+        Z, W = self._metric(state).rows(pair_of(state, standard_rows(state, X, self.ops), self.ops), one_by_one=True)
         leaves = self._functions(state, len(Z))
         if len(leaves) == 1:
             return leaves[0]((Z, W)) + state["offset"]

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from kernelstream import losses
 
+from ..next_row import for_next_row
 from ._metrics import CRPS_LEVELS, crps_or_error, of_true_class
 
 # predicted (n,), probability of the true class, or score of the quantiles, (n,) or None
@@ -101,7 +102,8 @@ class Runner:
     def _number(self, forecast: np.ndarray, X: Any, y: np.ndarray) -> Answer:
         if not self.probability:
             return forecast, None
-        return forecast, crps_or_error(y, forecast, self._timed(self.est.predict_quantiles, X, CRPS_LEVELS))
+        quantiles = for_next_row(self.est, "predict_quantiles")
+        return forecast, crps_or_error(y, forecast, self._timed(quantiles, X, CRPS_LEVELS))
 
     def _before_learning(self, y: np.ndarray) -> Answer:
         """Answers of an estimator that has learned no row: 0, which is not scored, or a class, all equally probable."""
@@ -163,8 +165,8 @@ class StreamRunner(Runner):
     def _answer(self, X: Any, y: np.ndarray) -> Answer:
         self._note_link()
         if self.task == "regression":
-            return self._number(self._timed(self.est.predict, X), X, y)
-        predicted, table = self._read(self._timed(self.est.decision_function, X))
+            return self._number(self._timed(for_next_row(self.est, "predict"), X), X, y)
+        predicted, table = self._read(self._timed(for_next_row(self.est, "decision_function"), X))
         return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
 
     def learn(self, X: Any, y: np.ndarray) -> None:

@@ -19,16 +19,18 @@ _ERRORS = {
     "507": "no space on the disk",
 }  # fmt: skip
 _NUMBER, _LIST = {"type": "integer"}, {"type": "array"}
+_PREDICTED: dict[str, Any] = {
+    "predictions": _LIST,
+    "probabilities": _LIST,
+    "classes": _LIST,
+    "intervals": _LIST,
+    "sets": _LIST,
+    "version": _NUMBER,
+    "warnings": _LIST,
+}
 _ANSWERS: dict[str, Any] = {
-    "predict": {
-        "predictions": _LIST,
-        "probabilities": _LIST,
-        "classes": _LIST,
-        "intervals": _LIST,
-        "sets": _LIST,
-        "version": _NUMBER,
-        "warnings": _LIST,
-    },
+    "predict": _PREDICTED,
+    "forecast": _PREDICTED,
     "learn": {"learned": _NUMBER, "total": _NUMBER, "version": _NUMBER, "repeated": _NUMBER, "warnings": _LIST},
     "promote": {"version": _NUMBER},
     "rollback": {"version": _NUMBER},
@@ -39,7 +41,7 @@ _ANSWERS: dict[str, Any] = {
 
 def document(version: str, calls: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
     """The document for calls, given as path, method, and summary."""
-    asked = {"predict": Predict, "learn": Learn, "rollback": Rollback, "policy": Policy}
+    asked = {"predict": Predict, "forecast": Predict, "learn": Learn, "rollback": Rollback, "policy": Policy}
     bodies, schemas = msgspec.json.schema_components(asked.values(), ref_template="#/components/schemas/{name}")
     by_name = dict(zip(asked, bodies))
     schemas["Error"] = {"type": "object", "properties": {"error": {"type": "string"}, "row": _NUMBER, "column": {}}}

@@ -112,7 +112,12 @@ class Application:
         self.measured = Metrics(store.learners, self.desk.waiting_rows)
         self.watch = StatusPage(store)
         self.closing = self.watch.closing  # set when the server shuts down
-        self.quick = {"predict": self.predict, "learn": self.learn}  # without the router, below /models/NAME
+        # without the router, below /models/NAME; with the right that they need
+        self.quick = {
+            "predict": (self.predict, "predict"),
+            "forecast": (self.forecast, "predict"),
+            "learn": (self.learn, "learn"),
+        }
         self.router = Router([*self.routes()], lifespan=self.life)
 
     @contextlib.asynccontextmanager
@@ -127,8 +132,7 @@ class Application:
         """Paths, their endpoints, methods, and the rights that they need."""
         watch = self.watch
         return [
-            ("/models/{name}/predict", self.predict, "POST", "predict"),
-            ("/models/{name}/learn", self.learn, "POST", "learn"),
+            *((f"/models/{{name}}/{call}", answer, "POST", right) for call, (answer, right) in self.quick.items()),
             ("/models/{name}/promote", self.promote, "POST", "operate"),
             ("/models/{name}/rollback", self.rollback, "POST", "operate"),
             ("/models/{name}/acknowledge", self.acknowledge, "POST", "operate"),
@@ -151,9 +155,10 @@ class Application:
         ]
 
     def routes(self) -> Iterator[Route]:
-        """The routes; ``predict`` and ``learn`` get here only if the path ends with a newline."""
+        """The routes; those without the router get here only if the path ends with a newline."""
+        quick = [answer for answer, _ in self.quick.values()]
         for path, answer, method, right in self.listed():
-            called = self.not_here if answer in self.quick.values() else answer
+            called = self.not_here if answer in quick else answer
             yield Route(path, guarded(called, right), methods=[method])
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -200,8 +205,9 @@ class Application:
             await self.router(scope, receive, send)
             return
         scope["quick"], name = f"/models/{{name}}/{last}", path.split("/")[2]
-        check_right(scope["grant"], last, name)
-        response = await quick(name, scope, headers, receive)
+        answer, right = quick
+        check_right(scope["grant"], right, name)
+        response = await answer(name, scope, headers, receive)
         await response(scope, receive, send)
 
     def _admit(self, scope: Any, headers: dict[bytes, bytes]) -> None:
@@ -236,12 +242,18 @@ class Application:
         """The answer to ``/models/NAME/predict%0A``, which the router takes for ``predict``."""
         raise Problem(404, f"there is no {request.url.path[:80]!r}")
 
-    async def predict(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
+    async def forecast(self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any) -> JSONContent:
+        """Predictions for rows each of which is the next one of the stream; with ids, they wait for their targets."""
+        return await self.predict(name, scope, headers, receive, following=True)
+
+    async def predict(
+        self, name: str, scope: Any, headers: dict[bytes, bytes], receive: Any, following: bool = False
+    ) -> JSONContent:
         """Predictions; with ids, the rows wait for their targets."""
         started = time.perf_counter()
         self._check_name(name)
         asked: Predict = await self._read(scope, headers, receive, Predict)
-        answer = await self._in_time(self.desk.ask(name, asked).future, scope)
+        answer = await self._in_time(self.desk.ask(name, asked, following).future, scope)
         self._timed("predict", started)
         return JSONContent(answer)
 

@@ -91,6 +91,10 @@ class _Calls:
         """
         return self._run(self._in_pieces(f"{_path(model)}/predict", {"rows": _rows(rows), "ids": ids}))
 
+    def forecast(self, model: str, rows: Any, ids: Sequence[str | int] | None = None) -> Any:
+        """Ask for predictions of rows each of which is the next one of the stream; otherwise like :meth:`predict`."""
+        return self._run(self._in_pieces(f"{_path(model)}/forecast", {"rows": _rows(rows), "ids": ids}))
+
     def learn(self, model: str, rows: Any, y: Any, ids: Sequence[str | int] | None = None) -> Any:
         """Learn rows: when it returns they are safe, and learned exactly once, however often the request was repeated.
 

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ..columns.stream import encoder_of
+from ..next_row import answers_together, for_next_row
 from .answers import View
 from .learner import DurableLearner, checked_ids
 from .requests import Predict
@@ -38,6 +39,7 @@ class Asked:
 
     request: Predict
     future: asyncio.Future[bytes]
+    following: bool = False  # whether each row is the next one of the stream
     view: View | None = None  # the model that answers all of it
     at: int = 0  # rows answered
     parts: dict[str, list[bytes]] = field(default_factory=dict)  # of the answer: lists in JSON, without their brackets
@@ -121,9 +123,9 @@ class Desk:
         """The result of a short call, made in one of the threads."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, call, *args)
 
-    def ask(self, name: str, request: Predict) -> Asked:
-        """Queue a request for a model; its future will have the answer."""
-        asked, n = Asked(request, asyncio.get_running_loop().create_future()), len(request.rows)
+    def ask(self, name: str, request: Predict, following: bool = False) -> Asked:
+        """Queue a request for a model, ``following`` as in :func:`predictions`; its future will have the answer."""
+        asked, n = Asked(request, asyncio.get_running_loop().create_future(), following), len(request.rows)
         with self._lock:
             line = self._lines.setdefault(name, Line())
             if line.rows + n > MAX_WAITING_ROWS:
@@ -177,7 +179,7 @@ class Desk:
         groups: dict[tuple[int, bool], list[Asked]] = {}
         for asked in batch:
             asked.view = asked.view or learner.next_view()
-            groups.setdefault((id(asked.view), len(asked.request.rows) == 1), []).append(asked)
+            groups.setdefault((id(asked.view), asked.following), []).append(asked)
         if len(groups) > 1:
             return [found for group in groups.values() for found in self._answer(learner, group, most)]
         try:
@@ -191,12 +193,8 @@ class Desk:
         return [(asked, self._finished(learner, asked)) for asked in batch if asked.at == len(asked.request.rows)]
 
     def _together(self, batch: list[Asked], most: int) -> None:
-        """Answer the next rows of some requests by one call of the model; only one alone may have more of them.
-
-        All of them have one row, or none of them has: what is answered does not depend on what else is asked.
-        """
+        """Answer the next rows of some requests by one call of the model; only one alone may have more of them."""
         view: Any = batch[0].view  # and that of the others
-        alone = len(batch[0].request.rows) == 1
         tables = [asked.request.rows[asked.at : asked.at + most] for asked in batch]
         for asked in batch:
             if asked.request.ids is not None:
@@ -205,7 +203,8 @@ class Desk:
         unknown = check_names(rows, view.model, view.columns, self.opened)
         X = as_rows(rows, view.model, view.columns)
         gaps = gaps_of(X, view.model)
-        answer = {name: _listed(part) for name, part in predictions(view, X, gaps, alone).items()} if rows else {}
+        found = predictions(view, X, gaps, batch[0].following) if rows else {}
+        answer = {name: _listed(part) for name, part in found.items()}
         gaps.unknown, start = unknown, 0
         for asked, table in zip(batch, tables):
             stop = start + len(table)
@@ -244,7 +243,7 @@ def _settle(done: list[tuple[Asked, bytes | Exception]]) -> None:
                 asked.future.set_result(answer)
 
 
-def predictions(view: View, X: Any, gaps: Gaps, alone: bool = False) -> dict[str, Any]:
+def predictions(view: View, X: Any, gaps: Gaps, following: bool = False) -> dict[str, Any]:
     """Predictions for rows, and what else the model says about them: arrays or lists, each with an item per row.
 
     Parameters
@@ -254,24 +253,25 @@ def predictions(view: View, X: Any, gaps: Gaps, alone: bool = False) -> dict[str
         What :func:`.rows.as_rows` made of the rows.
     gaps : Gaps
         Their cells without a value.
-    alone : bool
-        Whether each row was asked about by itself: for some models it then is the next one of a stream.
+    following : bool
+        Whether each row is the next one of the stream.
     """
     model, answer = view.model, {}
     try:
         if "predict_proba" in view.extras:
-            both = getattr(model, "_labels_and_proba", None)
-            found = both(X, alone=alone) if both else (model.predict(X), np.asarray(model.predict_proba(X)))
-            answer = dict(zip(("predictions", "probabilities"), found))
+            labels, proba = answers_together(model, "predict_proba", X, following)
+            answer = {"predictions": labels, "probabilities": np.asarray(proba)}
         elif "predict_interval" in view.extras:
-            both = getattr(model, "_predict_with_interval", None)
-            said, bounds = both(X, alone=alone) if both else (model.predict(X), model.predict_interval(X))
+            said, bounds = answers_together(model, "predict_interval", X, following)
             answer = {"predictions": said, "intervals": widened(np.column_stack(bounds), model, gaps)}
         else:
-            answer = {"predictions": model.predict(X)}
+            answer = {"predictions": (for_next_row(model, "predict") if following else model.predict)(X)}
         if "predict_set" in view.extras:
             labels, sets_of = np.asarray(model.classes_).tolist(), getattr(model, "_sets_of", None)
-            held = model.predict_set(X) if sets_of is None else sets_of(answer["probabilities"])
+            if sets_of is None:
+                held = (for_next_row(model, "predict_set") if following else model.predict_set)(X)
+            else:
+                held = sets_of(answer["probabilities"])
             answer["sets"] = [[label for label, there in zip(labels, row) if there] for row in held.tolist()]
     except NotFittedError:
         raise Problem(409, "the model has not learned a row yet") from None

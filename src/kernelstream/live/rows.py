@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -13,11 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._checks import few
-from ..columns.dates import seconds
 from ..columns.stream import encoder_of
 from ..estimators._contract.base import StreamEstimator
 from ..registry.names import did_you_mean
-from ..streams.cells import is_missing, number
+from ..streams.cells import is_missing
 
 
 class RowError(ValueError):
@@ -138,7 +136,7 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
                 continue
             if is_missing(value):
                 missing.append((i, name))
-            elif kind != "category" and (math.isnan(seconds(value)) if kind == "date" else number(value) is None):
+            elif kind != "category" and not encoder.usable(name, value):
                 wrong.append((i, name, value))
         if kinds and len(missing) + len(wrong) - before == len(kinds):
             names = few((name for name, _ in kinds), 8)

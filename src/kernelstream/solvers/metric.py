@@ -71,10 +71,13 @@ class Metric:
     ranks: float  # c
     lam: float
 
-    def rows(self, rows: Rows) -> Rows:
-        """Rows in the metric, in the type of the given ones."""
+    def rows(self, rows: Rows, one_by_one: bool = False) -> Rows:
+        """Rows in the metric, in the type of the given ones; ``one_by_one``, their bits do not depend on each other."""
         X, ranks = rows
-        Z = X * self.root if self.root.ndim == 1 else X @ self.root
+        if self.root.ndim == 1:
+            Z = X * self.root
+        else:
+            Z = (X[:, None] @ self.root)[:, 0] if one_by_one else X @ self.root
         U = (X + X.dtype.type(self.ranks) * ranks) * self.scales
         return np.ascontiguousarray(Z, X.dtype), np.ascontiguousarray(U, X.dtype)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -49,11 +50,12 @@ class Bytes:
     """The content of a path, of ``"-"`` (standard input) or of a binary file object; packed content is unpacked.
 
     How it is packed (gzip, bzip2, xz, zstd, or as the only file of a zip archive) is inferred from its first bytes, not
-    from its name. What is named ``.arff`` or begins with ``@relation`` is read as a CSV.
+    from its name. What is named ``.arff`` or begins with ``@relation`` is read as a CSV. A text in another ``encoding``
+    is read as one in UTF-8.
     """
 
-    def __init__(self, source: Any):
-        self.name = name_of(source)
+    def __init__(self, source: Any, encoding: str | None = None):
+        self.name, self.encoding = name_of(source), _codec(encoding)
         self.own = isinstance(source, (str, os.PathLike)) and source != "-"
         if self.own:
             self.raw: Any = open(source, "rb")  # noqa: SIM115 (closed by close)
@@ -96,6 +98,7 @@ class Bytes:
     def _open(self) -> None:
         """Open the content, unpacked, from its start."""
         self.file = _unpacked(self.raw, self.packing)
+        self.file = self.file if self.encoding is None else _AsUTF8(self.file, self.encoding)
         self.file = AsCSV(self.file, self.name) if self.arff else self.file
         self.offset = 0
 
@@ -103,6 +106,8 @@ class Bytes:
         """Up to n bytes; none at the end."""
         try:
             data = self.file.read(n)
+        except UnicodeError as error:
+            raise ValueError(f"{self.name} is not a text in {self.encoding}: {error}") from None
         except Exception as error:  # every packing has its own classes of errors
             if self.packing is None:
                 raise
@@ -112,7 +117,7 @@ class Bytes:
 
     def skip_to(self, offset: int) -> None:
         """Go to an offset of the unpacked content; except in a plain file, by reading up to it."""
-        if self.own and self.packing is None and self.size is not None and not self.arff:
+        if self.own and self.size is not None and not (self.packing or self.arff or self.encoding):
             if offset > self.size:
                 raise ValueError(
                     f"{self.name} has {self.size} bytes, fewer than the position to resume from ({offset})"
@@ -136,7 +141,7 @@ class Bytes:
         """Share of a file that was read, packed bytes for a packed one."""
         if not self.size:
             return None
-        return min(1.0, (self.raw.tell() if self.packing or self.arff else self.offset) / self.size)
+        return min(1.0, (self.raw.tell() if self.packing or self.arff or self.encoding else self.offset) / self.size)
 
     def close(self) -> None:
         if self.own:
@@ -146,6 +151,43 @@ class Bytes:
 def _members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Files of an archive, without those that macOS adds."""
     return [item for item in archive.infolist() if not (item.is_dir() or item.filename.startswith("__MACOSX/"))]
+
+
+def _codec(encoding: str | None) -> str | None:
+    """The name of an encoding; None for UTF-8, which is read as it is."""
+    try:
+        name = "utf-8" if encoding is None else codecs.lookup(encoding).name
+        "".encode(name)  # not all codecs are of texts
+    except LookupError:
+        raise ValueError(f"encoding {encoding!r} is not known: give one such as latin-1, cp1252 or utf-16") from None
+    return None if name in ("utf-8", "utf-8-sig", "ascii") else name
+
+
+class _AsUTF8:
+    """A text in another encoding as one in UTF-8."""
+
+    def __init__(self, file: Any, encoding: str):
+        self.file, self.decoder, self.held = file, codecs.getincrementaldecoder(encoding)(), b""
+
+    def read(self, n: int = -1) -> bytes:
+        """Up to n bytes, or the rest; none at the end."""
+        while not self.held and (data := self.file.read(n)):
+            self.held = self.decoder.decode(data).encode()
+        self.held = self.held or self.decoder.decode(b"", True).encode()
+        taken, self.held = (self.held, b"") if n < 0 else (self.held[:n], self.held[n:])
+        return taken
+
+
+def decoded(content: bytes) -> str:
+    """A piece of a text in UTF-8; ValueError that says what to do about any other."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        found = content[max(0, error.start - 12) : error.start + 12].decode("latin-1")
+        raise ValueError(
+            f"this is not UTF-8 (in Latin-1 it is {found!r}): set encoding= (--encoding in the shell) to that of the "
+            f"file, often latin-1 or cp1252"
+        ) from None
 
 
 class _Peekable:
@@ -210,8 +252,8 @@ class Text:
     the source is still the same.
     """
 
-    def __init__(self, source: Any, chunk: int = CHUNK_BYTES):
-        self.source, self.bytes = source, Bytes(source)
+    def __init__(self, source: Any, chunk: int = CHUNK_BYTES, encoding: str | None = None):
+        self.source, self.bytes = source, Bytes(source, encoding)
         self.buffer, self.start, self.line, self.chunk = b"", 0, 0, chunk
         self._before, self._summed = 0, (0, 0)  # checksum of what was before the buffer; a place in it, and that there
         self.ended = False
@@ -296,7 +338,7 @@ class Text:
 
     def verify(self, position: dict[str, Any]) -> None:
         """Raise ValueError if the content of a file has changed before a position."""
-        again = Bytes(self.bytes.name) if self.bytes.own and self.bytes.size is not None else None
+        again = Bytes(self.bytes.name, self.bytes.encoding) if self.bytes.own and self.bytes.size is not None else None
         if again is None or "crc" not in position:
             return
         found, left = 0, position["byte"]

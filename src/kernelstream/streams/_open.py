@@ -63,18 +63,18 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
         return source
     if not isinstance(source, (str, os.PathLike, Text)) and not hasattr(source, "read"):
         return _in_memory(source, options)
-    format, source = recognized(source, format)
+    format, source = recognized(source, format, options.get("encoding"))
     kind = FORMATS[format]
     if kind is JSONLines:
         options = {"mixed": False, **options}
     return kind(source, **fitting(kind, options))
 
 
-def recognized(source: Any, format: str | None = None) -> tuple[str, Any]:
+def recognized(source: Any, format: str | None = None, encoding: str | None = None) -> tuple[str, Any]:
     """The format of a path or a file object, and the source, of a text as a :class:`Text`: a pipe is opened once."""
     format = format or format_by_name(name_of(source))
     if format is None or format in TEXTS:
-        source = source if isinstance(source, Text) else Text(source)
+        source = source if isinstance(source, Text) else Text(source, encoding=encoding)
         format = format or format_by_content(source.peek(), source.bytes.name)
         if format not in TEXTS:
             source.bytes.close()

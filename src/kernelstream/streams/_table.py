@@ -12,7 +12,7 @@ from .._checks import few
 from ..registry.names import did_you_mean
 from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype, joined
 from ._bytes import Text, name_of
-from .cells import Cells, is_missing, listed
+from .cells import NO_TARGET, Cells, is_missing, listed
 
 FILLED = " (missing=, or --missing in the shell, fills such fields)"
 Raw = tuple[Cells, list[int], dict[int, str]]  # cells, the line of each row, and what is wrong with other lines
@@ -135,10 +135,11 @@ class Table(Stream):
         """A column as numbers, or labels, and what is wrong with some of its cells, by row."""
         is_target = name == self.target
         if is_target and self.labels is None:
-            first = next((value for value in listed(values, n) if not is_missing(value)), None)
-            self.labels = None if first is None else self._number(first) is None
+            there = [value for value in listed(values, n) if not is_missing(value, NO_TARGET)]
+            known = [value for value in there if not is_missing(value)]
+            self.labels = self._number(known[0]) is None if known else True if there else None
         if is_target and self.labels:
-            texts = [None if is_missing(value) else self._label(value) for value in listed(values, n)]
+            texts = [None if is_missing(value, NO_TARGET) else self._label(value) for value in listed(values, n)]
             gaps = [i for i, text in enumerate(texts) if text is None]
             return np.array(texts, object), dict.fromkeys(gaps, f"{self._what(name)} is missing")
         if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
@@ -160,9 +161,9 @@ class Table(Stream):
 class TextStream(Stream):
     """Rows of a text."""
 
-    def __init__(self, source: Any, block: int, **options: Any):
+    def __init__(self, source: Any, block: int, encoding: str | None = None, **options: Any):
         super().__init__(name_of(source), block, **options)
-        self.text = source if isinstance(source, Text) else Text(source)
+        self.text = source if isinstance(source, Text) else Text(source, encoding=encoding)
 
     def _where(self) -> Position:
         return self.text.where()

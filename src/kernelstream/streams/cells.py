@@ -19,7 +19,17 @@ from ._parsers import _core
 
 Values = Any  # of a column: a list, or an array of numbers, truth values or dates
 
-MISSING = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # as in csv.hpp
+NO_TARGET = frozenset({"", "?", "NA", "nan", "NaN", "N/A", "null"})  # what stands for a missing target
+MISSING = NO_TARGET | {
+    "-",
+    "--",
+    ".",
+    "None",
+    "NULL",
+    "n/a",
+    "#N/A",
+    "<NA>",
+}  # for a cell: these may be labels; csv.hpp
 LARGEST_NUMBER = 1e100  # larger numbers are not measurements, and their squares would overflow
 NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
 SPANS = (datetime.timedelta, np.timedelta64)
@@ -240,16 +250,18 @@ def _taken(values: Values, rows: Any) -> Values:
 
 
 # -------------------------------------------------------------------- one cell
-def is_missing(value: Any) -> bool:
-    """Whether a cell is missing: None, NaN, NaT, pandas' NA, an empty string or a word for it (NA, ?, ...).
+def is_missing(value: Any, words: frozenset[str] = MISSING) -> bool:
+    """Whether a cell is missing: None, NaN, NaT, pandas' NA, an empty string or one of the words for it.
 
-    >>> [is_missing(value) for value in (None, float("nan"), "", " ", "NA", 0, "0", False)]
-    [True, True, True, True, True, False, False, False]
+    >>> [is_missing(value) for value in (None, float("nan"), "", " ", "NA", "-", 0, "0", False)]
+    [True, True, True, True, True, True, False, False, False]
+    >>> is_missing("-", NO_TARGET)  # it may be a label
+    False
     """
     if value is None:
         return True
     if isinstance(value, str):
-        return value in MISSING or value.strip() in MISSING
+        return value in words or value.strip() in words
     if type(value).__name__ == "NAType":
         return True
     try:

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from ._base import BLOCK_ROWS, Block
+from ._bytes import decoded
 from ._parsers import _NUMBER, _core
 from ._table import FILLED, Raw, TextTable
-from .cells import LARGEST_NUMBER, MISSING, Cells, is_missing
+from .cells import LARGEST_NUMBER, MISSING, NO_TARGET, Cells, is_missing
 from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
 
 DELIMITERS = ",\t;|"
 SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
+UNCLOSED = "a quote that opens here is not closed"
 _SPACES = " \t\r\v\f"
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 _PLAIN = frozenset("0123456789+-.eE ")
@@ -47,6 +49,8 @@ class CSV(TextTable):
         Columns to use, or to leave out.
     ignore : list of str
         Columns to leave out if they exist.
+    encoding : str, optional
+        Of the text, such as "latin-1", "cp1252" or "utf-16"; UTF-8 by default, and a row that is not is an error.
     labels : bool, optional
         Whether targets are labels (strings) rather than numbers; by default, if the first one is not a number.
     missing : float, optional
@@ -79,13 +83,14 @@ class CSV(TextTable):
         *,
         header: bool | None = None,
         delimiter: str | None = None,
+        encoding: str | None = None,
         marks: dict[str, str] | None = None,
         thousands: str | None = None,
         **options: Any,
     ):
         if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
             raise ValueError(f"delimiter must be one ASCII character, got {delimiter!r}")
-        super().__init__(source, block, target=target, **options)
+        super().__init__(source, block, target=target, encoding=encoding, **options)
         self._choose(self._names(header, delimiter))
         self.set_marks(marks or {}, thousands)
         self.quoted = _core is None  # the compiled parser leaves quotes to Python's
@@ -101,11 +106,17 @@ class CSV(TextTable):
         first = self.text.readline()
         while first and not first.strip():
             begin, first = self.text.where(), self.text.readline()
-        line = first.decode("utf-8", "replace").rstrip("\r\n")
-        if _NO_TEXT.search(first):
+        binary = _NO_TEXT.search(first) is not None
+        try:
+            line = decoded(first).rstrip("\r\n")
+        except ValueError as error:
+            binary = binary or b"\0" in self.text.peek(4096)
+            if not binary:
+                raise ValueError(f"{self.name}, line {self.text.line}: {error}") from None
+        if binary:
             raise ValueError(
-                f"{self.name} is not a text in UTF-8: its first line has control characters (iconv -f UTF-16 -t UTF-8 "
-                f"converts a table in UTF-16)"
+                f"{self.name} is not a text in UTF-8: it has control characters. A table in UTF-16 is read with "
+                f"encoding='utf-16' (--encoding utf-16 in the shell)"
             )
         if "\r" in line and '"' not in line:
             raise ValueError(
@@ -200,15 +211,17 @@ class CSV(TextTable):
     def _plain_rows(self, n: int) -> list[list[str]]:
         """Up to n rows of the buffer, if none of them needs special treatment; no rows otherwise.
 
-        Quotes, carriage returns and rows of another length are left to the loop over lines.
+        Quotes, carriage returns, rows of another length and what cannot be read are left to the loop over lines.
         """
         text = self.text
         *lines, _ = text.buffer[text.start : text.buffer.rfind(b"\n") + 1].split(b"\n", n)
         piece = b"\n".join(lines)
         if b'"' in piece or b"\r" in piece:
             return []
-        decoded = piece.decode("utf-8", "replace").split("\n")
-        rows = list(csv.reader(decoded, delimiter=self.delimiter, skipinitialspace=True))
+        try:
+            rows = list(csv.reader(piece.decode().split("\n"), delimiter=self.delimiter, skipinitialspace=True))
+        except (UnicodeDecodeError, csv.Error):
+            return []
         if set(map(len, rows)) != {len(self.columns.names)}:
             return []
         text.use(len(piece) + 1, len(lines))
@@ -262,13 +275,20 @@ class CSV(TextTable):
             self._bad(text.line + line + 1, self._reason(reason, field, content.rstrip("\r").split(self.delimiter)))
         table = numbers.reshape(rows, len(numeric))
         places = (fields.reshape(-1, 2) + [start, 0]).tolist()
-        texts = [_clean(data[a : a + n].decode("utf-8", "replace")) for a, n in places]
-        missing = [row for row, label in enumerate(texts) if label in MISSING]
-        for row in missing:
-            self._bad(text.line + data.count(b"\n", start, places[row][0]) + 1, self._reason(4, target or 0, []))
+        texts, wrong = [], dict[int, str]()
+        for row, (place, size) in enumerate(places):
+            try:
+                texts.append(_clean(decoded(data[place : place + size])))
+            except ValueError as error:
+                texts.append("")
+                wrong[row] = f"{self._what(self.columns.names[target or 0])}: {error}"
+            if texts[row] in NO_TARGET:
+                wrong.setdefault(row, self._reason(4, target or 0, []))
+        for row, reason in wrong.items():
+            self._bad(text.line + data.count(b"\n", start, places[row][0]) + 1, reason)
         text.use(consumed, lines)
-        if missing:
-            good = np.setdiff1d(np.arange(rows), missing)
+        if wrong:
+            good = np.setdiff1d(np.arange(rows), list(wrong))
             table, texts = table[good], [texts[row] for row in good]
         place = {j: i for i, j in enumerate(numeric)}
         X = np.ascontiguousarray(table[:, [place[j] for j in self.columns.features]], self.dtype)
@@ -278,21 +298,29 @@ class CSV(TextTable):
 
     def _lines(self) -> Iterator[tuple[int, list[str] | str]]:
         """The number of each line, and its fields by Python's parser, or why it cannot be read."""
-        reader = csv.reader(iter(self._decoded_line, ""), delimiter=self.delimiter, skipinitialspace=True)
+        record: list[str] = []  # its lines
+
+        def lines() -> Iterator[str]:
+            while content := self.text.readline():
+                record.append(_clean(decoded(content)))
+                yield record[-1]
+
         while True:
+            record.clear()
             line = self.text.line + 1
             try:
-                fields = next(reader)
+                fields = next(csv.reader(lines(), delimiter=self.delimiter, skipinitialspace=True))
             except StopIteration:
                 return
-            except csv.Error as error:
-                yield line, str(error)
-                continue
-            if len(fields) > 1 or (fields and fields[0].strip(_SPACES)):
-                yield line, fields
-
-    def _decoded_line(self) -> str:
-        return _clean(self.text.readline().decode("utf-8", "replace"))
+            except csv.Error:
+                long = f"a field has more than {csv.field_size_limit():,} characters"
+                yield line, UNCLOSED if len(record) > 1 else long
+            except ValueError as error:
+                yield self.text.line, str(error)
+            else:
+                open_quote = len(record) > 1 and "".join(record).count('"') % 2 and not self.text.fill()
+                if open_quote or len(fields) > 1 or (fields and fields[0].strip(_SPACES)):
+                    yield line, UNCLOSED if open_quote else fields
 
     def _reason(self, code: int, field: int, fields: Any) -> str:
         """A sentence about a bad row; the codes are those of csv.hpp."""
@@ -309,9 +337,10 @@ class CSV(TextTable):
 
     def _first_target_is_number(self) -> bool:
         """Whether the target of the next row is a number; one that is missing counts as such."""
-        fields = (row[self.columns.target or 0].strip(_SPACES) for row in self._first_rows(self.text.peek() + b"\n"))
-        field = next((field for field in fields if field not in MISSING), None)
-        return field is None or is_number(self.plain(self.target or "", field))
+        rows = self._first_rows(self.text.peek() + b"\n")
+        fields = [field for row in rows if (field := row[self.columns.target or 0].strip(_SPACES)) not in NO_TARGET]
+        field = next((field for field in fields if field not in MISSING), fields[0] if fields else "0")
+        return is_number(self.plain(self.target or "", field))
 
 
 def _clean(text: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Sequence
 from typing import Any
 
 from ._base import BLOCK_ROWS
+from ._bytes import decoded
 from ._table import Raw, TextTable
-from .cells import Records, number
+from .cells import LARGEST_NUMBER, Records, number
 from .csv import SAMPLE_BYTES
 
 
@@ -26,6 +28,8 @@ class JSONLines(TextTable):
         Keys to use, or to leave out.
     labels : bool, optional
         Whether targets are labels; by default they are if the first one is not a number.
+    encoding : str, optional
+        Of the text; UTF-8 by default.
     on_error : {"raise", "skip", "log"}
         What to do with a line that is not a JSON object, or has no target.
     """
@@ -41,9 +45,10 @@ class JSONLines(TextTable):
         drop: Sequence[str] = (),
         ignore: Sequence[str] = (),
         labels: bool | None = None,
+        encoding: str | None = None,
         on_error: str = "raise",
     ):
-        super().__init__(source, block, mixed=mixed, labels=labels, on_error=on_error)
+        super().__init__(source, block, encoding, mixed=mixed, labels=labels, on_error=on_error)
         if not mixed:
             raise ValueError(f"{self.name} holds JSON lines: mixed=True reads them")
         self.target = target
@@ -59,13 +64,23 @@ class JSONLines(TextTable):
             if not content:
                 break
             if content.strip():
-                row = json_object(content)
+                row = self._object(content)
                 if isinstance(row, str):
                     wrong[self.text.line] = row
                 else:
                     rows.append(self._kept(row))
                     lines.append(self.text.line)
         return (Records(rows), lines, wrong) if rows or wrong else None
+
+    def _object(self, content: bytes) -> dict[str, Any] | str:
+        """The JSON object on a line, or what is wrong with it or its target."""
+        row = json_object(content)
+        if isinstance(row, str) or self.target is None:
+            return row
+        value = row.get(self.target)
+        if isinstance(value, (bool, str, dict, list)) or number(value) is not None:
+            return row
+        return f"{self._what(self.target)}: {str(value)[:40]} is beyond {LARGEST_NUMBER:g}"
 
     def _kept(self, row: dict[str, Any]) -> dict[str, Any]:
         """The keys that are used; a target that is not a single value is a gap."""
@@ -88,9 +103,11 @@ class JSONLines(TextTable):
 def json_object(content: bytes) -> dict[str, Any] | str:
     """The JSON object on a line, or what is wrong with it."""
     try:
-        row = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        row = json.loads(decoded(content.removeprefix(codecs.BOM_UTF8)))
+    except (json.JSONDecodeError, RecursionError) as error:
         return f"this is not JSON ({error})"
+    except ValueError as error:
+        return str(error)
     if not isinstance(row, dict):
         return f"expected a JSON object, got {content[:40].decode('utf-8', 'replace')!r}"
     return row

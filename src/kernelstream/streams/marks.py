@@ -14,6 +14,10 @@ from .._checks import one_of
 from .cells import is_missing
 
 SIGNS = "$€£¥₹%"
+CURRENCIES = frozenset(
+    ("AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS", "INR", "JPY", "KRW")
+    + ("MXN", "MYR", "NOK", "NZD", "PHP", "PLN", "RON", "RUB", "SEK", "SGD", "THB", "TRY", "UAH", "USD", "VND", "ZAR")
+)
 BLANKS = " \u00a0\u2009\u202f"  # also those that do not break a line
 QUOTES = "'\u2019"
 OTHER = {".": ",", ",": "."}
@@ -31,8 +35,8 @@ class Marks:
 
     Examples
     --------
-    >>> [Marks(",")(text) for text in ("1.234,5", "€ 12 000", "2,5 %", "2.5", "word")]
-    ['1234.5', '12000', '2.5', '2.5', 'word']
+    >>> [Marks(",")(text) for text in ("1.234,5", "€ 12 000", "2,5 %", "2.5", "9,90 EUR", "word")]
+    ['1234.5', '12000', '2.5', '2.5', '9.90', 'word']
     >>> Marks(".")("-$1,234.50")
     '-1234.50'
     """
@@ -57,6 +61,9 @@ class Marks:
             if not sign and bare[:1] in ("-", "+", "\u2212"):
                 sign, bare = "-" if bare[0] != "+" else "", bare[1:]
             bare = bare.strip(SIGNS + BLANKS)
+            bare = (bare[3:] if bare[:3] in CURRENCIES else bare[:-3] if bare[-3:] in CURRENCIES else bare).strip(
+                BLANKS
+            )
         return sign + bare.translate(self._between) if self._number.fullmatch(bare) else None
 
     def __call__(self, text: str) -> str:
@@ -95,15 +102,6 @@ ORDERS = {"d/m": (1, 3), "m/d": (3, 1)}  # groups of the day and of the month
 DATE = re.compile(r"(\d{1,2})([/-])(\d{1,2})\2(\d{4})((?:[T ].*)?)", re.ASCII)
 
 
-def has_comma(text: str) -> bool:
-    """Whether a text is a number that is written with a comma.
-
-    >>> [has_comma(text) for text in ("3,14", "1.234,5", "3.14", "a,b", "1, 2")]
-    [True, True, False, False, False]
-    """
-    return "," in text and _BOTH[","].read(text.strip()) is not None
-
-
 def find_dates(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The order of day and month in columns of dates that show it, by a number beyond 12.
 
@@ -127,21 +125,37 @@ def find_marks(columns: Mapping[str, Sequence[str]], delimiter: str) -> tuple[di
     ({'size': ',', 'price': ','}, {'size': '2,5', 'price': '1.234'})
     """
     cells = {name: [text for text in texts if not is_missing(text)] for name, texts in columns.items()}
-    votes = {name: _vote(texts) for name, texts in cells.items()}
-    numeric = [name for name, vote in votes.items() if vote is not None]
-    open_to_both = "," if delimiter == ";" and any("," in text for name in numeric for text in cells[name]) else "."
-    default = "," if "," in votes.values() else "." if "." in votes.values() else open_to_both
-    found = {name: votes[name] or default for name in numeric}
-    needed = {name: _example(_BOTH[found[name]], cells[name]) for name in numeric}
+    read = {
+        name: (len(texts), _read(BOTH_MARKS["."], texts), _read(BOTH_MARKS[","], texts))
+        for name, texts in cells.items()
+    }
+    found = decimal_marks(read)
+    if delimiter == ";" and not any(point != comma for name, (_, point, comma) in read.items() if name in found):
+        found = dict.fromkeys(found, "," if any("," in text for name in found for text in cells[name]) else ".")
+    needed = {name: _example(BOTH_MARKS[mark], cells[name]) for name, mark in found.items()}
     return found, {name: text for name, text in needed.items() if text is not None}
 
 
-def _vote(texts: list[str]) -> str | None:
-    """The decimal mark that reads more of the cells, "" where both read as many; None where they are not numbers."""
-    read = {decimal: sum(marks.read(text) is not None for text in texts) for decimal, marks in _BOTH.items()}
-    if 2 * max(read.values()) <= len(texts):
-        return None
-    return "" if read["."] == read[","] else max(read, key=read.__getitem__)
+def decimal_marks(read: Mapping[str, tuple[int, int, int]]) -> dict[str, str]:
+    """The decimal marks of columns of numbers, the one that reads more of the cells.
+
+    Columns that leave it open have the mark of the others: a comma where one of them has it, otherwise a point.
+
+    Parameters
+    ----------
+    read : dict of name: (cells, read with a point, read with a comma)
+
+    >>> decimal_marks({"size": (3, 1, 3), "price": (2, 2, 2), "town": (3, 0, 0)})
+    {'size': ',', 'price': ','}
+    """
+    numeric = {name: comma - point for name, (cells, point, comma) in read.items() if 2 * max(point, comma) > cells}
+    usual = "," if any(more > 0 for more in numeric.values()) else "."
+    return {name: usual if not more else "," if more > 0 else "." for name, more in numeric.items()}
+
+
+def _read(marks: Marks, texts: Iterable[str]) -> int:
+    """How many of the texts are numbers."""
+    return sum(marks.read(text) is not None for text in texts)
 
 
 def _example(marks: Marks, texts: Iterable[str]) -> str | None:
@@ -160,4 +174,4 @@ def _same(text: str, found: str) -> bool:
         return False
 
 
-_BOTH = {decimal: Marks(decimal) for decimal in OTHER}
+BOTH_MARKS = {decimal: Marks(decimal) for decimal in OTHER}

@@ -180,6 +180,8 @@ class Wrapper(WithParameters):
 
     decision_function = asked("decision_function", "Scores of the model inside.")
     predict = asked("predict", "What the model inside predicts, (n,).")
+    forecast = asked("forecast", "What the model inside forecasts for rows each of which is the next one, (n,).")
+    forecast_scores = asked("forecast_scores", "Scores of rows each of which is the next one of the stream.")
 
     @if_model_has("score")
     @in_turn

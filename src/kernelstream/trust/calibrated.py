@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from .. import losses
+from ..next_row import for_next_row
 from ..state.nested import State, part
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
@@ -98,14 +99,22 @@ class Calibrated(Wrapper):
     @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Calibrated scores as ``learn`` returns them, (n,) or (n, n_classes)."""
-        answers = self._answers(self._fitted().decision_function(X))
-        return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers
+        return _public(self._answers(self._fitted().decision_function(X)))
+
+    @in_turn
+    def forecast_scores(self, X: Any) -> np.ndarray:
+        """Calibrated scores of rows each of which is the next one of the stream, (n,) or (n, n_classes)."""
+        return _public(self._next_answers(X))
 
     @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """The labels of the largest probabilities, (n,)."""
-        most = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[most]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    @in_turn
+    def forecast(self, X: Any) -> np.ndarray:
+        """The labels of the largest probabilities of rows each of which is the next one of the stream, (n,)."""
+        return self.classes_[self.forecast_proba(X).argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of :meth:`predict`."""
@@ -115,6 +124,11 @@ class Calibrated(Wrapper):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes); columns follow ``classes_``."""
         return probabilities(self._answers(self._fitted().decision_function(X)))
+
+    @in_turn
+    def forecast_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of rows each of which is the next one of the stream, (n, n_classes)."""
+        return probabilities(self._next_answers(X))
 
     @in_turn
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -139,9 +153,18 @@ class Calibrated(Wrapper):
         (n, n_classes) bool array
             Columns follow ``classes_``. A set may be empty: no label fits.
         """
+        return self._sets_of(self.predict_proba(X), coverage)
+
+    @in_turn
+    def forecast_set(self, X: Any, coverage: float | None = None) -> np.ndarray:
+        """Sets of labels for rows each of which is the next one of the stream, like those of :meth:`predict_set`."""
+        return self._sets_of(self.forecast_proba(X), coverage)
+
+    @in_turn
+    def _sets_of(self, p: np.ndarray, coverage: float | None = None) -> np.ndarray:
+        """What ``predict_set`` answers, of the probabilities."""
         if coverage is not None:
             check_coverage(coverage)
-        p = self.predict_proba(X)
         return 1.0 - p <= self.tracker_.interval(np.zeros(1), coverage)[1]
 
     # ---------------------------------------------------------------- following the scores
@@ -153,6 +176,9 @@ class Calibrated(Wrapper):
         if self.calibrator_ is None:  # one class
             return np.zeros((len(scores), 1))
         return self.calibrator_.transform(self._plain(scores, np.arange(n_classes)))
+
+    def _next_answers(self, X: Any) -> np.ndarray:
+        return self._answers(for_next_row(self._fitted(), "decision_function")(X))
 
     def _plain(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Scores of some classes, as log-odds where the loss makes them so: (m,) for two classes, else (m, C)."""
@@ -250,3 +276,8 @@ class Calibrated(Wrapper):
         check_coverage(self.coverage)
         if not hasattr(self.model, "decision_function"):
             raise ValueError(f"Calibrated needs a classifier; for a regressor use WithIntervals({self.model!r})")
+
+
+def _public(answers: np.ndarray) -> np.ndarray:
+    """Calibrated scores as users get them: one column is an array (n,)."""
+    return answers[:, 0] if answers.ndim == 2 and answers.shape[1] == 1 else answers

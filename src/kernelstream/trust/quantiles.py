@@ -211,6 +211,17 @@ def predict_interval(self: Any, X: Any, coverage: float | None = None) -> tuple[
 
 
 @in_turn
+def forecast_interval(self: Any, X: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Intervals for rows each of which is the next one of the stream.
+
+    Those from the quantile (1 - coverage)/2 to (1 + coverage)/2 of ``forecast_quantiles``; parameters and what is
+    returned as in ``predict_interval``.
+    """
+    low, high = self._predict_with_interval(X, coverage, following=True)[1]
+    return low, high
+
+
+@in_turn
 def learn_interval(
     self: Any, X: Any, y: Any, sample_weight: Any = None, coverage: float | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

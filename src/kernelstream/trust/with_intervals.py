@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ..next_row import for_next_row
 from ..state.nested import State, part
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
 from ._wrapper import Wrapper
 from .intervals import check_coverage
-from .quantiles import QuantileTracker, check_quantiles, ends_for, learn_interval, predict_interval
+from .quantiles import (
+    QuantileTracker,
+    check_quantiles,
+    ends_for,
+    forecast_interval,
+    learn_interval,
+    predict_interval,
+)
 
 
 class WithIntervals(Wrapper):
@@ -50,7 +58,7 @@ class WithIntervals(Wrapper):
     True
     """
 
-    predict_interval, learn_interval = predict_interval, learn_interval
+    predict_interval, forecast_interval, learn_interval = predict_interval, forecast_interval, learn_interval
 
     def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
         self.model = model
@@ -109,19 +117,25 @@ class WithIntervals(Wrapper):
         (n, k) array
             It rises with the quantile.
         """
-        check_quantiles(quantiles)
-        predicted = self._fitted().predict(X)
-        return self.tracker_.quantiles(predicted, quantiles, following=len(predicted) == 1)
+        return self._predicted_and_quantiles(X, check_quantiles(quantiles), following=False)[1]
+
+    @in_turn
+    def forecast_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Quantiles of the targets of rows each of which is the next one of the stream, see ``predict_quantiles``."""
+        return self._predicted_and_quantiles(X, check_quantiles(quantiles), following=True)[1]
 
     @in_turn
     def _predict_with_interval(
-        self, X: Any, coverage: float | None = None, alone: bool = False
+        self, X: Any, coverage: float | None = None, following: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-        """The answers of ``predict`` and ``predict_interval``, of one prediction; or of one for each row."""
-        asked, model = ends_for(self, coverage), self._fitted()
-        predicted = np.concatenate([model.predict(X[i : i + 1]) for i in range(len(X))]) if alone else model.predict(X)
-        low, high = self.tracker_.quantiles(predicted, asked, following=alone or len(predicted) == 1).T
-        return predicted, (low, high)
+        """The answers of ``predict`` and ``predict_interval``, or the forecasts."""
+        predicted, bounds = self._predicted_and_quantiles(X, ends_for(self, coverage), following)
+        return predicted, (bounds[:, 0], bounds[:, 1])
+
+    def _predicted_and_quantiles(self, X: Any, asked: Any, following: bool) -> tuple[np.ndarray, np.ndarray]:
+        model = self._fitted()
+        predicted = (for_next_row(model, "predict") if following else model.predict)(X)
+        return predicted, self.tracker_.quantiles(predicted, asked, following=following)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

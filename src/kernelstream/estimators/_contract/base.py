@@ -325,12 +325,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _admit = admit
 
     # ---------------------------------------------------------------- scoring
-    def _scores(self, X: Any, alone: bool = False) -> np.ndarray:
+    def _scores(self, X: Any, following: bool = False) -> np.ndarray:
         """Raw scores (n, n_outputs) of unchecked rows; the model is left as it is.
 
-        With ``alone``, each row is scored as if it were the only one, where that makes a difference.
+        With ``following``, each row is the next one of the stream, to learners for which that makes a difference.
         """
-        return self._scores_of(self._rows_of(X), alone)
+        return self._scores_of(self._rows_of(X), following)
 
     @staticmethod
     def _public(scores: np.ndarray) -> np.ndarray:
@@ -348,29 +348,29 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         fast = self._cache.get("fast") or plain_form(self)
         return X if fast is not None and plain_rows(self, X, fast) else checked_rows(self, X, reset=False)
 
-    def _scores_of(self, X: Rows, alone: bool) -> np.ndarray:
+    def _scores_of(self, X: Rows, following: bool) -> np.ndarray:
         state = self._state
         if state["warm_rows"] and not state["warm_count"]:
             return np.zeros((X.shape[0], state["n_outputs"]))
-        scores = self._score_in_cuts(state, X, alone or X.shape[0] == 1)
+        scores = self._score_in_cuts(state, X, following)
         if not self._ops.all_below(scores, sys.float_info.max_exp):
             raise ValueError(SCORING)
         return scores
 
-    def _score_in_cuts(self, state: State, X: Rows, alone: bool) -> np.ndarray:
+    def _score_in_cuts(self, state: State, X: Rows, following: bool) -> np.ndarray:
         """Scores of rows in the units of the user; sparse ones that are made dense, some at a time."""
+        score: Callable[..., np.ndarray] = self._learner.score
         if self._few_at_once:
-            found = None if state["warm_rows"] else self._learner.score_few(state, X, alone)
+            found = None if state["warm_rows"] else self._learner.score_few(state, X, following)
             if found is not None:
                 return found
-            if alone and X.shape[0] > 1:
-                return np.concatenate([self._score_in_cuts(state, X[i : i + 1], True) for i in range(X.shape[0])])
+            score = functools.partial(score, following=following)
         if not scales_columns(state):
-            return self._learner.score(state, X)
+            return score(state, X)
         if not sp.issparse(X):
-            return self._learner.score(state, scaled_rows(self._ops, X, state))
+            return score(state, scaled_rows(self._ops, X, state))
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
-        return np.concatenate([self._learner.score(state, scaled_rows(self._ops, X[rows], state)) for rows in cuts])
+        return np.concatenate([score(state, scaled_rows(self._ops, X[rows], state)) for rows in cuts])
 
     def _check_parameters(self) -> None:
         """Raise ValueError for parameters out of range or contradicting each other."""

@@ -135,9 +135,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return self._proba_of(self._scores(X))
 
     @in_turn
-    def _labels_and_proba(self, X: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """The answers of ``predict`` and ``predict_proba``, from the same scores; ``alone`` as in :meth:`_scores`."""
-        scores = self._scores(X, alone)
+    def _labels_and_proba(self, X: Any, following: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """The answers of ``predict`` and ``predict_proba``, from the same scores (:meth:`_scores`)."""
+        scores = self._scores(X, following)
         return self._labels(scores), self._proba_of(scores)
 
     def _proba_of(self, scores: np.ndarray) -> np.ndarray:

@@ -205,8 +205,8 @@ class Learner:
         """Learn a few rows in the units of the user, in one step of compiled code; None if that is not possible."""
         return None
 
-    def score_few(self, state: State, X: Rows, alone: bool) -> np.ndarray | None:
-        """Scores of a few rows in the units of the user, likewise; ``alone`` as in ``StreamEstimator._scores``."""
+    def score_few(self, state: State, X: Rows, following: bool) -> np.ndarray | None:
+        """Scores of a few rows in the units of the user, likewise; ``following`` as in ``StreamEstimator._scores``."""
         return None
 
     def row_learner(self, state: State) -> Any:

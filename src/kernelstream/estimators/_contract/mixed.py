@@ -18,6 +18,7 @@ from ...columns import Columns
 from ...rows import is_pandas
 from ...state.nested import State
 from ...state.turns import in_turn
+from .learner import Learner
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -97,7 +98,10 @@ def learn(
     t = est._state["t"] if started else -1
     try:
         with encoder._kept(lambda: started and est._state["t"] > t):
-            rows = (encoder._fit if table else encoder._learn)(X, y, sample_weight, task)
+            if table:
+                rows = encoder._fit(X, y, sample_weight, task)
+            else:
+                rows = encoder._learn(X, y, sample_weight, task, type(est._learner).widen is not Learner.widen)
             if started and rows.shape[1] > est._state["n_features"]:
                 est._widened(rows.shape[1])
             est._encoder = encoder

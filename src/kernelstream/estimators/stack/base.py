@@ -273,8 +273,8 @@ class Stack(Composite):
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
         return few_rows.learn(self, state, X, y)
 
-    def score_few(self, state: State, X: Rows, alone: bool) -> np.ndarray | None:
-        return few_rows.score(self, state, X, alone)
+    def score_few(self, state: State, X: Rows, following: bool) -> np.ndarray | None:
+        return few_rows.score(self, state, X, following)
 
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
@@ -366,9 +366,10 @@ class Stack(Composite):
         return scores * unit + mean
 
     def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
-        """Scores (n, C) of a member."""
+        """Scores (n, C) of a member; where it has a compiled form, their bits do not depend on the other rows."""
         member = self.members[i]
-        return self._scores(state, i, member._learner.score(member._state, X))
+        own = few_rows.member_scores(member, X)
+        return self._scores(state, i, member._learner.score(member._state, X) if own is None else own)
 
     def member_learns(self, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
         """Scores of a member before each row; a member that overflows starts over, which is counted."""
@@ -387,21 +388,24 @@ class Stack(Composite):
             part = np.zeros((len(y), member._state["n_outputs"]))
         return self._scores(state, i, part)
 
-    def score(self, state: State, X: Rows) -> np.ndarray:
-        return self.combined(state, self._drawn_in(X))
+    def score(self, state: State, X: Rows, following: bool = False) -> np.ndarray:
+        return self.combined(state, self._drawn_in(X), following)
 
-    def combined(self, state: State, X: np.ndarray) -> np.ndarray:
-        """Scores of rows as the members see them."""
-        # a single row is taken to be the next of the stream, rows of a table are not
+    def combined(self, state: State, X: np.ndarray, following: bool = False) -> np.ndarray:
+        """Scores of rows as the members see them; with ``following``, each is the next of the stream."""
         if batch.alone(state):
             return batch.blended(self.est, state, X, 0.0, state["t"])
-        streams = bool(self.est.recent) and bool(state["recent_on"])
-        scores = self.members_score(state, X, streams and X.shape[0] == 1)
-        if streams and X.shape[0] > 1 and not self.regression:
+        streams = self.follows(state)
+        scores = self.members_score(state, X, streams and following)
+        if streams and not following:
             scores += level.shift(self, state)
         if "batch" in state:
             scores = batch.blended(self.est, state, X, scores, state["t"])
-        return renewal.blended(self, state, X, scores, streams and X.shape[0] == 1)
+        return renewal.blended(self, state, X, scores, streams and following)
+
+    def follows(self, state: State) -> bool:
+        """Whether the latest targets help to forecast the next one: they do not after ``fit``."""
+        return bool(self.est.recent) and bool(state["recent_on"])
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find; it is kept until a row is learned."""

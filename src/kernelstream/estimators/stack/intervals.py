@@ -131,15 +131,14 @@ def half_width(est: StackShell, coverage: float) -> float:
     return tracker(est, est._state, 0)._half(coverage) if "intervals" in est._state else float("inf")
 
 
-def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, alone: bool) -> np.ndarray:
+def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 
-    With ``alone``, each row is the next of the stream; for rows of a table see :func:`_ways`.
+    With ``following``, each row is the next of the stream; for rows of any time see :func:`_ways`.
     """
     state = est._state
     if "intervals" not in state:
         return np.where(asked == 0.5, scores[:, :, None], np.copysign(np.inf, asked - 0.5))
-    following = alone or len(scores) == 1
     found, median = np.empty((*scores.shape, len(asked))), np.empty(scores.shape)
     for rows in threads.cuts(len(scores), AT_ONCE):
         seen = est._ops.squashed(dense(scaled_rows(est._ops, X[rows], state)))
@@ -155,7 +154,7 @@ def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, a
 
 
 def _ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
-    r"""Factors (outputs, k) of the way from the median to a quantile, for rows of a table: at least 1.
+    r"""Factors (outputs, k) of the way from the median to a quantile, for rows of any time: at least 1.
 
     Successive rows are alike, and the next one is the easiest to forecast. How far forecasts are off at other times is
     measured on the rows kept, of about the last thousand. With c = |2 tau - 1|, m such rows and quantiles L < M < H for

@@ -42,13 +42,13 @@ _sigmoid = Logistic().probability
 
 
 def shift(stack: Stack, state: State) -> float:
-    """What is added to the scores of a table; it follows from the state alone, and is kept until a row is learned."""
+    """What is added to the scores of rows; it follows from the state alone, and is kept until a row is learned."""
     return float(stack.until_next_row("level", state, None, lambda: _shift(stack, state)))
 
 
 def _shift(stack: Stack, state: State) -> float:
     weighs = stack.est._weighs() or stack.weighs(state)
-    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or "batch" in state:
+    if stack.regression or state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or "batch" in state:
         return 0.0
     kept = next((part for part in state["members"] if "sample_down" in part), None)
     if kept is None:

@@ -10,7 +10,7 @@ import numpy as np
 from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
-from ...trust.quantiles import check_quantiles, ends_for, learn_interval, predict_interval
+from ...trust.quantiles import check_quantiles, ends_for, forecast_interval, learn_interval, predict_interval
 from .._contract.base import Shell
 from .._contract.classifier import StreamClassifier
 from .._contract.composite import fitted, learners, weights, weights_history
@@ -78,11 +78,11 @@ class KernelClassifier(StreamClassifier):
         nine large ones (15 MB). In ``fit`` each size takes about four times as long as the one before.
     recent : bool, default=True
         Whether the latest labels may help to forecast the next one in a stream. Turn it off if labels arrive late.
-        ``predict`` takes a single row to be the next one of the stream; after ``fit`` there is no next row.
+        ``forecast`` answers for the next row of the stream, ``predict`` for rows of any time, one at a time or many.
     columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
         arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
-        columns whose first value does not show it: "number", "integer", "category", "date" or "text" (left out).
+        columns whose first cells do not show it: "number", "integer", "category", "date" or "text" (left out).
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is
         installed. With "torch", ``fit`` learns the metric and solves the system of all rows on a GPU; streams are
@@ -148,6 +148,21 @@ class KernelClassifier(StreamClassifier):
     columns: dict[str, str] | str = "auto"
 
     @in_turn
+    def forecast(self, X: Any) -> np.ndarray:
+        """Predicted labels of rows each of which is the next one of the stream, (n,): the latest labels may help."""
+        return self._labels(self._scores(X, following=True))
+
+    @in_turn
+    def forecast_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities of rows each of which is the next one of the stream, like those of ``predict_proba``."""
+        return self._proba_of(self._scores(X, following=True))
+
+    @in_turn
+    def forecast_scores(self, X: Any) -> np.ndarray:
+        """Scores of rows each of which is the next one of the stream, like those of ``decision_function``."""
+        return self._public(self._scores(X, following=True))
+
+    @in_turn
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Sets of plausible labels for each row, which contain the true label in a given share of the rows.
 
@@ -167,6 +182,11 @@ class KernelClassifier(StreamClassifier):
         """
         coverage = check_coverage(coverage)
         return self._sets_of(self._proba(X), coverage)
+
+    @in_turn
+    def forecast_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Sets of plausible labels for rows each of which is the next one of the stream, like ``predict_set``."""
+        return self._sets_of(self.forecast_proba(X), check_coverage(coverage))
 
     @in_turn
     def _sets_of(self, p: np.ndarray, coverage: float = 0.9) -> np.ndarray:
@@ -228,6 +248,7 @@ class KernelRegressor(StreamRegressor):
         "auto" means nine regressors of these kinds; a list replaces them, and its learners keep their own parameters.
     recent : bool, default=True
         Whether the latest targets may help to forecast the next one in a stream.
+        ``forecast`` answers for the next row of the stream, ``predict`` for rows of any time, one at a time or many.
 
     Attributes
     ----------
@@ -261,7 +282,7 @@ class KernelRegressor(StreamRegressor):
     standardize = on_device = True
 
     fit, explain = fit, explain
-    predict_interval, learn_interval = predict_interval, learn_interval
+    predict_interval, forecast_interval, learn_interval = predict_interval, forecast_interval, learn_interval
     _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
@@ -277,10 +298,10 @@ class KernelRegressor(StreamRegressor):
 
     @in_turn
     def _predict_with_interval(
-        self, X: Any, coverage: float | None = None, alone: bool = False
+        self, X: Any, coverage: float | None = None, following: bool = False
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, from the same scores (:meth:`_scores`)."""
-        scores, found = self._scores_and_quantiles(X, ends_for(self, coverage), alone)
+        scores, found = self._scores_and_quantiles(X, ends_for(self, coverage), following)
         low, high = (self._public(found[:, :, i]) for i in range(2))
         return self._public(scores), (low, high)
 
@@ -289,10 +310,9 @@ class KernelRegressor(StreamRegressor):
         """Quantiles of the targets of rows.
 
         The spread of the errors is learned from the errors made so far, as a function of a row's forecast and columns,
-        and quantiles of the scaled errors follow the stream (:class:`kernelstream.trust.QuantileTracker`). A single row
-        is taken to be the next one of the stream. The rows of a table may be of any time: their quantiles are at least
-        as far from the median as the current model's errors on about the last thousand rows. After ``fit``, errors are
-        those of rows that were forecast by all others.
+        and quantiles of the scaled errors follow the stream (:class:`kernelstream.trust.QuantileTracker`). The rows may
+        be of any time: their quantiles are at least as far from the median as the current model's errors on about the
+        last thousand rows. After ``fit``, errors are those of rows that were forecast by all others.
 
         Parameters
         ----------
@@ -304,13 +324,27 @@ class KernelRegressor(StreamRegressor):
         (n, k) array, or (n, outputs, k) for several targets
             Values rise with the quantile.
         """
-        _, found = self._scores_and_quantiles(X, quantiles)
+        _, found = self._scores_and_quantiles(X, quantiles, following=False)
         return found[:, 0] if found.shape[1] == 1 else found
 
-    def _scores_and_quantiles(self, X: Any, asked: Any, alone: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    @in_turn
+    def forecast(self, X: Any) -> np.ndarray:
+        """Predicted targets of rows each of which is the next one of the stream: the latest targets may help."""
+        return self._public(self._scores(X, following=True))
+
+    @in_turn
+    def forecast_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Quantiles of the targets of rows each of which is the next one of the stream, see ``predict_quantiles``.
+
+        Successive rows are alike, and these quantiles are those of the errors on the rows as they came.
+        """
+        _, found = self._scores_and_quantiles(X, quantiles, following=True)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def _scores_and_quantiles(self, X: Any, asked: Any, following: bool) -> tuple[np.ndarray, np.ndarray]:
         levels, rows = check_quantiles(asked), self._rows_of(X)
-        scores = self._scores_of(rows, alone)
-        return scores, quantiles(self, rows, scores, levels, alone)
+        scores = self._scores_of(rows, following)
+        return scores, quantiles(self, rows, scores, levels, following)
 
     @in_turn
     def learn_quantiles(

@@ -7,8 +7,8 @@ with shares that follow their losses l, or of numbers, by their recent squared e
 .. math:: w_i \propto \left(0.98\, w_i + 0.01\right) e^{-l_i}, \qquad
           w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
 
-The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that of
-the old, or after ``MOST`` rows just less; else they are dropped then. So a false alarm costs time and hardly any
+The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that
+of the old, or after ``MOST`` rows just less; else they are dropped then. So a false alarm costs time and hardly any
 accuracy, and after a change the model is soon what it would be if it had begun there. The idea is that of background
 learners [1]_, with one for the whole.
 

@@ -14,12 +14,16 @@ from ...core.arrays import SQUASH
 from ...state.nested import State, parts
 from ...trust.intervals import STEPS
 from .._contract.state import scaled_rows
+from ..feature import Linear
+from ..learned import LearnedFeatures
 from . import batch, intervals, level, watch
 
 if TYPE_CHECKING:
     from .base import Stack
 
 AT_ONCE = 32  # rows of a call up to which they go this way
+# Families whose scores are products of matrices, which add up in another order for one row than for many.
+MULTIPLYING = (Linear, LearnedFeatures)
 
 
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
@@ -33,14 +37,14 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     return None if bound is None else bound.learn(X, y, bool(stack.est.recent))
 
 
-def score(stack: Stack, state: State, X: Any, alone: bool) -> np.ndarray | None:
-    """Scores (n, outputs) of rows; with ``alone``, each is the next of the stream."""
-    if batch.alone(state) or "renewal" in state or not (alone or X.shape[0] <= AT_ONCE):
+def score(stack: Stack, state: State, X: Any, following: bool) -> np.ndarray | None:
+    """Scores (n, outputs) of few rows, or None; with ``following``, each is the next of the stream."""
+    if batch.alone(state) or "renewal" in state or X.shape[0] > AT_ONCE:
         return None
-    streams = bool(stack.est.recent) and bool(state["recent_on"])
+    streams = stack.follows(state)
     bound = bind(stack, state)
-    scores = None if bound is None else bound.score(X, streams and alone)
-    if scores is not None and streams and not (alone or stack.regression):
+    scores = None if bound is None else bound.score(X, streams and following)
+    if scores is not None and streams and not following:
         scores += level.shift(stack, state)
     if scores is None or "batch" not in state:
         return scores
@@ -77,6 +81,21 @@ def _may_change(stack: Stack, state: State) -> bool:
     states = [*parts(state), *state["members"]]
     arrays = (value for part in states for value in part.values() if isinstance(value, np.ndarray))
     return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
+
+
+def member_scores(member: Any, X: np.ndarray) -> np.ndarray | None:
+    """Scores (n, outputs) of rows as the members see them, with the bits that each has alone.
+
+    None where the member's own scores are like that, as those of all but MULTIPLYING are, or without a compiled form.
+    """
+    if not isinstance(member._learner, MULTIPLYING):
+        return None
+    try:
+        learner = _row_learner(member)
+    except ValueError:  # a state of a mapped file, or a member that is out of range
+        return None
+    scores = np.empty((len(X), member._state["n_outputs"]))
+    return scores if learner not in (None, NotImplemented) and learner.score(X, scores) else None
 
 
 def _row_learner(member: Any) -> Any:

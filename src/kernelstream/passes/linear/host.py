@@ -139,7 +139,7 @@ def map_times(ops: Any, mapping: Mapping, X: Rows, weights: np.ndarray) -> np.nd
     """``Z A`` of features Z, weights A (P, C), (n, C) float64, block by block."""
     X = host(X)
     scores = np.empty((X.shape[0], weights.shape[1]))
-    for rows in threads.cuts(X.shape[0], max(ops.BLOCK, 64)):
+    for rows in threads.cuts(X.shape[0], ops.BLOCK):
         scores[rows] = mapping(X[rows], ops) @ weights
     return scores
 
