@@ -17,6 +17,7 @@ from ...core.arrays import all_below
 from ...random import seed_from
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native, unmasked
 from ...state.nested import State
+from ...state.undo import open_call
 from ...streams.cells import Records, cells_of, numbers
 from . import warm_up
 from .scaling import demanded, no_moments
@@ -40,8 +41,9 @@ def admit(
         est._check_parameters()
     X = checked_rows(est, X, reset=starts, least=int(fresh))
     y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
-    if "_nothing_learned" in est.__dict__:
-        est._nothing_learned = False
+    call = open_call(est)
+    if call is not None:
+        call.nothing_learned = False
     check_consistent_length(X, y)
     dtype = str(X.dtype).rpartition(".")[2]  # of an array or a tensor
     weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])

@@ -109,7 +109,6 @@ def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool
             _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
         finally:
             del est._fitting, est._solving
-            est._learner.forget_examples()  # where nothing came of it, the members are those of before
 
 
 def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
