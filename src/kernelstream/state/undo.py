@@ -104,7 +104,7 @@ class Undo:
         self.put_back: Callable[[], Any] | None = None  # what a device holds of the state
 
     def begin(self) -> bool:
-        """A call begins. True if an array took the place of one that was read-only: what is bound to it is out of date."""
+        """A call begins. True if a read-only array was replaced by a copy: what is bound to it is out of date."""
         self._close()
         found = self.marks is None or not self.marks.save()
         replaced = self._find_arrays() if found else False

@@ -65,7 +65,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
 class Wrapper(WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
-    A call that raises leaves everything as it was, the model inside and what is learned beside it: see ``all_or_nothing``.
+    A call that raises leaves everything as it was, the model inside and what is learned beside it.
     """
 
     model: Any
