@@ -61,13 +61,13 @@ def test_weights_however_the_rows_are_cut(name):
     w = rng.uniform(0.0, 50.0, 400)
     w[rng.random(400) < 0.2] = 0.0
     whole = learned(est, target, w)
-    assert_same_state(learned(est, target, w, (0, 1, 37, 100, 101, 280, 400)).state_, whole.state_, 1e-9, name)
+    assert_same_state(learned(est, target, w, (0, 1, 37, 100, 101, 280, 400)).state_, whole.state_, 1e-12, name)
     first = copy.deepcopy(est)
     first.learn(X[:200], target[:200], sample_weight=w[:200])
     first = reloaded(first)
     first.learn(X[200:], target[200:], sample_weight=w[200:])
-    assert_same_state(first.state_, whole.state_, 1e-9, name)
+    assert_same_state(first.state_, whole.state_, 1e-12, name)
     # from now on a row without a weight has one of 1, however it is learned
     whole.learn(X[:1], target[:1])
     first.learn(X[:1], target[:1], sample_weight=[1.0])
-    assert_same_state(first.state_, whole.state_, 1e-9, name)
+    assert_same_state(first.state_, whole.state_, 1e-12, name)
