@@ -286,9 +286,6 @@ class Journal:
         entries = (touched, store.counts.take(touched), store.sums.take(touched, axis=0))
         self.saved = (store.t, store.moments.copy(), store.target.copy(), store.votes.copy(), entries)
 
-    def end(self) -> None:
-        """The call is complete."""
-
     def undo(self) -> None:
         """The store as it was."""
         store = self.store

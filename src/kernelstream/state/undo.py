@@ -214,7 +214,8 @@ class Call:
         self.running = False
         for obj, _, undos in self.parts:
             for undo in undos:
-                undo.end()
+                if isinstance(undo, Undo):
+                    undo.end()
             vars(obj).pop("_open", None)
 
 
