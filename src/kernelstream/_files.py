@@ -109,9 +109,9 @@ def _replace(path: str, content: bytes) -> None:
         raise IsADirectoryError(21, "Is a directory", path)
     name = f".kernelstream-{_MACHINE}-{os.getpid()}-{secrets.token_hex(8)}.tmp"
     temporary = os.path.join(folder, name)
-    number = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode & 0o777)
     try:
-        with os.fdopen(number, "wb") as file:
+        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode & 0o777)) as file:
+            number = file.fileno()
             if before is not None and hasattr(os, "fchown"):
                 with contextlib.suppress(OSError):
                     os.fchown(number, before.st_uid, before.st_gid)

@@ -53,6 +53,11 @@ def is_pandas(rows: Any) -> bool:
     return type(rows).__module__.partition(".")[0] == "pandas"
 
 
+def is_series(rows: Any) -> bool:
+    """Whether rows are a Series of pandas or polars: one row, or one column."""
+    return type(rows).__name__ == "Series" and hasattr(rows, "to_frame")
+
+
 def check_names(frame: Any) -> None:
     """ValueError where columns of a data frame share a name."""
     if is_pandas(frame) and hasattr(frame, "columns"):

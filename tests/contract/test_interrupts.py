@@ -62,8 +62,11 @@ class Injected(BaseException):
 
 
 @contextlib.contextmanager
-def after_lines(n):
-    """Raise when so many lines of the library have been executed; the list has their number so far."""
+def after_lines(n, everywhere=False):
+    """Raise when so many lines of the library have been executed; the list has their number so far.
+
+    With ``everywhere``, also where a call is remembered, completed and taken back.
+    """
     count = [0]
 
     def line(frame, event, arg):
@@ -77,7 +80,7 @@ def after_lines(n):
         code = frame.f_code
         door = code.co_name in SAFE or (code.co_name in ("learn", "taken") and code.co_filename.endswith(DOORS))
         inside = code.co_filename.startswith(ROOT) and not code.co_filename.endswith("state/undo.py")
-        return line if inside and not door else None
+        return line if (code.co_filename.startswith(ROOT) if everywhere else inside and not door) else None
 
     before = sys.gettrace()
     sys.settrace(call)
@@ -196,6 +199,114 @@ def test_what_is_learned_beside_a_model_goes_back_with_it(name):
     """Calibrators and trackers with the model inside, monitors with the learner that they watch."""
     est, task, call = WHOLES[name]
     interrupt(est, X, TARGETS[task], [call], 20, 0)
+
+
+@pytest.mark.parametrize("name", WHOLES)
+@pytest.mark.parametrize("times", [30, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_call_ends_for_all_it_changes_at_once(name, times):
+    """At any line of the call, those that end it among them: what is inside has learned the rows, and the whole too."""
+    est, task, call = WHOLES[name]
+    base, target = copy.deepcopy(est), TARGETS[task]
+    learn(base, X, target, slice(0, call.start))
+    base.predict(X[:2])
+    done = copy.deepcopy(base)
+    with after_lines(-1, everywhere=True) as lines:
+        learn(done, X, target, call)
+    outcomes = []
+    spread, last = range(1, lines[0], 1 + lines[0] // times), range(lines[0] - 80, lines[0], 1 + 80 // times)
+    for n in sorted({*spread, *last}):
+        model = copy.deepcopy(base)
+        model.predict(X[:2])
+        with contextlib.suppress(Injected), after_lines(n, everywhere=True):
+            learn(model, X, target, call)
+        outcomes.append([difference(state, model.state_) is None for state in (base.state_, done.state_)])
+        assert any(outcomes[-1]), f"stopped at line {n} of {lines[0]}: half of it is learned"
+        if outcomes[-1][0]:
+            learn(model, X, target, call)
+            assert difference(done.state_, model.state_) is None, n
+    assert outcomes[0] == [True, False]
+    assert outcomes[-1] == [False, True]
+
+
+REFITTED = {
+    "KernelClassifier": (ks.KernelClassifier(size="small", random_state=0), "multiclass"),
+    "KernelRegressor": (ks.KernelRegressor(size="small", random_state=0), "regression"),
+    "Calibrated": (Calibrated(ks.KernelClassifier(size="small", random_state=0)), "binary"),
+    "MultiKernelClassifier": (
+        ks.MultiKernelClassifier([ks.BudgetClassifier(gamma=1.0, budget=20)] * 2, random_state=0),
+        "binary",
+    ),
+    "DoublyStochasticRegressor": (
+        ks.DoublyStochasticRegressor(gamma=0.5, step=DoublyStep(eta=0.5), random_state=0),
+        "regression",
+    ),
+    "MetricRegressor": (ks.MetricRegressor(size="small", random_state=0), "regression"),
+}
+
+
+@pytest.mark.parametrize("name", REFITTED)
+@pytest.mark.parametrize("times", [4, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_fit_that_is_interrupted_keeps_the_old_model(name, times):
+    """It answers as before, learns as before, and can be fitted."""
+    est, task = copy.deepcopy(REFITTED[name][0]), REFITTED[name][1]
+    rows, target = np.tile(X, (2, 1)) + 0.01 * np.arange(2 * N)[:, None], np.tile(TARGETS[task], 2)
+    (est.learn if hasattr(est, "learn") else est.fit)(X[:100], TARGETS[task][:100])
+    answers, go_on, refitted = est.predict(X), copy.deepcopy(est), copy.deepcopy(est)
+    if hasattr(est, "learn"):
+        go_on.learn(X[100:], TARGETS[task][100:])
+    with after_lines(-1, everywhere=True) as lines:
+        refitted.fit(rows, target)
+    lots = np.random.default_rng(0)
+    for n in np.sort(lots.choice(lines[0] - 300, times, replace=False)) + 50:
+        model = copy.deepcopy(est)
+        model.predict(X[:2])
+        with pytest.raises(Injected), after_lines(n, everywhere=True):
+            model.fit(rows, target)
+        what = f"stopped at line {n} of {lines[0]}"
+        assert difference(est.state_, model.state_) is None, what
+        np.testing.assert_array_equal(model.predict(X), answers, err_msg=what)
+        if hasattr(est, "learn"):
+            model.learn(X[100:], TARGETS[task][100:])
+            assert difference(go_on.state_, model.state_) is None, what
+        model.fit(rows, target)
+        assert difference(refitted.state_, model.state_) is None, what
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # where the archive is collected
+@pytest.mark.parametrize("times", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_an_interrupt_of_save_comes_out_as_one(times, tmp_path):
+    """Also in the middle of an entry of the archive; the file is the old or the new one, and alone in its folder."""
+    model, path = ks.FeatureRegressor(small, random_state=0), tmp_path / "model.ks"
+    model.learn(X[:50], TARGETS["regression"][:50])
+    ks.save(model, path)
+    old = path.read_bytes()
+    model.learn(X[50:], TARGETS["regression"][50:])
+
+    def interrupted(n):
+        count = [0]
+
+        def line(frame, event, arg):
+            if event == "line":
+                count[0] += 1
+                if count[0] == n:
+                    raise KeyboardInterrupt
+            return line
+
+        sys.settrace(lambda frame, event, arg: line)
+        try:
+            ks.save(model, path)
+        finally:
+            sys.settrace(None)
+        return count[0]
+
+    interrupted(-1)
+    total, new = interrupted(-1), path.read_bytes()
+    for n in np.linspace(1, total - 50, times).astype(int):
+        path.write_bytes(old)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(n)
+        assert path.read_bytes() in (old, new)
+        assert [file.name for file in tmp_path.iterdir()] == ["model.ks"]
 
 
 def words(n):

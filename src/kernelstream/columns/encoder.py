@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -20,6 +18,7 @@ from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
+from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
 from ._growing import decide_again, grow
 from ._known import Known, some
@@ -107,18 +106,18 @@ class Columns(Known, TransformerMixin, WithParameters):
         (n, width) float64 array
             Columns that appear at a later row are 0 in the rows before it.
         """
-        with self._turns, self._kept():
+        with self._turns, all_or_nothing(self):
             return self._contained(self._learn(rows, y, sample_weight), rows)
 
     def partial_fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Learn the rows in order; see :meth:`learn_transform`."""
-        with self._turns, self._kept():
+        with self._turns, all_or_nothing(self):
             self._learn(rows, y, sample_weight)
         return self
 
     def fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Forget everything, then learn all rows; see :meth:`fit_transform`."""
-        with self._turns, self._kept():
+        with self._turns, all_or_nothing(self):
             self._fit(rows, y, sample_weight)
         return self
 
@@ -128,7 +127,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         Numbers and dates are scaled by the moments of all rows, as in ``transform``. The mean of a category is that of
         the rows before in a random order: unlike in ``fit(...).transform(...)``, no row sees its own target.
         """
-        with self._turns, self._kept():
+        with self._turns, all_or_nothing(self):
             return self._fit(rows, y, sample_weight)
 
     def transform(self, rows: Any) -> Any:
@@ -172,7 +171,7 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def __getstate__(self) -> Any:
         with self._turns:
-            kept = {key: value for key, value in super().__getstate__().items() if key != "_turns"}
+            kept = {key: value for key, value in super().__getstate__().items() if key not in ("_turns", "_open")}
             return {key: value.copy() if key == "_store" else value for key, value in kept.items()}
 
     def __setstate__(self, state: Any) -> None:
@@ -219,27 +218,27 @@ class Columns(Known, TransformerMixin, WithParameters):
             store.add(str(name), kind)
         return store
 
-    @contextlib.contextmanager
-    def _kept(self, complete: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """Context of a call that learns: an error leaves the encoder as it was, unless the call is ``complete``."""
-        store, warned = self.__dict__.get("_store"), self.__dict__.get("_warned")
-        journal = None if store is None else Journal(store)
-        try:
-            self._journal: Journal | None = journal
-            yield
-        except BaseException:
-            if not complete():
-                if journal is not None:
-                    journal.undo()
-                self._forget()
-                before = zip(LEARNED, (store, warned), strict=True)
-                self.__dict__.update({name: value for name, value in before if value is not None})
-            raise
-        finally:
-            self.__dict__.pop("_journal", None)
+    def _begin_call(self) -> Journal | None:
+        """The journal of a call that learns, see :func:`~kernelstream.state.undo.all_or_nothing`."""
+        return None if "_store" not in self.__dict__ else Journal(self._store)
+
+    @staticmethod
+    def _inside_call() -> tuple[()]:
+        return ()
+
+    @staticmethod
+    def _take_back(journal: Journal, nothing_learned: bool) -> None:
+        journal.undo()
+
+    @property
+    def _journal(self) -> Journal:
+        """The journal of the call that learns now."""
+        call = open_call(self)
+        assert call is not None
+        return call.undo_of(self)
 
     def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, widens: bool = True) -> np.ndarray:
-        """Encode and learn rows, inside of :meth:`_kept` unless they are the first.
+        """Encode and learn rows, inside of ``all_or_nothing`` unless they are the first.
 
         Where the result must not get new columns (``widens`` is False), a column is what its first cell is.
         """
@@ -275,7 +274,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     def _fit(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
         """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all.
 
-        Inside of :meth:`_kept`, unless nothing was learned before.
+        Inside of ``all_or_nothing``, unless nothing was learned before.
         """
         self._forget()
         store = self._started()

@@ -126,12 +126,11 @@ class StreamPipeline(Wrapper):
             self.columns_, self.model_ = columns, model
             return answer
 
-    def _kept(self, model: Any = None) -> Any:
-        inside = (self.model_, self.columns_) if "model_" in self.__dict__ else ()
-        return all_or_nothing(self, *inside)
-
     def _begin_call(self) -> None:
         """The encoder and the model undo what they have learned by themselves."""
+
+    def _inside_call(self) -> list[Any]:
+        return [self.columns_, *super()._inside_call()] if "model_" in self.__dict__ else []
 
     def _fresh(self) -> tuple[Columns, Any]:
         columns = Columns() if self.columns is None else self.columns

@@ -44,6 +44,7 @@ class TwoPhases(WithKernel, Linear):
     ``z(x) = D^-1/2 V' k_S(x)`` and ``w = D^1/2 V' alpha`` (the same function, cut to rank k), and phase 2 is linear.
     """
 
+    relative_weights = True
     _by_row = frozenset({"support", "pool"})
 
     budget: int

@@ -305,12 +305,17 @@ def _npy(array: np.ndarray) -> bytes:
 def _pack(entries: dict[str, bytes]) -> bytes:
     """The archive of the entries, with its checksum."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+    archive = zipfile.ZipFile(out, "w", zipfile.ZIP_STORED)
+    try:
         for name, content in entries.items():
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # no clock: equal models are equal files
             info.create_system = 3
             archive.writestr(info, content)
         archive.comment = bytes(_DIGEST)
+        archive.close()
+    except BaseException:
+        archive.fp = None  # closed in the middle of an entry, it would raise a ValueError in place of this error
+        raise
     body = out.getvalue()[:-_DIGEST]
     return body + hashlib.sha256(body).hexdigest().encode()
 

@@ -103,24 +103,27 @@ class Undo:
         self.marks: Any = None
         self.put_back: Callable[[], Any] | None = None  # what a device holds of the state
 
-    def begin(self) -> None:
-        """A call begins."""
+    def begin(self) -> bool:
+        """A call begins. True if a read-only array was replaced by a copy: what is bound to it is out of date."""
         self._close()
-        if self.marks is None or not self.marks.save():
-            self._find_arrays()
+        found = self.marks is None or not self.marks.save()
+        replaced = self._find_arrays() if found else False
+        if found:
             self.marks.save()
         for array in self.journaled:
             _journals.setdefault(id(array), []).append(self.journal)
+        return replaced
 
     def end(self) -> None:
         """It is complete."""
-        self.marks.forget()
+        if self.marks is not None:
+            self.marks.forget()
         if self.journaled:
             self._close()
 
     def take_back(self) -> bool:
         """It has failed: the states become what they were. False if it was complete already: then nothing happens."""
-        taken = self.marks.restore()
+        taken = self.marks is not None and self.marks.restore()
         if taken:
             for array, index, before in reversed(self.journal):
                 array[index] = before
@@ -134,10 +137,10 @@ class Undo:
                 _journals[id(array)] = others
         self.journal.clear()
 
-    def _find_arrays(self) -> None:
-        """Find the arrays; they may not be those of the call before."""
+    def _find_arrays(self) -> bool:
+        """Find the arrays; they may not be those of the call before. Read-only ones, of a mapped file, are copied."""
         entries: list[tuple[int, str, Any, Any]] = []
-        self.journaled = []
+        self.journaled, copied = [], False
         owners = self.owners()
         for i, (owner, state) in enumerate(owners):
             replaced, by_row = owner._replaced, owner._by_row
@@ -146,8 +149,11 @@ class Undo:
                     entries.append((i, name, value, None))
                 if not isinstance(value, np.ndarray) or name in replaced or name.startswith(REPLACED):
                     continue
-                if value.dtype.kind not in "biuf" or not value.flags.writeable:
+                if value.dtype.kind not in "biuf":
                     continue
+                if not value.flags.writeable:
+                    value, copied = np.array(value), True
+                    state[name] = value
                 if name in by_row:
                     self.journaled.append(value)
                     entries.append((i, name, value, None))
@@ -156,10 +162,73 @@ class Undo:
                         value = state[name] = np.ascontiguousarray(value)
                     entries.append((i, name, value, np.empty_like(value)))
         self.marks = Marks([state for _, state in owners], entries)
+        return copied
+
+
+class Call:
+    """A call that may change several objects, and what they were before it.
+
+    It is over, for all of them, in a single step: when ``running`` becomes False. Until then :meth:`take_back` undoes
+    it. The attribute ``_open`` of an object is the call that it takes part in.
+
+    Parameters
+    ----------
+    complete : callable () -> bool
+        Tells, when the call has failed, that it was complete nevertheless.
+    """
+
+    def __init__(self, complete: Callable[[], bool]):
+        self.complete = complete
+        self.running = True
+        self.nothing_learned = True  # as long as no state can have changed
+        self.parts: list[tuple[Any, dict[str, Any], list[Any]]] = []  # objects, their attributes, and an undo or none
+
+    def join(self, obj: Any, fresh: bool) -> None:
+        """An object takes part; with ``fresh``, a new state will take the place of the one it has."""
+        own: dict[str, Any] = vars(obj)
+        undos: list[Any] = []
+        self.parts.append((obj, {name: value for name, value in own.items() if name != "_open"}, undos))
+        own["_open"] = self
+        undo = None if fresh else obj._begin_call()
+        if undo is not None:
+            undos.append(undo)
+
+    def undo_of(self, obj: Any) -> Any:
+        """The undo of an object that has one."""
+        return next(undos[0] for one, _, undos in self.parts if one is obj)
+
+    def take_back(self) -> None:
+        """It has failed: all objects become what they were, unless it was complete already."""
+        if not self.running or self.complete():
+            return
+        for obj, before, undos in reversed(self.parts):
+            own, lasting = vars(obj), (*getattr(obj, "_lasting", ()), "_open")
+            for name in [name for name in own if name not in before and name not in lasting]:
+                del own[name]
+            own |= {name: value for name, value in before.items() if name not in lasting}
+            for undo in undos:
+                obj._take_back(undo, self.nothing_learned)
+
+    def close(self) -> None:
+        """Nothing more can be taken back."""
+        self.running = False
+        for obj, _, undos in self.parts:
+            for undo in undos:
+                if isinstance(undo, Undo):
+                    undo.end()
+            vars(obj).pop("_open", None)
+
+
+def open_call(obj: Any) -> Call | None:
+    """The call that an object takes part in now."""
+    call: Call | None = vars(obj).get("_open")
+    return call if call is not None and call.running else None
 
 
 @contextlib.contextmanager
-def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None]:
+def all_or_nothing(
+    obj: Any, *inside: Any, fresh: bool = False, complete: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
     """Context in which an error leaves an object as it was, and with it others inside, however many calls they got.
 
     The outermost context takes back everything; for an object that has one open already nothing is done.
@@ -167,38 +236,42 @@ def all_or_nothing(obj: Any, *inside: Any, fresh: bool = False) -> Iterator[None
     Parameters
     ----------
     obj : object
-        Its attributes become what they were, but for those named in ``_lasting``, where it has one. Where it has
-        ``_begin_call()``, that gives an :class:`Undo` of its state that has begun, or None where there is nothing to
-        undo; ``_take_back(undo, nothing_learned)`` ends it. The attribute ``_nothing_learned`` is True as long as
-        nothing has been learned.
+        Its attributes become what they were, but for those named in ``_lasting``, where it has one. ``_begin_call()``
+        gives an undo of its state that has begun (an :class:`Undo`, say), or None where there is nothing to undo;
+        ``_take_back(undo, nothing_learned)`` undoes. ``_inside_call()`` lists objects that go back with it.
     *inside : objects
-        Those with a method ``_kept`` are kept in the context that it gives.
+        Others that go back with it. Those that cannot be undone are left out.
     fresh : bool
         Says that no state is changed inside: a new one takes the place of the old, if there is one.
+    complete : callable () -> bool
+        Tells, after an error, that the call was complete nevertheless, and is not to be taken back.
     """
-    own: dict[str, Any] = vars(obj)
-    if "_open" in own:
-        yield
-        return
-    with obj._turns:
-        before = dict(own)
-        undo = None if fresh or not hasattr(obj, "_begin_call") else obj._begin_call()
+    with obj._turns, contextlib.ExitStack() as turns:
+        if open_call(obj) is not None:
+            yield
+            return
+        parts = [obj] if fresh else _with_those_inside([obj, *inside])
+        for part in parts[1:]:
+            turns.enter_context(part._turns)
+        call = Call(complete)
         try:
-            own |= {"_open": True, "_nothing_learned": True}
-            with contextlib.ExitStack() as opened:
-                for part in inside:
-                    if hasattr(part, "_kept"):
-                        opened.enter_context(part._kept())
-                yield
-            if undo is not None:
-                undo.end()
-            del own["_open"], own["_nothing_learned"]
+            for part in parts:
+                call.join(part, fresh)
+            yield
+            call.running = False
         except BaseException:
-            nothing_learned = own.get("_nothing_learned", False)
-            lasting = getattr(obj, "_lasting", ())
-            for name in [name for name in own if name not in before and name not in lasting]:
-                del own[name]
-            own |= {name: value for name, value in before.items() if name not in lasting}
-            if undo is not None:
-                obj._take_back(undo, nothing_learned)
+            call.take_back()
             raise
+        finally:
+            call.close()
+
+
+def _with_those_inside(objects: list[Any]) -> list[Any]:
+    """Objects that can be undone, and those that go back with them, each once."""
+    found: list[Any] = []
+    while objects:
+        obj = objects.pop(0)
+        if hasattr(obj, "_begin_call") and not any(obj is one for one in found):
+            found.append(obj)
+            objects += obj._inside_call()
+    return found

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._extra import needs
-from ..rows import check_names, is_pandas, unmasked
+from ..rows import check_names, is_pandas, is_series, unmasked
 from ._parsers import _core
 
 Values = Any  # of a column: a list, or an array of numbers, truth values or dates
@@ -161,6 +161,8 @@ def cells_of(rows: Any) -> Cells:
         return rows
     if isinstance(rows, Mapping):
         return Records([rows])
+    if is_series(rows) and is_pandas(rows):  # a row, whose index names the columns
+        return Records([{str(name): cell for name, cell in rows.to_dict().items()}])
     if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):
         return Records(rows)
     if sp.issparse(rows):

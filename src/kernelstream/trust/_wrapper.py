@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,7 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
 class Wrapper(WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
-    A call that raises leaves everything as it was, the model inside and what is learned beside it: see :meth:`_kept`.
+    A call that raises leaves everything as it was, the model inside and what is learned beside it.
     """
 
     model: Any
@@ -105,9 +104,9 @@ class Wrapper(WithParameters):
 
     _replaced = _by_row = frozenset[str]()
 
-    def _kept(self, model: Any = None) -> contextlib.AbstractContextManager[None]:
-        """Context of a call: an error leaves the wrapper and the model inside as they were."""
-        return all_or_nothing(self, self.__dict__.get("model_") if model is None else model)
+    def _inside_call(self) -> list[Any]:
+        """What goes back with the wrapper when a call fails."""
+        return [self.model_] if "model_" in self.__dict__ else []
 
     def _owners(self) -> list[tuple[Any, State]]:
         """What is learned beside the model: entries of this object, of calibrators and trackers."""
@@ -257,4 +256,4 @@ class Wrapper(WithParameters):
 
     @in_turn
     def __getstate__(self) -> Any:
-        return {name: value for name, value in super().__getstate__().items() if name != "_turns"}
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_turns", "_open")}

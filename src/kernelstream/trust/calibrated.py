@@ -12,6 +12,7 @@ from ..next_row import for_next_row
 from ..state.nested import State, part
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
+from ..state.undo import all_or_nothing
 from ._wrapper import Wrapper
 from .calibration import Calibrator, probabilities
 from .intervals import IntervalTracker, check_coverage
@@ -88,7 +89,7 @@ class Calibrated(Wrapper):
         """
         model = self._inside()
         before = np.asarray(model.classes_) if hasattr(model, "classes_") else np.empty(0)
-        with self._kept(model):
+        with all_or_nothing(self, model):
             scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
             if not self._has_learned(model):
                 return scores

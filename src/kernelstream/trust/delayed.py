@@ -12,6 +12,7 @@ from ..rows import canonical, concat, pack, unpack
 from ..state.nested import State, part
 from ..state.schema import Anything, Array, Count, Inside, Schema
 from ..state.turns import in_turn
+from ..state.undo import all_or_nothing
 from ._wrapper import Wrapper
 
 ROWS = "X"
@@ -132,7 +133,8 @@ class Delayed(Wrapper):
             answers = model.learn(X, y, **kwargs)
             self._has_learned(model)
             return answers
-        return self._learn_ids(_ids(id), np.asarray(y), missing, kwargs)
+        with all_or_nothing(self):
+            return self._learn_ids(_ids(id), np.asarray(y), missing, kwargs)
 
     def _learn_ids(self, names: np.ndarray, y: np.ndarray, missing: str, kwargs: dict[str, Any]) -> Any:
         if missing not in ("raise", "skip"):

@@ -11,6 +11,7 @@ from ..named import Named, named
 from ..state.nested import State, part
 from ..state.schema import Array, Count, Inside, Schema
 from ..state.turns import in_turn
+from ..state.undo import all_or_nothing
 from . import gradients as g
 from . import recent
 from ._wrapper import Wrapper
@@ -68,7 +69,7 @@ class Explained(Wrapper):
             raise ValueError("sparse rows are not supported: Explained needs dense ones, pass X.toarray()")
         model = self._inside()
         options = {"classes": classes, "sample_weight": sample_weight}
-        with self._kept(model):
+        with all_or_nothing(self, model):
             scores = model.learn(X, y, **{name: value for name, value in options.items() if value is not None})
             if self._has_learned(model):
                 rows, own = np.asarray(X, np.float64), self._reasons

@@ -10,6 +10,7 @@ from ..next_row import for_next_row
 from ..state.nested import State, part
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
+from ..state.undo import all_or_nothing
 from ._wrapper import Wrapper
 from .intervals import check_coverage
 from .quantiles import (
@@ -96,7 +97,7 @@ class WithIntervals(Wrapper):
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predictions, and the quantiles of all levels."""
         model = self._inside()
-        with self._kept(model):
+        with all_or_nothing(self, model):
             forecast = model.learn(X, y, sample_weight=sample_weight)
             if not self._has_learned(model):  # nothing was learned
                 return forecast, self._new_tracker().learn(forecast, forecast, weight=np.zeros(len(forecast)))

@@ -30,7 +30,7 @@ from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.schema import Superfluous
 from ...state.turns import OwnTurns, in_turn
-from ...state.undo import Undo, all_or_nothing
+from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
 from .door import admit, checked_rows
@@ -205,25 +205,26 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- learning
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
-        if "_open" in self.__dict__:  # the caller that opened it undoes what fails
-            self._nothing_learned = False
+        call = open_call(self)
+        if call is not None:  # the caller that opened it undoes what fails
+            call.nothing_learned = False
             return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
         if self._few_at_once:
             found = self._learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
-        marks = self._marks
-        if marks is None or not marks.save():  # saving the marks is all that most models need
-            self._begin_call()
-        undo = self._undo
         try:
+            marks = self._marks
+            if marks is None or not marks.save():  # saving the marks is all that most models need
+                self._begin_call()
+            undo = self._undo
             scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
             if undo.journaled:
                 undo.end()
             else:
                 undo.marks.forget()  # the same, without a call of Python
         except BaseException as error:
-            self._take_back(undo)
+            self._take_back(self._undo)
             reword(error)
             raise
         return scores
@@ -288,35 +289,49 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         undo: Undo | None = self.__dict__.get("_undo")
         if undo is None:
             undo = self._undo = Undo(self._owners)
-        undo.begin()
+        if undo.begin():
+            self._derive_again()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
         held: Any = self._cache.get("held")
         undo.put_back = held.mark() if hasattr(held, "mark") else None
         return undo
 
-    def _take_back(self, undo: Undo, nothing_learned: bool = False) -> None:
+    def _inside_call(self) -> list[Any]:
+        """What goes back with the estimator when a call fails: the encoder of its rows."""
+        return [] if self._encoder is None else [self._encoder]
+
+    def _take_back(self, undo: Undo | None, nothing_learned: bool = False) -> None:
         """Restore the state of :meth:`_begin_call`, unless the call is complete; drop what was derived from it.
 
         Where ``nothing_learned`` nothing has changed: what was derived is kept, because a factor that is computed again
         may differ from the old one in its last bits.
         """
-        if undo.take_back():
+        if undo is not None and undo.take_back():
             self._undo = undo
             if nothing_learned:
                 return
-            members = self._cache.get("learners")
-            self._cache = {} if undo.put_back is None else {"held": undo.put_back()}
+            self._derive_again({} if undo.put_back is None else {"held": undo.put_back()})
             self._learner.remake(self._state)
-            if members is not None and all(m._state is s for m, s in zip(members, self._state["members"])):
-                self._learner.taken_back(members)
+
+    def _derive_again(self, cache: Any = MappingProxyType({})) -> None:
+        """Drop what was derived from the state; members stay, since others may hold them."""
+        members = self._cache.get("learners")
+        self._cache = dict(cache)
+        if members is not None:
+            self._learner.taken_back(members)
 
     _lasting = LISTENERS
 
     @contextlib.contextmanager
     def _kept(self, fresh: bool = False) -> Iterator[None]:
-        """Context of a call, or of several: an error leaves the estimator as it was before. See ``all_or_nothing``."""
+        """Context of a call, or of several: an error leaves the estimator as it was before. See ``all_or_nothing``.
+
+        What is derived from a state goes with it: a fresh one does not begin with what belongs to the old.
+        """
         try:
             with all_or_nothing(self, fresh=fresh):
+                if fresh:
+                    self.__dict__.pop("_cache", None)
                 yield
         except BaseException as error:
             reword(error)
@@ -603,4 +618,4 @@ def has_fixed_width(est: Any) -> bool:
 
 
 # attributes that copies make again
-_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open", "_nothing_learned")
+_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open")

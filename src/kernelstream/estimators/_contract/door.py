@@ -13,10 +13,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ... import engine as engines
+from ..._checks import few
 from ...core.arrays import all_below
 from ...random import seed_from
-from ...rows import MODERATE, Rows, canonical, check_names, host, is_tensor, native, unmasked
+from ...rows import MODERATE, Rows, canonical, check_names, host, is_pandas, is_series, is_tensor, native, unmasked
 from ...state.nested import State
+from ...state.undo import open_call
 from ...streams.cells import Records, cells_of, numbers
 from . import warm_up
 from .scaling import demanded, no_moments
@@ -38,10 +40,13 @@ def admit(
         est.__dict__.get("_cache", {}).pop("learner", None)  # parameters may have changed
         engines.check(est.engine, est.on_device, type(est).__name__)
         est._check_parameters()
+    if is_series(X) and np.ndim(y) == 0:
+        y = np.array([y])
     X = checked_rows(est, X, reset=starts, least=int(fresh))
     y, sample_weight = unmasked(host(y)), unmasked(host(sample_weight))
-    if "_nothing_learned" in est.__dict__:
-        est._nothing_learned = False
+    call = open_call(est)
+    if call is not None:
+        call.nothing_learned = False
     check_consistent_length(X, y)
     dtype = str(X.dtype).rpartition(".")[2]  # of an array or a tensor
     weight = None if sample_weight is None else checked_weights(sample_weight, X.shape[0])
@@ -89,6 +94,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         check_tensor(est, X, reset, least)
         est._learner.check_rows(X)
         return host(X) if est._learner.keeps_rows else X
+    X = _frame_of(est, X, reset) if is_series(X) else X
     dtype = [np.float64, np.float32] if reset else np.dtype(est._state["dtype"])
     if reset or not _is_plain(est, X, dtype, least):
         check_names(X)
@@ -113,6 +119,18 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
     if not (sp.issparse(X) and demanded(est.standardize)):
         return X
     return est._learner.dense(X)
+
+
+def _frame_of(est: StreamEstimator, X: Any, reset: bool) -> Any:
+    """A pandas Series whose index names the columns of the model as a frame of one row; ValueError for any other."""
+    names = [] if reset else list(getattr(est, "feature_names_in_", ()))
+    if names and is_pandas(X) and set(names) == set(X.index):
+        return X.to_frame().T
+    knows = f"those of this {type(est).__name__} are {few(names)}" if names else "it has learned none by name"
+    raise ValueError(
+        f"X is a Series, which is one row only where its index names the columns of the model ({knows}): "
+        f"pass a data frame or an array, X.to_frame().T for a row of pandas and X.to_frame() for a column"
+    )
 
 
 def _check_numbers(est: StreamEstimator, X: Any) -> None:

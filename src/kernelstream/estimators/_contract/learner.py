@@ -13,6 +13,7 @@ from ...rows import Rows, host
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
+from . import weights
 from .deviations import means
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Learner:
     """
 
     keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
+    relative_weights: bool = False  # whether weights count relative to their mean, since one of 2 is not two rows
     squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
 
     # Changes of a failed call are undone. Arrays of the state are copied before a call, except for
@@ -176,14 +178,20 @@ class Learner:
 
     def weighs(self, state: State) -> bool:
         """Whether :meth:`weighed` changes the weights of rows."""
-        return False
+        return weights.SUMS in state
 
     def weighed(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
         """Final weights of n rows; called once for every row."""
-        return weight
+        if not self.relative_weights:
+            return weight
+        found = weights.relative(state, weight, n)
+        if weights.SUMS in state:  # from now on rows without weights are weighed too
+            self.est._cache.pop("fast", None)
+        return found
 
     def forget_rows(self, state: State) -> None:
         """Undo what :meth:`weighed` counted."""
+        state.pop(weights.SUMS, None)
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""

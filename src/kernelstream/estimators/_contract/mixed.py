@@ -18,6 +18,7 @@ from ...columns import Columns
 from ...rows import is_pandas
 from ...state.nested import State
 from ...state.turns import in_turn
+from ...state.undo import all_or_nothing
 from .learner import Learner
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def learn(
     before: Any = est.__dict__.get("_state")
     t = est._state["t"] if started else -1
     try:
-        with encoder._kept(lambda: started and est._state["t"] > t):
+        with all_or_nothing(encoder, complete=lambda: started and est._state["t"] > t):
             if table:
                 rows = encoder._fit(X, y, sample_weight, task)
             else:

@@ -11,7 +11,7 @@ from ...core.ranges import COLUMNS, HIGH, LOW, no_targets
 from ...rows import dense, host, padded
 from ...state.nested import State
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
-from . import kept, link
+from . import kept, link, weights
 from .scaling import scales_columns
 
 OUTPUTS = 10**6  # most targets or classes
@@ -33,6 +33,8 @@ def check_state(est: Any, trained: bool | None) -> None:
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
     trained = is_trained(state) if trained is None else trained
     schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
+    if est._learner.relative_weights:
+        schema |= weights.schema(state)
     check(state, schema | est._learner.schema(state, trained))
 
 

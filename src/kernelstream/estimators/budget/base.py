@@ -55,6 +55,8 @@ class KernelExpansion(WithKernel):
     auto_strategy: type[Budget] = budgets.Replace  # where there is a budget
     budget: int | None = None
 
+    relative_weights = True
+
     @property
     def _replaced(self) -> frozenset[str]:  # type: ignore[override]
         """Matrices that follow from the support vectors, where copying them would cost more than learning a row."""

@@ -56,6 +56,7 @@ class Cells(Learner):
 
     _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights", "places"})
     _by_row = frozenset({"tables", "sample_rows", "sample_down"})
+    relative_weights = True
 
     n_grids: int
     grids: str

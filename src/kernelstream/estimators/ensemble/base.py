@@ -48,6 +48,7 @@ def gaussian_maps() -> list[RandomFourier]:
 class Ensemble(Composite):
     """Members with weights of Hedge."""
 
+    relative_weights = True
     learners: Any
     combination: Any
     updates: Any

@@ -28,7 +28,7 @@ from .._contract.mixed import check_columns
 from .._contract.state import is_trained
 from .._contract.warm_up import rows_until
 from ..metric import SIZES
-from . import batch, intervals, level, reasons, renewal, watch, weights
+from . import batch, intervals, level, reasons, renewal, watch
 from . import rows as few_rows
 from .members import LASTING, chosen
 from .shell import StackShell
@@ -49,6 +49,7 @@ class Stack(Composite):
 
     est: StackShell
     squashes = True
+    relative_weights = True
     _by_row = frozenset({"rows", "targets", "weights"})  # those that are watched
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
@@ -151,19 +152,6 @@ class Stack(Composite):
     def tags(self, tags: Any) -> Any:
         tags.input_tags.sparse = True
         return tags
-
-    def weighs(self, state: State) -> bool:
-        return weights.SUMS in state
-
-    def weighed(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-        """Weights relative to the mean weight of the rows up to each row."""
-        found = weights.relative(state, weight, n)
-        if weights.SUMS in state:  # from now on rows without weights are weighed too
-            self.est._cache.pop("fast", None)
-        return found
-
-    def forget_rows(self, state: State) -> None:
-        state.pop(weights.SUMS, None)
 
     # ---------------------------------------------------------------- combinations
     def outputs(self, state: State) -> int:
@@ -443,7 +431,7 @@ class Stack(Composite):
         combination = Inside({name: Array(value.shape) for name, value in fresh.items()})
         schema |= {f"o{o}": combination for o in range(k)}
         schema |= {name: Inside(part.schema(self, state)) for name, part in FOLLOWERS.items()}
-        return schema | batch.schema(state) | renewal.schema(self, state) | weights.schema(state)
+        return schema | batch.schema(state) | renewal.schema(self, state)
 
     def verify(self, state: State) -> None:
         super().verify(state)

@@ -25,14 +25,14 @@ from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
-from .._contract import mixed
+from .._contract import mixed, weights
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.state import scaled_rows
 from ..cells.models import Cells
 from ..feature import Linear
 from ..learned import LearnedFeatures
-from . import batch, weights
+from . import batch
 from .base import of_output
 from .batch import Part
 from .shell import StackShell
@@ -109,7 +109,6 @@ def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool
             _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
         finally:
             del est._fitting, est._solving
-            est._learner.forget_examples()  # where nothing came of it, the members are those of before
 
 
 def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:

@@ -1,4 +1,7 @@
-"""Weights of rows relative to their mean so far, so that combinations do not depend on their unit."""
+"""Weights of rows relative to their mean so far, so that models do not depend on their unit.
+
+A learner for which a row of weight 2 is not two rows declares ``relative_weights``.
+"""
 
 from __future__ import annotations
 
