@@ -259,3 +259,17 @@ def test_a_target_far_from_zero_is_learned_as_one_around_it(name):
     near, far = (CellsRegressor(engine=name, random_state=0).learn(rows, y + shift) - shift for shift in (0.0, 1e4))
     errors = [np.sqrt(np.mean(np.square(part - y)[300:])) for part in (near, far)]
     assert errors[1] < 1.02 * errors[0] < 0.5
+
+
+@pytest.mark.parametrize("kind", ["columns", "hashed"])
+@pytest.mark.parametrize("spoil", [lambda y: y + 1e8, lambda y: np.where(np.arange(len(y)) == 2, 1e4, y)])
+def test_far_levels_and_odd_first_targets(kind, spoil):
+    """A target far from 0, or a wild one among the first, is forecast as well as the same target without."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(size=(2500, 3))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(2500)
+    error = []
+    for z in (y, spoil(y)):
+        est = CellsRegressor(32, kind, random_state=0)
+        error.append(np.mean((est.learn(X, z) - z)[1000:] ** 2))
+    assert error[1] < 1.02 * error[0]
