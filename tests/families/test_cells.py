@@ -262,14 +262,14 @@ def test_a_target_far_from_zero_is_learned_as_one_around_it(name):
 
 
 @pytest.mark.parametrize("kind", ["columns", "hashed"])
-@pytest.mark.parametrize("spoil", [lambda y: y + 1e8, lambda y: np.where(np.arange(len(y)) == 2, 1e4, y)])
-def test_far_levels_and_odd_first_targets(kind, spoil):
-    """A target far from 0, or a wild one among the first, is forecast as well as the same target without."""
+@pytest.mark.parametrize("spoilt", ["level", "row"])
+def test_far_levels_and_odd_first_targets(kind, spoilt):
+    """A target far from 0 is forecast as well as one near it; a wild one of the first rows as if it was not there."""
     rng = np.random.default_rng(3)
     X = rng.uniform(size=(2500, 3))
     y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(2500)
-    error = []
-    for z in (y, spoil(y)):
-        est = CellsRegressor(32, kind, random_state=0)
-        error.append(np.mean((est.learn(X, z) - z)[1000:] ** 2))
-    assert error[1] < 1.02 * error[0]
+    counted = np.arange(2500) != (2 if spoilt == "row" else -1)
+    z = y + 1e8 if spoilt == "level" else np.where(counted, y, 1e4)
+    expected = CellsRegressor(32, kind, random_state=0).learn(X[counted], y[counted]) - y[counted]
+    got = (CellsRegressor(32, kind, random_state=0).learn(X, z) - z)[counted]
+    assert np.mean(got[1000:] ** 2) < 1.02 * np.mean(expected[1000:] ** 2)
