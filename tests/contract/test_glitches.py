@@ -19,7 +19,7 @@ ENGINES = ["python", *(["native"] if engine.has_native() else [])]
 
 pytestmark = [
     pytest.mark.usefixtures("short_searches"),
-    pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning", "ignore:the target has moved"),
 ]
 
 
