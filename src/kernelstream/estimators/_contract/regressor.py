@@ -156,8 +156,8 @@ def _warn_of_move(move: Move) -> None:
     """Warn once that the target has another level or unit."""
     unit = "" if move.factor == 1 else f", and varies {move.factor:.3g} times as much"
     warnings.warn(
-        f"the target has moved from about {move.middle:g} to about {move.to:g}{unit}; this is said once. KernelRegressor "
-        "carries over what it has learned, other learners learn the new level row by row",
+        f"the target has moved from about {move.middle:g} to about {move.to:g}{unit}, which is said once. The default "
+        "learner carries over what it has learned, others learn the new level row by row",
         RuntimeWarning,
         stacklevel=caller(),
     )
