@@ -17,39 +17,14 @@ constexpr double far_widths = 5.0;     // a number this many widths outside the 
 constexpr double enough = 12.0;        // far numbers that are believed, if they come so often that
 constexpr double forgiven = 1.0 / 64;  // what every other number takes away from their count does not make up for them
 
-KS_INLINE bool is_far(double x, double count, double low, double high) {
+// Whether x lies more than some widths of the range outside of it.
+KS_INLINE bool lies_outside(double x, double low, double high, double widths) {
     const double outside = std::max(low - x, x - high), width = high - low;
-    return (count >= few) & (outside > far_widths * width) & (width > 0.0);
+    return (outside > widths * width) & (width > 0.0);
 }
 
-// Rows whose target (k numbers) is a glitch get the weight 0; weight may be null and `out` be the same array. `seen` (5, k): count,
-// low, high, doubt, and in its last row the number of rows set aside. Returns how many rows these were.
-inline std::size_t set_aside(std::size_t n, std::size_t k, const double* y, const double* weight, double* seen, double* out) {
-    double *count = seen, *low = seen + k, *high = seen + 2 * k, *doubt = seen + 3 * k, *total = seen + 4 * k;
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        out[i] = weight ? weight[i] : 1.0;
-        if (out[i] == 0.0) continue;
-        const double* row = y + i * k;
-        bool glitch = false;
-        for (std::size_t o = 0; o < k; ++o) glitch |= is_far(row[o], count[o], low[o], high[o]) && doubt[o] < enough;
-        for (std::size_t o = 0; o < k; ++o) {
-            const bool far = is_far(row[o], count[o], low[o], high[o]);
-            if (glitch) {
-                if (far && doubt[o] < enough) doubt[o] += 1.0;
-                continue;
-            }
-            low[o] = count[o] > 0.0 ? std::min(low[o], row[o]) : row[o];
-            high[o] = count[o] > 0.0 ? std::max(high[o], row[o]) : row[o];
-            doubt[o] = far ? 0.0 : std::max(doubt[o] - forgiven, 0.0);
-            count[o] += 1.0;
-        }
-        if (!glitch) continue;
-        out[i] = 0.0;
-        total[0] += 1.0;
-        ++found;
-    }
-    return found;
+KS_INLINE bool is_far(double x, double count, double low, double high) {
+    return (count >= few) & lies_outside(x, low, high, far_widths);
 }
 
 // Numbers beyond `most` are drawn in, by their logarithms: the twin of kernelstream.core.arrays.squashed.

@@ -1,4 +1,5 @@
 // Bindings of the sequential passes over blocks of rows.
+#include "base/targets.hpp"
 #include "bind/group.hpp"
 #include "bind/linear.hpp"
 
@@ -71,11 +72,14 @@ void bound_scale(nb::dict state, Matrix<const T> X, Matrix<T> out) {
     for (std::size_t i = 0; i < n; ++i) scale_row<T>(d, X.data() + i * d, count, columns, out.data() + i * d);
 }
 
-// y (n, k) as one array of n k numbers; weight and out (n).
-std::size_t bound_set_aside(Array<const double> y, Maybe<Vector<const double>> weight, Matrix<double> seen, Vector<double> out) {
+// y (n, k) as one array of n k numbers; weight and out (n). Rows entered, whether a look is due, and how many rows were wild.
+nb::tuple bound_take_targets(Array<const double> y, Maybe<Vector<const double>> weight, Matrix<double> seen, Matrix<double> last,
+                             Vector<double> out) {
     const std::size_t n = out.shape(0), k = seen.shape(1);
-    require(y.size() == n * k && fits(seen, 5) && fits(weight, n), "targets and weights do not fit");
-    return set_aside(n, k, y.data(), data_or_null(weight), seen.data(), out.data());
+    require(y.size() == n * k && fits(seen, target_rows) && fits(last, target_block, k) && fits(weight, n),
+            "targets and weights do not fit");
+    const Taken taken = take_targets(n, k, y.data(), data_or_null(weight), seen.data(), last.data(), out.data());
+    return nb::make_tuple(taken.rows, taken.due, taken.wild);
 }
 
 const Group typed([](nb::module_& m, auto type) {
@@ -88,6 +92,6 @@ const Group typed([](nb::module_& m, auto type) {
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 });
 
-const Group group([](nb::module_& m) { m.def("set_aside", &bound_set_aside, plain, maybe, plain, plain); });
+const Group group([](nb::module_& m) { m.def("take_targets", &bound_take_targets, plain, maybe, plain, plain, plain); });
 
 }  // namespace

@@ -108,7 +108,8 @@ class BoundStack {
                 spread::Model{L, d, levels.data(), number("size", 2), numbers<double>(own, "recent", 2 * spread::RECENT),
                               number("knots", spread::KNOTS), number("spread", spread::KNOTS), number("columns", d * spread::CELLS),
                               number("quantiles", L * spread::KNOTS)});
-            stack_.seen = changing(state_, "target_range", 5);
+            stack_.seen = changing(state_, "target_range", target_rows);
+            stack_.last = numbers<double>("target_last", target_block);
             stack_.mean = numbers<double>("target_mean", 1);
             stack_.unit = numbers<double>("target_unit", 1);
             return;

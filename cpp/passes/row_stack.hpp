@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ranges.hpp"
+#include "base/targets.hpp"
 #include "passes/quantiles.hpp"
 #include "passes/row_learners.hpp"
 #include "passes/stack_labels.hpp"
@@ -32,7 +33,8 @@ struct Stack {
     std::optional<std::variant<stack::Labels, stack::Numbers>> combination;
     std::optional<ErrorTracker> tracker;      // of labels: of what was given to wrong ones
     std::optional<quantiles::Pass> spread;    // of numbers: of their quantiles
-    double* seen = nullptr;                   // of numbers: (5) the range of the targets,
+    double* seen = nullptr;                   // of numbers: what is remembered of the targets,
+    double* last = nullptr;                   // the last ones,
     const double *mean = nullptr, *unit = nullptr;  // and mean and size of the first ones, in which learners learn them
     std::vector<Changing> changing;           // arrays that every row changes
     float* history;                           // (places, learners): their weights after every so many rows
@@ -160,7 +162,9 @@ struct Stack {
         for (const Changing& array : changing) journal_.keep(array.at, array.size);
         if (seen) {
             double weight;
-            if (set_aside(1, 1, &y, nullptr, seen, &weight)) return false;
+            journal_.keep(last + target_place(seen, 1), 1);  // the place that the target takes
+            const Taken taken = take_targets(1, 1, &y, nullptr, seen, last, &weight);
+            if (taken.wild || taken.due) return false;
         }
         std::copy_n(x, d, x_.data());
         count = standardize<T>(1, d, x_.data(), nullptr, count, columns);

@@ -10,6 +10,7 @@ from recipes import first_of_each_class
 import kernelstream as ks
 from kernelstream import engine, losses, updates, zoo
 from kernelstream.core import ranges as _ranges
+from kernelstream.core import targets as _targets
 from kernelstream.estimators import DoublySchedule
 from kernelstream.features import RandomFourier
 from kernelstream.testing import check_streaming
@@ -18,7 +19,7 @@ ENGINES = ["python", *(["native"] if engine.has_native() else [])]
 
 pytestmark = [
     pytest.mark.usefixtures("short_searches"),
-    pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:a target lies far outside:RuntimeWarning", "ignore:the target has moved"),
 ]
 
 
@@ -28,12 +29,19 @@ def stream(n=600, d=3, seed=0, noise=0.1):
     return X, np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.standard_normal(n)
 
 
-def seen_by(sequence, name="python", weight=None):
-    """Weights that ``set_aside`` gives a sequence of targets, and what it remembers."""
+def seen_by(sequence, name="python", weight=None, cuts=()):
+    """Weights that a sequence of targets gets, what is remembered of them, and the moves."""
     y = np.asarray(sequence, float)
-    seen = _ranges.no_targets(1 if y.ndim == 1 else y.shape[1])
-    weights = engine.get(name).set_aside(y, weight, seen)
-    return np.ones(len(y)) if weights is None else weights, seen
+    state = _targets.no_targets(1 if y.ndim == 1 else y.shape[1])
+    seen, last, out, start, moves = state["target_range"], state["target_last"], np.empty(len(y)), 0, []
+    for stop in (*cuts, len(y)):
+        while start < stop:
+            given = None if weight is None else weight[start:stop]
+            n, due, wild = engine.get(name).take_targets(y[start:stop], given, seen, last, out[start:stop])
+            assert wild == np.count_nonzero((out[start : start + n] == 0) & (given is None or given[:n] != 0))
+            start += n
+            moves += [(start, move) for move in (_targets.look(seen, last) if due else []) if move is not None]
+    return out, seen, moves
 
 
 # ---------------------------------------------------------------------------------------------------------- the rule
@@ -43,11 +51,11 @@ def seen_by(sequence, name="python", weight=None):
 def test_one_far_target_is_set_aside(name):
     y = np.random.default_rng(0).standard_normal(200)
     y[100] = -9999
-    weights, seen = seen_by(y, name)
-    assert np.flatnonzero(weights == 0).tolist() == [100]
+    weights, seen, moves = seen_by(y, name)
+    assert np.flatnonzero(weights == 0).tolist() == [100] and not moves
     others = np.delete(y, 100)
-    assert seen[_ranges.LOW, 0] == others.min() and seen[_ranges.HIGH, 0] == others.max()
-    assert seen[_ranges.TOTAL, 0] == 1
+    assert seen[_targets.LOW, 0] == others.min() and seen[_targets.HIGH, 0] == others.max()
+    assert seen[_targets.TOTAL, 0] == 1
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -55,8 +63,10 @@ def test_one_far_target_is_set_aside(name):
 def test_a_new_level_is_believed_with_its_thirteenth_row(name, size):
     y = np.random.default_rng(0).standard_normal(300)
     y[150:] += size
-    weights, _ = seen_by(y, name)
+    weights, _, moves = seen_by(y, name)
     assert np.flatnonzero(weights == 0).tolist() == list(range(150, 162))
+    ((row, move),) = moves
+    assert row == 162 and move.factor == 1 and abs(move.to - move.middle - size) < 1  # deviation, of twelve numbers
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -66,7 +76,8 @@ def test_rows_from_a_second_level(name):
     often, seldom = rng.random(n) < 0.05, rng.random(n) < 0.005
     y = rng.standard_normal(n)
     for which, believed in ((often, True), (seldom, False)):
-        weights, _ = seen_by(y + 1000 * which, name)
+        weights, _, moves = seen_by(y + 1000 * which, name)
+        assert not moves
         assert weights[~which].all()
         late = which & (np.arange(n) > 1000)
         assert weights[late].all() if believed else not weights[late].any()
@@ -100,20 +111,18 @@ def test_twins(outputs):
         pytest.skip("needs the compiled core")
     rng = np.random.default_rng(3)
     for _ in range(30):
-        n = 200
+        n = 900
         y = rng.standard_normal((n, outputs)).round(rng.integers(0, 3)) * 10.0 ** rng.integers(-3, 4)
         y[rng.random((n, outputs)) < 0.05] *= 10.0 ** rng.integers(1, 9)
         y[n // 2 :] += rng.choice([0.0, 1e3, -1e7])
         weight = None if rng.random() < 0.5 else rng.choice([0.0, 0.5, 1.0], n)
         y = y[:, 0].copy() if outputs == 1 else y
-        expected, remembered = seen_by(y, "python", weight)
-        got, seen = seen_by(y, "native", weight)
-        assert np.array_equal(expected, got)
-        assert np.array_equal(remembered, seen)
-        cut, seen = int(rng.integers(1, n)), _ranges.no_targets(outputs)
-        for rows in (slice(0, cut), slice(cut, n)):
-            engine.get("native").set_aside(y[rows], None if weight is None else weight[rows], seen)
-        assert np.array_equal(remembered, seen)
+        expected, remembered, moves = seen_by(y, "python", weight)
+        for cuts in ((), (int(rng.integers(1, n)),)):
+            got, seen, found = seen_by(y, "native", weight, cuts)
+            assert np.array_equal(expected, got)
+            assert np.array_equal(remembered, seen)
+            assert moves == found
 
 
 def test_bulk():
@@ -239,7 +248,7 @@ def test_said_once():
             est.learn(X[i : i + 50], y[i : i + 50])
     assert [str(w.message)[:32] for w in caught] == ["a target lies far outside the oth"[:32]]
     assert caught[0].filename == __file__
-    assert est.state_["target_range"][_ranges.TOTAL, 0] == 3
+    assert est.state_["target_range"][_targets.TOTAL, 0] == 3
 
 
 @pytest.mark.parametrize(

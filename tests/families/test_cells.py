@@ -259,3 +259,17 @@ def test_a_target_far_from_zero_is_learned_as_one_around_it(name):
     near, far = (CellsRegressor(engine=name, random_state=0).learn(rows, y + shift) - shift for shift in (0.0, 1e4))
     errors = [np.sqrt(np.mean(np.square(part - y)[300:])) for part in (near, far)]
     assert errors[1] < 1.02 * errors[0] < 0.5
+
+
+@pytest.mark.parametrize("kind", ["columns", "hashed"])
+@pytest.mark.parametrize("spoilt", ["level", "row"])
+def test_far_levels_and_odd_first_targets(kind, spoilt):
+    """A target far from 0 is forecast as well as one near it; a wild one of the first rows as if it was not there."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(size=(2500, 3))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(2500)
+    counted = np.arange(2500) != (2 if spoilt == "row" else -1)
+    z = y + 1e8 if spoilt == "level" else np.where(counted, y, 1e4)
+    expected = CellsRegressor(32, kind, random_state=0).learn(X[counted], y[counted]) - y[counted]
+    got = (CellsRegressor(32, kind, random_state=0).learn(X, z) - z)[counted]
+    assert np.mean(got[1000:] ** 2) < 1.02 * np.mean(expected[1000:] ** 2)

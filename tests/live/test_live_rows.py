@@ -9,7 +9,7 @@ pytest.importorskip("kernelstream.live.serve", exc_type=ImportError)
 
 from live_client import caught_up
 
-from kernelstream import FeatureClassifier, FeatureRegressor, OnlineRidge
+from kernelstream import FeatureClassifier, FeatureRegressor, KernelRegressor, OnlineRidge
 from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream.live import DurableLearner
@@ -192,3 +192,14 @@ def test_rows_from_before_are_counted(fresh, model):
     row = weather(1)[0][0] if hasattr(model, "columns_") else [0.0] * 60
     assert client.get("/models/m")[1]["rows"] == 60
     assert client.post(LEARN, {"rows": [row], "y": [1.0]})[1]["total"] == 61
+
+
+def test_a_wild_target_is_named(fresh):
+    """One mistyped target is answered with a warning, and the model is as without it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    model = KernelRegressor(size="small", random_state=0).partial_fit(X, 100 + 10 * X[:, 0])
+    _, client = fresh({"m": model})
+    answer = client.post(LEARN, {"rows": X[:3].tolist(), "y": [100.0, 1e6, 100.0]})[1]
+    assert answer["warnings"] == ["a row had a target far outside the others so far, and changed nothing"]
+    assert "warnings" not in client.post(LEARN, {"rows": X[:1].tolist(), "y": [100.0]})[1]

@@ -138,7 +138,9 @@ def normals(
     return out
 
 
-def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
-    """Weights of rows, 0 for those whose target is a glitch; see :mod:`.ranges`."""
-    out = np.empty(len(y))
-    return out if _core.set_aside(y, weight, seen, out) else weight
+def take_targets(
+    y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray, last: np.ndarray, out: np.ndarray
+) -> tuple[int, bool, int]:
+    """Enter targets up to the next one after which a look is due; see :func:`kernelstream.core.targets.take`."""
+    taken: tuple[int, bool, int] = _core.take_targets(y, weight, seen, last, out)
+    return taken

@@ -6,9 +6,8 @@ The rule uses no mean and no deviation, which a glitch would spoil. It keeps the
 * a far number raises the doubt by 1, any other lowers it by ``FORGIVEN``, down to 0;
 * far numbers are glitches until the doubt has reached ``ENOUGH``; then they are believed, and the range grows.
 
-So a single outlier does nothing, a new level is believed with its 13th row, a second level that one row in twenty
-comes from after a few hundred rows. In a target without glitches, however long its tail, hardly any row is far: each
-new record would have to be about ten times the last. Comparisons and exact sums only: the same in every engine.
+So a single outlier does nothing, and a new level is believed with its 13th row. Comparisons and exact sums only: the
+same in every engine. Targets are treated likewise, see :mod:`.targets`.
 
 The compiled twins are in cpp/base/ranges.hpp.
 """
@@ -26,52 +25,17 @@ ENOUGH = 12.0
 FORGIVEN = 1 / 64
 SQUARES = 1e100  # numbers up to which squares and their sums are finite
 
-COUNT, LOW, HIGH, DOUBT, TOTAL = range(5)  # rows of what is remembered of a target
 
-
-def no_targets(outputs: int) -> np.ndarray:
-    """What is remembered of the targets before the first row: zeros (5, outputs)."""
-    return np.zeros((5, outputs))
+def lies_outside(x: Any, low: Any, high: Any, widths: Any) -> Any:
+    """Whether x lies more than some widths of the range [low, high] outside of it; elementwise."""
+    width = np.subtract(high, low)
+    outside = np.maximum(np.subtract(low, x), np.subtract(x, high))
+    return (outside > widths * width) & (width > 0)
 
 
 def is_far(x: Any, count: Any, low: Any, high: Any) -> Any:
     """Whether x lies far outside the range [low, high] of ``count`` numbers; elementwise."""
-    width = np.subtract(high, low)
-    outside = np.maximum(np.subtract(low, x), np.subtract(x, high))
-    return (np.asarray(count) >= FEW) & (outside > FAR * width) & (width > 0)
-
-
-def set_aside(y: np.ndarray, weight: np.ndarray | None, seen: np.ndarray) -> np.ndarray | None:
-    """The weights (n,), 0 for rows whose target is a glitch; None stands for all 1.
-
-    Parameters
-    ----------
-    y : (n,) or (n, k) float64
-        With several outputs one is enough to set a row aside.
-    weight : (n,) or None
-        Rows of weight 0 are not looked at.
-    seen : (5, k) float64
-        From :func:`no_targets`; changed in place. The first entry of its last row counts the rows set aside.
-    """
-    count, low, high, doubt, total = seen
-    out = None
-    for i, row in enumerate(y.reshape(len(y), -1)):
-        if weight is not None and weight[i] == 0:
-            continue
-        far = is_far(row, count, low, high)
-        glitch = far & (doubt < ENOUGH)
-        if glitch.any():
-            doubt[glitch] += 1
-            total[0] += 1
-            if out is None:
-                out = np.ones(len(y)) if weight is None else np.array(weight)
-            out[i] = 0.0
-            continue
-        low[:] = np.where(count > 0, np.minimum(low, row), row)
-        high[:] = np.where(count > 0, np.maximum(high, row), row)
-        doubt[:] = np.where(far, 0.0, np.maximum(doubt - FORGIVEN, 0.0))
-        count += 1
-    return weight if out is None else out
+    return (np.asarray(count) >= FEW) & lies_outside(x, low, high, FAR)
 
 
 LOOK = 128  # rows after which columns are looked at, and again whenever their number has doubled

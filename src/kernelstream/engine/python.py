@@ -27,7 +27,8 @@ from ..core.arrays import (
     workspace,
 )
 from ..core.philox import normals
-from ..core.ranges import scaled, set_aside, standardize
+from ..core.ranges import scaled, standardize
+from ..core.targets import take as take_targets
 from ..passes.binning import python as binning
 from ..passes.cells.python import (
     by_hashing,

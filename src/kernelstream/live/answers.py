@@ -55,9 +55,13 @@ class View:
 
 @dataclass
 class Learned:
-    """Answer to a call of ``learn``: rows learned now, rows in all, version, rows left out as learned before."""
+    """Answer to a call of ``learn``: rows learned now, rows in all, version, rows left out as learned before.
+
+    ``set_aside`` of the rows learned now had a target far outside the others, which the model did not believe.
+    """
 
     learned: int
     total: int
     version: int
     repeated: int = 0
+    set_aside: int = 0

@@ -295,6 +295,9 @@ class Application:
         found: dict[str, Any] = {"learned": answer.learned, "total": answer.total, "version": answer.version}
         if answer.repeated:
             found["repeated"] = answer.repeated
+        if answer.set_aside:
+            rows = "a row" if answer.set_aside == 1 else f"{answer.set_aside} rows"
+            warnings = [*warnings, f"{rows} had a target far outside the others so far, and changed nothing"]
         if warnings:
             found["warnings"] = warnings
         return JSONContent(encode(found))

@@ -82,7 +82,7 @@ class Champions:
         self.problems[what] = message
 
     def _learn(self, X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any]) -> Learned:
-        repeated = 0
+        repeated = aside = 0
         if ids is not None:
             fresh = list({name: i for i, name in reversed(list(enumerate(ids))) if name not in self._ids}.values())[
                 ::-1
@@ -93,7 +93,9 @@ class Champions:
                 y = None if y is None else y[fresh]
         n = len(X) if isinstance(X, list) else X.shape[0]
         if n:
+            before = getattr(self.champion.model, "set_aside_", 0)
             self.champion.learn(X, y, self.against)
+            aside = getattr(self.champion.model, "set_aside_", 0) - before
             if more.get("columns") is not None and self.columns is None:
                 self.columns = more["columns"]
             if self.challenger is not None:
@@ -106,7 +108,7 @@ class Champions:
         if more.get("positions"):
             self.positions = self.positions | more["positions"]
             self._moved = True
-        return Learned(n, self.total, self.version, repeated)
+        return Learned(n, self.total, self.version, repeated, aside)
 
     def _learn_challenger(self, X: Any, y: Any) -> None:
         assert self.challenger is not None

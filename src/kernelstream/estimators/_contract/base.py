@@ -66,7 +66,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
     _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `learn` of its learner
-    _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_set_aside`
+    _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_believed`
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
 
@@ -208,7 +208,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         call = open_call(self)
         if call is not None:  # the caller that opened it undoes what fails
             call.nothing_learned = False
-            return self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
+            return self._learn_believed(X, y)
         if self._few_at_once:
             found = self._learner.learn_few(self._state, X, y)
             if found is not None:
@@ -218,7 +218,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if marks is None or not marks.save():  # saving the marks is all that most models need
                 self._begin_call()
             undo = self._undo
-            scores = self._learn_encoded(X, y, self._set_aside(y, None) if self._sets_aside else None)
+            scores = self._learn_believed(X, y)
             if undo.journaled:
                 undo.end()
             else:
@@ -228,6 +228,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             reword(error)
             raise
         return scores
+
+    def _learn_believed(self, X: Rows, y: np.ndarray) -> np.ndarray:
+        if not self._sets_aside:
+            return self._learn_encoded(X, y, None)
+        parts = [self._learn_encoded(X[rows], y[rows], own) for rows, own in self._believed(y, None)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _learn_encoded(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Scale and learn rows whose targets are encoded and whose weights are final."""
@@ -581,9 +587,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Sample weights times all other weights of a row."""
         return weight
 
-    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Weights of rows with encoded target y that are about to be learned, 0 for those that should not be."""
-        return weight
+    def _believed(self, y: np.ndarray, weight: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray | None]]:
+        """Runs of rows that are about to be learned, and their weights, 0 for those that should not be."""
+        yield slice(0, len(y)), weight
 
     def _fast_row(self, y: Any) -> np.ndarray | None:
         """Encoded target (1,) of a single row of a plain call, or None when it needs the full checks."""

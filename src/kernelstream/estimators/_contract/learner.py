@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from ...core.targets import Move
 from ...rows import Rows, host
 from ...state.change import Change
 from ...state.nested import State, parts
@@ -225,6 +226,13 @@ class Learner:
         return None
 
     # ---------------------------------------------------------------- changes
+    def moved(self, state: State, o: int, move: Move) -> bool:
+        """The target of an output has another level or unit: carry over what was learned of it.
+
+        False refuses a smaller unit, because forecasts are right in the old one.
+        """
+        return move.factor >= 1
+
     def fade(self, state: State, keep: float) -> bool:
         """Give what was learned less weight, so that new rows change more; False if that is not possible."""
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
 from ... import losses
-from ...core.ranges import DOUBT, FAR, HIGH, LOW, TOTAL, no_targets
+from ...core.ranges import FAR
+from ...core.targets import DOUBT, HIGH, LOW, MOVES, TOTAL, Move, look, no_targets, stay
 from ...registry.caller import caller
 from ...state.turns import in_turn
 from .base import State, StreamEstimator
@@ -49,6 +51,13 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         """Predicted targets, (n,) or (n, k)."""
         return self._public(self._scores(X))
 
+    @property
+    @in_turn
+    def set_aside_(self) -> int:
+        """Rows that were not learned so far, because their target lies far outside the others; 0 before the first."""
+        state = self.__dict__.get("_state") or {}
+        return int(state["target_range"][TOTAL, 0]) if "target_range" in state else 0
+
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         several = self._several_targets
         y = np.asarray(y) if several else y
@@ -71,18 +80,31 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
     def _declare(self, state: State, declared: Any) -> None:
         state["n_outputs"] = 1 if declared is None else declared
         if not self._at_once:
-            state["target_range"] = no_targets(state["n_outputs"])
+            state |= no_targets(state["n_outputs"])
         self._learner.declared(state)
 
     _sets_aside = True
 
-    def _set_aside(self, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        seen = self._state["target_range"]
-        before = seen[TOTAL, 0]
-        weight = self._ops.set_aside(y, weight, seen)
-        if not before and seen[TOTAL, 0]:
-            _warn(seen)
-        return weight
+    def _believed(self, y: np.ndarray, weight: np.ndarray | None) -> Iterator[tuple[slice, np.ndarray | None]]:
+        seen, last = self._state["target_range"], self._state["target_last"]
+        own, n, start, stop, wild = np.empty(len(y)), len(y), 0, 0, 0
+        while stop < n:
+            given = None if weight is None else weight[stop:]
+            taken, due, found = self._ops.take_targets(y[stop:], given, seen, last, own[stop:])
+            stop, wild = stop + taken, wild + found
+            if found and seen[TOTAL, 0] == found:
+                _warn_of_wild(seen)
+            before = seen.copy() if due else seen
+            moves = look(seen, last) if due else []
+            if stop < n and not any(moves):
+                continue
+            yield slice(start, stop), own[start:stop] if wild else None if weight is None else weight[start:stop]
+            start, wild = stop, 0
+            for o, move in enumerate(moves):
+                if move is not None and not self._learner.moved(self._state, o, move):
+                    stay(seen, before, o)
+                elif move is not None and seen[MOVES].sum() == 1:
+                    _warn_of_move(move)
 
     def _trusted(self, X: Any, y: Any, weight: Any) -> Any:
         weight = super()._trusted(X, y, weight)
@@ -118,13 +140,24 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         return tags
 
 
-def _warn(seen: np.ndarray) -> None:
+def _warn_of_wild(seen: np.ndarray) -> None:
     """Warn once that a row was set aside."""
     o = int(seen[DOUBT].argmax())
     warnings.warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
         f"{seen[HIGH, o]:g}): the row was not learned, and neither will similar rows be, unless a dozen of them arrive "
         f"within a short time",
+        RuntimeWarning,
+        stacklevel=caller(),
+    )
+
+
+def _warn_of_move(move: Move) -> None:
+    """Warn once that the target has another level or unit."""
+    unit = "" if move.factor == 1 else f", and varies {move.factor:.3g} times as much"
+    warnings.warn(
+        f"the target has moved from about {move.middle:g} to about {move.to:g}{unit}, which is said once. The default "
+        "learner carries over what it has learned, others learn the new level row by row",
         RuntimeWarning,
         stacklevel=caller(),
     )

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from ...core.ranges import COLUMNS, HIGH, LOW, no_targets
+from ...core.ranges import COLUMNS
+from ...core.targets import ABOVE, BELOW, BLOCK, HIGH, LOW, PLACE, SIGNED, no_targets
 from ...rows import dense, host, padded
 from ...state.nested import State
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
@@ -62,10 +63,11 @@ def _targets(est: Any, state: State) -> Schema:
     """The range of a regressor's targets so far, unless all rows come at once."""
     if not is_regressor(est) or est._at_once:
         return {}
-    schema: Schema = {"target_range": Array(no_targets(state["n_outputs"]).shape)}
+    schema: Schema = {name: Array(value.shape) for name, value in no_targets(state["n_outputs"]).items()}
     check({name: state[name] for name in schema if name in state}, schema)
     seen = state["target_range"]
-    if np.delete(seen, (LOW, HIGH), axis=0).min() < 0 or (seen[LOW] > seen[HIGH]).any():
+    upside_down = (seen[LOW] > seen[HIGH]).any() or (seen[BELOW] > seen[ABOVE]).any()
+    if np.delete(seen, SIGNED, axis=0).min() < 0 or upside_down or seen[PLACE].max() >= BLOCK:
         raise ValueError("state_['target_range'] must be counts and ranges of the targets")
     return schema
 

@@ -42,14 +42,15 @@ def learn(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | Non
     """Learn rows whose labels are all known, stopping at the warm-up points to renew the estimates."""
     state = est._state
     if not state["warm_rows"]:
-        return _learn_in_cuts(est, X, y, est._set_aside(y, weight))
+        return np.concatenate([_learn_in_cuts(est, X[run], y[run], own) for run, own in est._believed(y, weight)])
     parts, n = [], X.shape[0]
     for rows in runs(weight, n, lambda: _next_point(state) - state["warm_count"] if state["warm_rows"] else n):
-        own = est._set_aside(y[rows], None if weight is None else weight[rows])
-        if state["warm_rows"]:
-            parts.append(_learn_first(est, host(X[rows]), y[rows], own))
-        else:
-            parts.append(_learn_in_cuts(est, X[rows], y[rows], own))
+        X_run, y_run = X[rows], y[rows]
+        for run, own in est._believed(y_run, None if weight is None else weight[rows]):
+            if state["warm_rows"]:
+                parts.append(_learn_first(est, host(X_run[run]), y_run[run], own))
+            else:
+                parts.append(_learn_in_cuts(est, X_run[run], y_run[run], own))
     return np.concatenate(parts)
 
 

@@ -32,9 +32,10 @@ from ...state.turns import in_turn
 from ...updates import check_auto
 from .._contract.base import State, StreamEstimator
 from .._contract.classifier import StreamClassifier
+from .._contract.deviations import deviation
 from .._contract.learner import Learner
 from .._contract.regressor import StreamRegressor
-from .._contract.warm_up import runs
+from .._contract.warm_up import WARM_UP, runs
 from .._described import described
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 
@@ -43,6 +44,7 @@ CELLS = 256  # of a grid over few columns
 BITS = 18  # of the numbers of hashed cells
 SAMPLE = 2000  # rows kept, of the last 8 times as many
 FIRST_REVIEW = 64  # rows before the first grids; then there is a review whenever the rows have doubled,
+FAR_APART = 8  # powers of two between the first target and the deviation, for another unit
 REVIEW_PERIOD = 16384  # and later after every REVIEW_PERIOD rows
 ROWS_TOGETHER = 1024  # rows whose cells are found before they are learned,
 SCORED_TOGETHER = 4096  # or scored
@@ -83,6 +85,16 @@ class Cells(Learner):
         return self.grids == "hashed"  # their widths are in deviations; the others do not know units
 
     # ---------------------------------------------------------------- hooks
+    def warm_up_rows(self) -> int:
+        return WARM_UP if self.regression else 0  # for the unit of the target, and without wild ones
+
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
+        """The unit is about the deviation where the first target is far from 0, or wild."""
+        trusted = y[weight > 0]
+        first, unit = (math.frexp(v)[1] for v in (float(trusted[0]), deviation(trusted)))
+        if abs(first - unit) > FAR_APART:
+            state["unit"] = unit or 1  # 0 means that it is not known
+
     def begin(self, state: State) -> None:
         state["grid_width"] = state["n_features"]
 

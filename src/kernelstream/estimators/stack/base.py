@@ -14,8 +14,9 @@ from ... import engine as engines
 from ..._checks import one_of
 from ...core import threads
 from ...core.overflow import LEARNING
+from ...core.targets import Move
 from ...passes.ensemble.python import HISTORY
-from ...passes.stack.python import mean_weights, start_recent, start_stack
+from ...passes.stack.python import mean_weights, move_numbers, start_recent, start_stack
 from ...registry.caller import caller
 from ...rows import Rows, dense, padded
 from ...state.change import Change
@@ -280,6 +281,18 @@ class Stack(Composite):
             scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
         state["t"] = after
         self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
+
+    def moved(self, state: State, o: int, move: Move) -> bool:
+        if move.factor < 1 and not intervals.off(state["intervals"][f"o{o}"], move):
+            return False
+        state["target_mean"][o] = move(state["target_mean"][o])
+        state["target_unit"][o] *= move.factor
+        move_numbers(state[f"o{o}"], move)
+        intervals.moved(state["intervals"][f"o{o}"], move)
+        reasons.moved(state["reasons"], o, move)
+        self.est._cache.pop("batch", None)
+        state.pop("batch", None)  # it knows the old level
+        return True
 
     def fade(self, state: State, keep: float) -> bool:
         for member in self.members:

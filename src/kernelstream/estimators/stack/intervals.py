@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...core import threads
+from ...core.targets import Move
 from ...engine import of_processor
 from ...rows import Rows, dense
 from ...state.nested import State
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 FEWEST_KEPT = 16  # rows kept, from which their errors count
+OFF = 2.0  # mean errors, in deviations of the target, of forecasts that are of no use
 AT_ONCE = 4096  # rows whose quantiles are computed at once
 
 
@@ -61,6 +63,17 @@ def widen(stack: Stack, state: State, d: int) -> None:
     if stack.regression:
         for part in state["intervals"].values():
             part["columns"] = np.pad(part["columns"], [(0, d - len(part["columns"])), (0, 0)])
+
+
+def off(own: State, move: Move) -> bool:
+    """Whether the forecasts of late are worse than one number for the targets that a move leads to."""
+    return bool(own["size"][1] > OFF * move.deviation)
+
+
+def moved(own: State, move: Move) -> None:
+    """Carry over what is in the units of the target."""
+    own["size"][1] *= move.factor
+    own["recent"][0], own["knots"][:] = move(own["recent"][0]), move(own["knots"])
 
 
 def tracker(est: StackShell, state: State, o: int) -> Any:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.targets import Move
 from ...named import Named, named
 from ...rows import dense
 from ...state.nested import State
@@ -56,6 +57,11 @@ def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndar
     kept[at] = X[counted[some]]  # a place that is taken twice has the later row: numpy writes in order
     if "y" in reasons:
         reasons["y"][at] = y.reshape(len(y), -1)[counted[some]]
+
+
+def moved(reasons: State, o: int, move: Move) -> None:
+    """Carry over the targets kept of an output."""
+    reasons["y"][:, o] = move(reasons["y"][:, o])
 
 
 @in_turn

@@ -30,6 +30,7 @@ import math
 import numpy as np
 
 from ...core.overflow import require_finite
+from ...core.targets import Move
 from ...state.nested import State
 
 MEMORY = (1.0, 0.9995, 0.995)
@@ -74,6 +75,19 @@ def start_recent(outputs: int) -> State:
         kept[2:4] = 1.0 / outputs
     logs = {"recent_logs": np.zeros(G), "level_logs": np.zeros(2)}
     return {"recent_A": np.zeros((G, RECENT, RECENT)), "recent_w": w, "recent_kept": kept} | logs
+
+
+def move_numbers(state: State, move: Move) -> None:
+    """Carry over what is in the units of the target."""
+    square = move.factor**2
+    for level in ("stack", "recent"):
+        numbers = state[f"{level}_numbers"]
+        numbers[[2, 5]] *= square
+        numbers[4] = move(numbers[4])
+        state[f"{level}_loss"] *= square
+    kept = state["recent_kept"]
+    kept[[0, 4]] = move(kept[[0, 4]])
+    kept[1:4] *= move.factor
 
 
 def shares(logs: np.ndarray, share: float) -> np.ndarray:
