@@ -290,6 +290,8 @@ class Stack(Composite):
         move_numbers(state[f"o{o}"], move)
         intervals.moved(state["intervals"][f"o{o}"], move)
         reasons.moved(state["reasons"], o, move)
+        watch.moved(state["watch"], o, move)
+        renewal.drop(self, state)  # what was learned holds at the new level, too
         self.est._cache.pop("batch", None)
         state.pop("batch", None)  # it knows the old level
         return True

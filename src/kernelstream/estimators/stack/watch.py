@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.targets import Move
 from ...monitor import Adwin, KernelTwoSample, Mark
 from ...monitor._blocks import BLOCK
 from ...monitor.adwin import BUCKETS
@@ -87,6 +88,12 @@ def kept(state: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.n
     at = np.arange(max(since, watched["first"], t - room), t) % room
     y, weight = watched["targets"][at], watched["weights"][at]
     return watched["rows"][at], y[:, 0] if y.shape[1] == 1 else y, None if (weight == 1.0).all() else weight
+
+
+def moved(watched: State, o: int, move: Move) -> None:
+    """Carry over the targets kept of an output."""
+    undo.rows(watched["targets"], slice(None))
+    watched["targets"][:, o] = move(watched["targets"][:, o])
 
 
 def look(stack: Stack, state: State, t: int) -> int | None:
