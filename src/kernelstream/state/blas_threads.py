@@ -1,0 +1,120 @@
+"""One BLAS thread while calls of the library run.
+
+The threads of BLAS round sums in another way for every number of them, and spin while they wait, which costs many times
+what they gain where other processes are running. Work goes to the library's own threads instead
+(:func:`kernelstream.core.threads.each`). Outside of calls BLAS has as many threads as before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from typing import Any, NamedTuple
+
+from threadpoolctl import ThreadpoolController
+
+NAMES = {
+    "openblas": ("openblas_get_num_threads", "openblas_set_num_threads"),
+    "mkl": ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+    "blis": ("bli_thread_get_num_threads", "bli_thread_set_num_threads"),
+    "flexiblas": ("flexiblas_get_num_threads", "flexiblas_set_num_threads"),
+}
+OPENMP = ("omp_get_max_threads", "omp_set_num_threads")  # of OpenBLAS where it is built on OpenMP
+AFFIXES = tuple(itertools.product(("", "scipy_"), ("", "64_", "_64")))  # of the names, in the builds of OpenBLAS
+
+
+class Library(NamedTuple):
+    """A BLAS library in this process."""
+
+    get: Any  # () -> how many threads it may use
+    set: Any  # sets that number
+    per_thread: bool  # whether every thread of the process has a number of its own
+
+
+def libraries() -> list[Library]:
+    """Those that are loaded.
+
+    Their functions are called directly: threadpoolctl's own context describes all libraries first, which takes longer
+    than some calls of ``learn``, and lets only one thread of a process change the number.
+    """
+    import scipy.linalg  # noqa: F401  # loads its BLAS, which may be another one than that of NumPy
+
+    found = []
+    for library in ThreadpoolController().select(user_api="blas").lib_controllers:
+        per_thread = getattr(library, "threading_layer", "") == "openmp" and library.internal_api == "openblas"
+        names = OPENMP if per_thread else NAMES.get(library.internal_api, ())
+        for prefix, suffix in AFFIXES:
+            functions = [getattr(library.dynlib, f"{prefix}{name}{suffix}", None) for name in names]
+            if functions and None not in functions:
+                found.append(Library(*functions, per_thread))
+                break
+    return found
+
+
+def addresses() -> list[tuple[int, int, bool]]:
+    """The functions of the libraries as numbers, for the compiled core."""
+    return [
+        (*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (one.get, one.set)), one.per_thread)
+        for one in libraries()
+    ]
+
+
+try:
+    from .._core import OneBlasThread
+except ImportError:  # installed without the compiled core
+
+    class OneBlasThread:  # type: ignore[no-redef]
+        """Context in which BLAS keeps to the calling thread; the last thread that leaves puts the numbers back.
+
+        See cpp/base/blas_threads.hpp.
+        """
+
+        def __init__(self) -> None:
+            self.libraries: list[Library] | None = None
+            self.lock, self.calls = threading.RLock(), 0
+            self.before: dict[int, int] = {}  # number of a library: how many threads to put back
+            self.own = threading.local()  # depth of the calls of this thread, and its numbers to put back
+
+        def __enter__(self) -> None:
+            depth = self.own.depth = getattr(self.own, "depth", 0) + 1
+            if depth > 1:
+                return
+            with self.lock:
+                if self.libraries is None:
+                    self.libraries = libraries()
+                self.calls, self.own.before = self.calls + 1, {}
+                for i, library in enumerate(self.libraries):
+                    count = library.get()
+                    if count > 1:
+                        (self.own.before if library.per_thread else self.before)[i] = count
+                        library.set(1)
+
+        def __exit__(self, *exc: Any) -> None:
+            self.own.depth -= 1
+            if self.own.depth:
+                return
+            with self.lock:
+                self.calls -= 1
+                self._put_back(self.own.before)
+                if not self.calls:
+                    self._put_back(self.before)
+
+        def _put_back(self, before: dict[int, int]) -> None:
+            for i, count in before.items():
+                if self.libraries[i].get() == 1:  # unless somebody else set it meanwhile
+                    self.libraries[i].set(count)
+            before.clear()
+
+        def forked(self) -> None:
+            """In a new process calls of other threads never end."""
+            self.lock, self.calls = threading.RLock(), min(1, getattr(self.own, "depth", 0))
+            if not self.calls:
+                self._put_back(self.before)
+
+
+one_blas_thread = OneBlasThread()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=one_blas_thread.forked)
