@@ -8,10 +8,12 @@ what they gain where other processes are running. Work goes to the library's own
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import os
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -115,6 +117,20 @@ except ImportError:  # installed without the compiled core
 
 
 one_blas_thread = OneBlasThread()
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def on_one_blas_thread(function: _F) -> _F:
+    """Decorator of what may be called without an estimator, whose turn would do the same."""
+
+    @functools.wraps(function)
+    def kept(*args: Any, **kwargs: Any) -> Any:
+        with one_blas_thread:
+            return function(*args, **kwargs)
+
+    return kept  # type: ignore[return-value]
+
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_blas_thread.forked)
