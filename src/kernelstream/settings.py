@@ -5,8 +5,8 @@
   grants time on them.
 - ``cache_bytes``: memory in which a doubly stochastic learner keeps frequencies that it would otherwise draw again.
 
-No setting changes what is learned, beyond rounding. Threads are the library's own, and sleep while they wait; BLAS has one
-thread inside every call, and as many as before outside.
+No setting changes what is learned, beyond rounding. Threads are the library's own, and sleep while they wait; BLAS has
+one thread inside every call, and as many as before outside.
 
 >>> from kernelstream import settings
 >>> settings.get()["cache_bytes"]

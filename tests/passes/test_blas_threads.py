@@ -69,7 +69,7 @@ def test_one_inside_a_call_and_as_many_as_before_outside(several):
     model.learn(X, y)
     assert Seen.counts and all(set(seen) == {1} for seen in Seen.counts)
     assert counts() == several
-    with pytest.raises(ValueError, match="NaN|nan|finite"):
+    with pytest.raises(ValueError, match="NaN"):
         model.learn(X * np.nan, y)
     assert counts() == several
 

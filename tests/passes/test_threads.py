@@ -106,8 +106,16 @@ def test_environment(monkeypatch):
         ("0::/", {"cpu.max": "50000 100000"}, 0.5),
         ("0::/", {"cpu.max": "max 100000"}, math.inf),
         ("0::/", {}, math.inf),
-        ("3:cpuset:/a\n2:cpu,cpuacct:/a\n0::/", {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"}, 3.0),
-        ("2:cpu:/of/the/host", {"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, 1.5),  # a container
+        (
+            "3:cpuset:/a\n2:cpu,cpuacct:/a\n0::/",
+            {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"},
+            3.0,
+        ),
+        (
+            "2:cpu:/of/the/host",
+            {"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"},
+            1.5,
+        ),  # a container
         ("2:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
     ],
 )
