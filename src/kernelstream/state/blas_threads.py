@@ -35,8 +35,9 @@ class Library(NamedTuple):
     per_thread: bool  # whether every thread of the process has a number of its own
 
 
-def libraries() -> list[Library]:
-    """Those that are loaded.
+@functools.cache
+def libraries() -> tuple[Library, ...]:
+    """Those that are loaded, looked for once.
 
     Their functions are called directly: threadpoolctl's own context describes all libraries first, which takes longer
     than some calls of ``learn``, and lets only one thread of a process change the number.
@@ -50,17 +51,18 @@ def libraries() -> list[Library]:
         for prefix, suffix in AFFIXES:
             functions = [getattr(library.dynlib, f"{prefix}{name}{suffix}", None) for name in names]
             if functions and None not in functions:
-                found.append(Library(*functions, per_thread))
+                found.append(Library(functions[0], functions[1], per_thread))
                 break
-    return found
+    return tuple(found)
 
 
 def addresses() -> list[tuple[int, int, bool]]:
     """The functions of the libraries as numbers, for the compiled core."""
-    return [
-        (*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (one.get, one.set)), one.per_thread)
-        for one in libraries()
-    ]
+    return [(_address(one.get), _address(one.set), one.per_thread) for one in libraries()]
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 try:
@@ -74,7 +76,6 @@ except ImportError:  # installed without the compiled core
         """
 
         def __init__(self) -> None:
-            self.libraries: list[Library] | None = None
             self.lock, self.calls = threading.RLock(), 0
             self.before: dict[int, int] = {}  # number of a library: how many threads to put back
             self.own = threading.local()  # depth of the calls of this thread, and its numbers to put back
@@ -84,10 +85,8 @@ except ImportError:  # installed without the compiled core
             if depth > 1:
                 return
             with self.lock:
-                if self.libraries is None:
-                    self.libraries = libraries()
                 self.calls, self.own.before = self.calls + 1, {}
-                for i, library in enumerate(self.libraries):
+                for i, library in enumerate(libraries()):
                     count = library.get()
                     if count > 1:
                         (self.own.before if library.per_thread else self.before)[i] = count
@@ -105,8 +104,9 @@ except ImportError:  # installed without the compiled core
 
         def _put_back(self, before: dict[int, int]) -> None:
             for i, count in before.items():
-                if self.libraries[i].get() == 1:  # unless somebody else set it meanwhile
-                    self.libraries[i].set(count)
+                library = libraries()[i]
+                if library.get() == 1:  # unless somebody else set it meanwhile
+                    library.set(count)
             before.clear()
 
         def forked(self) -> None:
