@@ -26,6 +26,7 @@ from ..core.arrays import (
     tiles,
     workspace,
 )
+from ..core.corrupt import cleaned, measured, remember
 from ..core.philox import normals
 from ..core.ranges import scaled, set_aside, standardize
 from ..passes.binning import python as binning
