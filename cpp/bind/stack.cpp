@@ -151,7 +151,15 @@ class BoundStack {
         }
         require(!members_.empty(), "there is nothing to combine");
         const std::size_t d = stack_.d;
-        stack_.columns = columns_by(d, [&](const char* name, std::size_t size) { return numbers<double>(name, size); });
+        double* usual = find(state, "x_usual").is_valid() ? numbers<double>("x_usual", 7 * d) : nullptr;
+        stack_.columns = columns_by(d, usual, [&](const char* name, std::size_t size) { return numbers<double>(name, size); });
+        if (usual) {
+            const auto recent = entry<Matrix<const double>>(state, "x_recent");
+            require(recent.shape(0) > 0 && recent.shape(1) == d, "the rows kept do not fit the columns");
+            stack_.places = recent.shape(0);
+            stack_.last_rows = numbers<double>("x_recent", recent.size());
+            stack_.usual = corrupt::Usual{d, usual};
+        }
         const auto history = entry<Matrix<const float>>(state, "history");
         require(history.shape(1) == members_.size(), "the history does not fit the learners");
         places_ = std::int64_t(history.shape(0));
