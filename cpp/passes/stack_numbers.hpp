@@ -13,17 +13,17 @@ constexpr double number_ridge = 15.0, constant_ridge = 20.0, huber = 3.0, slow =
 constexpr double few = 10.0;  // rows that only the base predicts
 
 struct NumberLevel {
-    std::size_t N;         // inputs; a constant is added
+    std::size_t N, K = G;  // inputs; a constant is added; and memories, with the function of a batch
     double *A, *b, *w;     // (G, N + 1, N + 1), (G, N + 1), (G, N + 1)
-    double *logs, *loss;   // (G), (N): running squared errors of the inputs
+    double *logs, *loss;   // (K), (N): running squared errors of the inputs
     double* numbers;       // (6): rows; mass and sum of squared residuals of the base; count, mean and squares of the targets
     Curvature curvature;
     std::vector<double> sums, weights;  // b and w side by side, (N + 1, 4)
     std::vector<double> z, part, ridge;
     double own[4] = {}, share[4] = {}, base = 0.0, s = 1.0;
 
-    NumberLevel(std::size_t n, double* a, double* rhs, double* held, double* l, double* ml, double* numbers_)
-        : N(n), A(a), b(rhs), w(held), logs(l), loss(ml), numbers(numbers_), curvature(n + 1), sums(4 * n + 4), weights(4 * n + 4),
+    NumberLevel(std::size_t n, double* a, double* rhs, double* held, double* l, double* ml, double* numbers_, std::size_t memories = G)
+        : N(n), K(memories), A(a), b(rhs), w(held), logs(l), loss(ml), numbers(numbers_), curvature(n + 1), sums(4 * n + 4), weights(4 * n + 4),
           z(n + 1), part(n), ridge(n + 1, number_ridge) {
         ridge[n] = constant_ridge;
     }
@@ -31,7 +31,7 @@ struct NumberLevel {
     // Between a pass and the state.
     void load(bool learns) {
         if (learns) curvature.load(A), load_lanes(N + 1, b, sums.data());
-        load_lanes(N + 1, w, weights.data());
+        load_weights(K, N + 1, w, weights.data());
     }
     void store() {
         curvature.store(A);
@@ -44,10 +44,12 @@ struct NumberLevel {
 
     // Weights (N) of the inputs over the memories, with those that the base gives them; from the state.
     void mean_weights(double* out) const {
-        double parts[G], sum = 0.0, total = 0.0, best = INFINITY;
-        shares(G, logs, number_share, parts);
+        double parts[4], sum = 0.0, total = 0.0, best = INFINITY;
+        shares(K, logs, number_share, parts);
         for (std::size_t i = 0; i < N; ++i) {
-            sum += out[i] = parts[0] * w[i] + parts[1] * w[N + 1 + i] + parts[2] * w[2 * (N + 1) + i];
+            out[i] = parts[0] * w[i] + parts[1] * w[N + 1 + i] + parts[2] * w[2 * (N + 1) + i];
+            if (K > G && i + 1 == N) out[i] += parts[G];
+            sum += out[i];
             best = std::min(best, loss[i]);
         }
         const auto of_base = [&](std::size_t i) { return best > 0 ? (best / loss[i]) * (best / loss[i]) : 1.0; };
@@ -75,12 +77,12 @@ struct NumberLevel {
             std::fill_n(own, 4, base);
             return base;
         }
-        shares(G, logs, number_share, share);
+        shares(K, logs, number_share, share);
         Four inner = four(0.0);
         for (std::size_t i = 0; i <= N; ++i) inner = inner + load_four(&weights[4 * i]) * four(z[i]);
         double mixed = 0.0, a[4];
         store_four(a, inner);
-        for (std::size_t k = 0; k < G; ++k) {
+        for (std::size_t k = 0; k < K; ++k) {
             own[k] = std::min(std::max(base + s * a[k], low - 2 * s), high + 2 * s);
             mixed += share[k] * own[k];
         }
@@ -93,9 +95,9 @@ struct NumberLevel {
         double miss = std::abs(y - base);
         if (numbers[0] >= few) {
             double heft[4] = {};
-            for (std::size_t k = 0; k < G; ++k) {
+            for (std::size_t k = 0; k < K; ++k) {
                 const double e = target - (own[k] - base) / s;
-                heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
+                if (k < G) heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
                 logs[k] = quick * std::log(share[k]) - 0.5 * importance * std::min(e * e, huber * huber);
             }
             const Four h = load_four(heft);
