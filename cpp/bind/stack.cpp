@@ -22,7 +22,7 @@ std::variant<Labels, Numbers> combination_by(nb::dict state, bool regression, st
     if (regression)
         return Numbers{N,
                        NumberLevel(N, find("stack_A", G * M * M), find("stack_b", G * M), find("stack_w", G * M),
-                                   find("stack_logs", memories), find("stack_loss", N), find("stack_numbers", 6), memories),
+                                   find("stack_logs", memories), find("stack_loss", N + G - memories), find("stack_numbers", 6), memories),
                        NumberLevel(LAST, find("recent_A", G * K * K), find("recent_b", G * K), find("recent_w", G * K),
                                    find("recent_logs", G), find("recent_loss", LAST), find("recent_numbers", 6)),
                        find("recent_kept", LAST), find("level_logs", 2), find("member_errors", 3 * N), recent};

@@ -324,7 +324,7 @@ class Stack(Composite):
         threads.each(work, items, threaded)
         return F
 
-    def _unit(self, state: State, i: int) -> tuple[float, float]:
+    def unit(self, state: State, i: int) -> tuple[float, float]:
         """Mean of the first targets and the power of two above their deviation: the units in which member i learns."""
         o = i // len(self.examples())
         return float(state["target_mean"][o]), float(state["target_unit"][o])
@@ -336,7 +336,7 @@ class Stack(Composite):
             scores = np.where(np.isfinite(scores), scores, 0.0)
         if not self.regression:
             return scores
-        mean, unit = self._unit(state, i)
+        mean, unit = self.unit(state, i)
         return scores * unit + mean
 
     def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
@@ -349,7 +349,7 @@ class Stack(Composite):
         """Scores of a member before each row; a member that overflows starts over, which is counted."""
         member = self.members[i]
         if self.regression:
-            mean, unit = self._unit(state, i)
+            mean, unit = self.unit(state, i)
             y = (y - mean) / unit
         try:
             part = member._learner.learn(member._state, X, composite.target(member, state, y), weight)

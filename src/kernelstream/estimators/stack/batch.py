@@ -56,19 +56,19 @@ def chosen(seed: int, n: int) -> np.ndarray:
     return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
-def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
-    """Learn all rows at once, some of which are held out from members that have learned the others."""
+def learn(est: Any, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:
+    """Learn all rows at once; S (n, outputs) are the scores of those held out, of members that learned the others."""
     state, learner = est._state, _make(est)
     learner.__dict__.update(_clock=clock, _apart=len(held[1]))
     X, y, weight = joined(held, others)
     learner.fit(X, y, sample_weight=weight)
-    F, Y, own, rows_left, k = learner.__dict__.pop("_left")
+    F, Y, own, rows_left, first = learner.__dict__.pop("_left")
+    k = len(first)
     G = _spread(est, learner, F, state["n_outputs"])
     if not est._learner.regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    S = est._learner.members_score(state, rows_left[:k], False)
-    share = _chosen_share(est._learner.regression, G[:k], S, Y[:k], None if own is None else own[:k])
+    share = _chosen_share(est._learner.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
     state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
     errors = np.average(mistakes(est._learner.regression, G, Y), axis=0, weights=own)
     for o, part in enumerate(est._learner.combinations(state)):
@@ -90,7 +90,7 @@ def joined(first: Part, second: Part) -> Part:
 
 def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:
     """The p of least loss on rows with targets Y (n, outputs); less than 1 only where that is more than chance."""
-    best, share = 0.0, 1.0
+    best, share = 1e-12, 1.0  # gains of less are those of rounding
     alone, others = losses(regression, G, Y), losses(regression, S, Y)
     for p in SHARES:
         if regression:
@@ -122,11 +122,12 @@ def scores(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarra
 
 
 def row_learner(stack: Stack, state: State) -> Any:
-    """The function for rows that go through all members in one call of the compiled core."""
+    """The function for rows that go through all members in one call of the compiled core, in the members' units."""
     whole = learner(stack.est, state)
+    mean, unit = stack.unit(state, 0) if stack.regression else (0.0, 1.0)
 
     def function(X: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(scores(stack, whole, state, X))
+        return np.ascontiguousarray((scores(stack, whole, state, X) - mean) / unit)
 
     return stack.ops.row_learner("function", whole, whole._state, state["n_features"], state["n_outputs"], function)
 

@@ -1,8 +1,8 @@
 """`fit` of the default learner: what a batch allows and a stream does not.
 
 From 200 rows on, all rows are learned at once (:mod:`.batch`). Before that, members and their combination learn the
-rows in the order in which they came, so that the model can go on with the rows of a stream: all but a tenth, which is
-held out. These rows decide whether the members count in what ``fit`` says.
+rows as ``learn`` does, so that the model can go on with the rows of a stream. They do this twice: the first time a
+tenth of the rows is held out, which decides whether the members count in what ``fit`` says.
 
 Fewer rows, or those of members that are given, are taken in random order, and a tenth is held out, too. Members learn
 the others as a stream; then those that take small steps go over the rows again as long as their loss on the held-out
@@ -23,13 +23,15 @@ import numpy as np
 from ..._checks import positive
 from ..._progress import Bar
 from ...core import threads
+from ...core.ranges import hold
 from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
-from .._contract import mixed, weights
+from .._contract import mixed, warm_up, weights
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
+from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..cells.models import Cells
 from ..feature import Linear
@@ -126,16 +128,26 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     if held is not None:
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
+    prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
+    S = None
+    if at_once and held is not None:
+        fresh = copy.deepcopy(est._state)
+        est._learn_part(rows, target, streamed)
+        warm_up.end(est)
+        S = est._learner.members_score(est._state, prepare(held)[0], False)
+        est._state, streamed = fresh, weight
+        est._forget()
     order = Order(est._state["seed"], rows, streamed, shuffle and not at_once, 1, listens(est))
     learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
-    prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, held)
-    # where a combination takes them, it is as a stream
-    held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
-    if at_once:
-        batch.learn(est, held_rows, prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
+    if S is not None:
+        if scales_columns(est._state):
+            hold(est._state)
+        batch.learn(est, prepare(held), S, prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
         return
+    # the combination takes them as a stream
+    held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most, clock)
     _weigh(est, *held_rows)
     _members_learn(est, list(range(len(est._learner.members))), *held_rows)

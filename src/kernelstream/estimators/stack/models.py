@@ -70,7 +70,8 @@ class KernelClassifier(StreamClassifier):
     same kind uses the latest labels and residuals. Columns are scaled by running statistics.
 
     ``learn`` and ``partial_fit`` are for streams: rows in their order, in one pass. ``fit`` is for batches: all rows at
-    once, in any order, by kernel ridge in a learned metric (:class:`MetricClassifier`).
+    once, by kernel ridge in a learned metric (:class:`MetricClassifier`). If ``learn`` follows, what ``fit`` has
+    learned is one more member, whose weight falls when it is wrong.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ where h is the row's weight, less for residuals beyond three s (Huber).
 
 A function that ``fit`` learned from a batch is one more input, the last. It is also a fourth memory of the first
 level, which is that input alone and learns nothing: what ``fit`` says counts from the first row on, and as long as it
-is right.
+is right. It has no part in the base: if it is suddenly wrong, s must not grow.
 The compiled twins are cpp/passes/stack_*.hpp.
 """
 
@@ -85,8 +85,6 @@ def with_batch(state: State, share: float, error: float, rows: int) -> State:
     earned = np.append((1 - share) * shares(state["stack_logs"], 0.0), share)
     found["stack_logs"] = np.log(np.maximum(earned, LEAST))
     found["member_errors"] = np.column_stack([state["member_errors"], (error * rows, error * lately, lately)])
-    if "stack_loss" in state:
-        found["stack_loss"] = np.append(state["stack_loss"], error * state["stack_numbers"][1])
     return found
 
 
@@ -118,8 +116,8 @@ def mean_weights(state: State, regression: bool) -> np.ndarray:
     w = (shares(logs, NUMBER_SHARE if regression else LABEL_SHARE) @ _weights(state["stack_w"], logs))[:-1]
     if regression:
         best = state["stack_loss"].min()
-        base = (best / state["stack_loss"]) ** 2 if best > 0 else np.ones(len(w))
-        w = w + base / base.sum() * (1 - w.sum())
+        base = (best / state["stack_loss"]) ** 2 if best > 0 else np.ones(len(state["stack_loss"]))
+        w[: len(base)] += base / base.sum() * (1 - w.sum())
     return w
 
 
@@ -344,8 +342,8 @@ class _NumberLevel:
         rows, mass, squares, count, _, spread = self.numbers
         deviation = math.sqrt(spread / count) if count > 1 else 1.0
         best = self.loss.min()
-        part = (best / self.loss) ** 2 if best > 0 else np.ones(len(p))
-        self.base = float((part / part.sum()) @ p)
+        part = (best / self.loss) ** 2 if best > 0 else np.ones(len(self.loss))
+        self.base = float((part / part.sum()) @ p[: len(part)])
         s = math.sqrt(squares / mass) if mass > 1 else deviation
         self.s = max(s if s > 0 else 1.0, 1e-9 * deviation + 1e-300)
         self.z = np.append(np.clip((p - self.base) / self.s, -20, 20), 1.0)
@@ -378,10 +376,10 @@ class _NumberLevel:
             miss = min(miss, most)
             self.numbers[1] = SLOW * self.numbers[1] + importance
             self.numbers[2] = SLOW * self.numbers[2] + importance * miss * miss
-            self.loss[:] = SLOW * self.loss + importance * np.minimum(np.abs(y - p), 10 * most) ** 2
+            self.loss[:] = SLOW * self.loss + importance * np.minimum(np.abs(y - p[: len(self.loss)]), 10 * most) ** 2
         elif rows >= 2:
             self.numbers[1:3] += importance, importance * miss * miss
-            self.loss += importance * (y - p) ** 2
+            self.loss += importance * (y - p[: len(self.loss)]) ** 2
         self.numbers[0] += 1
         self._follow(y)
 
