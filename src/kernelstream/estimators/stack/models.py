@@ -95,7 +95,7 @@ class KernelClassifier(StreamClassifier):
     Attributes
     ----------
     weights_ : (m,) array
-        Weights of the members' log-odds now.
+        Weights of the members' log-odds now; after ``fit`` the last is that of what it learned from all rows at once.
     weights_history_ : pair of arrays (k,), (k, m)
         Row numbers and the weights after those rows, at most 256.
     members_ : list of dict
@@ -257,7 +257,7 @@ class KernelRegressor(StreamRegressor):
     Attributes
     ----------
     weights_ : (m,) array
-        Weights of the members now.
+        Weights of the members now; after ``fit`` the last is that of what it learned from all rows at once.
     members_ : list of dict
         Name, weight, error so far and recently, restarts after overflow, and rows learned of each member.
 
