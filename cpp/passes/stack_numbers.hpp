@@ -82,11 +82,13 @@ struct NumberLevel {
         for (std::size_t i = 0; i <= N; ++i) inner = inner + load_four(&weights[4 * i]) * four(z[i]);
         double mixed = 0.0, a[4];
         store_four(a, inner);
-        for (std::size_t k = 0; k < K; ++k) {
+        for (std::size_t k = 0; k < G; ++k) {
             own[k] = std::min(std::max(base + s * a[k], low - 2 * s), high + 2 * s);
             mixed += share[k] * own[k];
         }
-        return mixed;
+        if (K == G) return mixed;
+        own[G] = std::min(std::max(base + s * a[G], low - 2 * s), high + 2 * s);
+        return mixed + share[G] * own[G];
     }
 
     KS_INLINE void learn(const double* p, double y, double importance) {
@@ -95,10 +97,14 @@ struct NumberLevel {
         double miss = std::abs(y - base);
         if (numbers[0] >= few) {
             double heft[4] = {};
-            for (std::size_t k = 0; k < K; ++k) {
+            for (std::size_t k = 0; k < G; ++k) {
                 const double e = target - (own[k] - base) / s;
-                if (k < G) heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
+                heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
                 logs[k] = quick * std::log(share[k]) - 0.5 * importance * std::min(e * e, huber * huber);
+            }
+            if (K > G) {
+                const double e = target - (own[G] - base) / s;
+                logs[G] = quick * std::log(share[G]) - 0.5 * importance * std::min(e * e, huber * huber);
             }
             const Four h = load_four(heft);
             curvature.fade();
