@@ -63,12 +63,20 @@ struct Stack {
     bool learn(std::size_t n, const T* X, const double* y, bool recent, std::int64_t t, std::int64_t stride, double* scores) {
         journal_.clear();
         const double before = count;
+        const auto take_back = [&] {
+            journal_.restore();
+            count = before;
+        };
         for (std::size_t i = 0; i < n; ++i) {
             double error;
-            if (!learn_one(X + i * d, y[i], recent, scores + i * C, error)) {
-                journal_.restore();
-                count = before;
-                return false;
+            try {
+                if (!learn_one(X + i * d, y[i], recent, scores + i * C, error)) {
+                    take_back();
+                    return false;
+                }
+            } catch (...) {  // of a learner that is a function
+                take_back();
+                throw;
             }
             keep_row(t, y[i]);
             watch(t, error);

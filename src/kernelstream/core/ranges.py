@@ -131,6 +131,14 @@ def retake(state: dict[str, Any], column: int, cells: np.ndarray) -> None:
     settle(state, np.arange(len(state["x_mean"])) == column)
 
 
+def hold(state: dict[str, Any]) -> None:
+    """Scale columns that move by the moments of the rows so far, until they are looked at: for a function of rows."""
+    mean, m2, _, _, _, since, middle, unit, _ = (state[name] for name in COLUMNS)
+    deviation = np.sqrt(m2 / max(state["x_count"], 1.0))
+    moves = (since == 0) & (deviation > 0)
+    middle[moves], unit[moves], since[moves] = mean[moves], deviation[moves], state["x_count"]
+
+
 def long_tailed(X: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """Which columns of X (n, d) have long tails: their middle half varies, but little next to their deviation (d,)."""
     low, high = np.quantile(X, (0.25, 0.75), axis=0)
