@@ -45,15 +45,17 @@ constexpr double span = 1.5;                    // deviations that the range of 
 // core/ranges.py.
 struct Columns {
     double *mean, *m2, *low, *high, *doubt, *since, *middle, *unit, *tailed;
+    const double* usual;  // null where far numbers may be glitches; or else (7, d), of rows that base/corrupt.hpp has cleaned
     std::array<double*, 9> all() const { return {mean, m2, low, high, doubt, since, middle, unit, tailed}; }
 };
 
 constexpr double squares = 1e100;  // numbers up to which squares and their sums are finite
 
 // A number scaled by the moments of the rows before it, of which there are `count`, as if it were one of them. What is far counts as the
-// end of the range next to it.
-KS_INLINE double scaled(double x, double count, double mean, double m2, double low, double high, double since, double middle, double unit) {
-    if (is_far(x, count, low, high)) x = x < low ? low : high;
+// end of the range next to it, where columns are judged.
+KS_INLINE double scaled(double x, double count, bool judges, double mean, double m2, double low, double high, double since, double middle,
+                        double unit) {
+    if (judges && is_far(x, count, low, high)) x = x < low ? low : high;
     const bool stays = since > 0.0;
     const double deviation = stays ? unit : std::sqrt(m2 / std::max(count, 1.0));
     if (stays) mean = middle;
@@ -65,8 +67,9 @@ KS_INLINE double scaled(double x, double count, double mean, double m2, double l
 // A row x (d), scaled.
 template <class T>
 KS_CLONES void scale_row(std::size_t d, const T* KS_RESTRICT x, double count, const Columns& c, T* KS_RESTRICT out) {
+    const bool judges = !c.usual;
     for (std::size_t j = 0; j < d; ++j)
-        out[j] = T(scaled(double(x[j]), count, c.mean[j], c.m2[j], c.low[j], c.high[j], c.since[j], c.middle[j], c.unit[j]));
+        out[j] = T(scaled(double(x[j]), count, judges, c.mean[j], c.m2[j], c.low[j], c.high[j], c.since[j], c.middle[j], c.unit[j]));
 }
 
 // Which columns stay where they are, since the last look or since their scale was taken.
@@ -91,6 +94,8 @@ KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* w
     double *KS_RESTRICT mean = c.mean, *KS_RESTRICT m2 = c.m2, *KS_RESTRICT low = c.low, *KS_RESTRICT high = c.high,
            *KS_RESTRICT doubt = c.doubt;
     const double *since = c.since, *middle = c.middle, *unit = c.unit;
+    const double* usual = c.usual;
+    const bool judges = !usual;
     for (std::size_t i = 0; i < m; ++i) {
         T* KS_RESTRICT x = X + i * d;
         const bool counts = !weight || weight[i] > 0;
@@ -100,9 +105,11 @@ KS_CLONES double standardize(std::size_t m, std::size_t d, T* X, const double* w
             for (std::size_t j = 0; j < d; ++j) low[j] = high[j] = double(x[j]);
         for (std::size_t j = 0; j < d; ++j) {
             double v = double(x[j]);
-            x[j] = T(scaled(v, before, mean[j], m2[j], low[j], high[j], since[j], middle[j], unit[j]));
+            x[j] = T(scaled(v, before, judges, mean[j], m2[j], low[j], high[j], since[j], middle[j], unit[j]));
             if (!counts) continue;
-            const bool far = is_far(v, before, low[j], high[j]), glitch = far && doubt[j] < enough;
+            const bool far = judges ? is_far(v, before, low[j], high[j])
+                                    : usual[d + j] > 0.0 && (v < usual[2 * d + j] || v > usual[3 * d + j]);
+            const bool glitch = far && (!judges || doubt[j] < enough);
             if (glitch) v = v < low[j] ? low[j] : high[j];
             doubt[j] = glitch ? doubt[j] + 1.0 : far ? 0.0 : std::max(doubt[j] - forgiven, 0.0);
             low[j] = std::min(low[j], v);

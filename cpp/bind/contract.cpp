@@ -1,9 +1,11 @@
 // Bindings of what every call of an estimator begins with: rows at the door, turns of threads, marks to go back to.
+#include "base/blas_threads.hpp"
 #include "base/csr.hpp"
 #include "base/turns.hpp"
 #include "bind/group.hpp"
 
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <memory>
@@ -20,8 +22,24 @@ int form(Vector<const I> indices, Vector<const I> indptr, std::size_t d, std::si
     return int(csr_form<I>(indptr.shape(0) - 1, d, stored, indptr.data(), indices.data()));
 }
 
+// BLAS keeps to the calling thread in the context; its libraries are looked for once.
+struct OneBlasThread {
+    static void find() {
+        if (blas_threads.known) return;
+        using Found = std::vector<std::tuple<std::uintptr_t, std::uintptr_t, bool>>;
+        std::vector<BlasThreads::Library> libraries;
+        for (const auto& [get, set, per_thread] : nb::cast<Found>(nb::module_::import_("kernelstream.state.blas_threads").attr("addresses")()))
+            libraries.push_back({reinterpret_cast<int (*)()>(get), reinterpret_cast<void (*)(long)>(set), per_thread});
+        blas_threads.use(std::move(libraries));
+    }
+    static void enter() {
+        find();
+        blas_threads.enter();
+    }
+};
+
 // Signals are handled while waiting, as with Python's own locks.
-void enter(Turns& turns) {
+void take(Turns& turns) {
     if (turns.take()) return;
     Turns::Place place(turns);
     while (true) {
@@ -132,9 +150,24 @@ const Group group([](nb::module_& m) {
     m.def("csr_form", &form<std::int64_t>, plain, plain, value, value);
     nb::class_<Turns>(m, "Turns", "A lock whose callers take turns; the thread that has it may take it again.")
         .def(nb::init<>())
-        .def("__enter__", &enter)
-        .def("__exit__", [](Turns& turns, nb::handle, nb::handle, nb::handle) { turns.leave(); }, value.none(),
-             value.none(), value.none());
+        .def("__enter__",
+             [](Turns& turns) {
+                 OneBlasThread::find();  // which may fail, before the turn is taken
+                 take(turns);
+                 blas_threads.enter();
+             })
+        .def("__exit__",
+             [](Turns& turns, nb::handle, nb::handle, nb::handle) {
+                 blas_threads.leave();
+                 turns.leave();
+             },
+             value.none(), value.none(), value.none());
+    nb::class_<OneBlasThread>(m, "OneBlasThread", "Context in which BLAS keeps to the calling thread.")
+        .def(nb::init<>())
+        .def("__enter__", [](OneBlasThread&) { OneBlasThread::enter(); })
+        .def("__exit__", [](OneBlasThread&, nb::handle, nb::handle, nb::handle) { blas_threads.leave(); }, value.none(),
+             value.none(), value.none())
+        .def("forked", [](OneBlasThread&) { blas_threads.forked(); });
     nb::class_<Marks>(m, "Marks", "Some states as they are, to go back to.")
         .def(nb::init<nb::list, nb::list>())
         .def("save", &Marks::save)

@@ -1,4 +1,5 @@
 // Bindings of the sequential passes over blocks of rows.
+#include "base/corrupt.hpp"
 #include "base/targets.hpp"
 #include "bind/group.hpp"
 #include "bind/linear.hpp"
@@ -48,7 +49,8 @@ void bound_linear_pass(nb::dict state, Matrix<const T> Z, Vector<const double> y
 
 template <class T>
 void bound_standardize(nb::dict state, Matrix<T> X, Maybe<Vector<const double>> weight) {
-    const Columns columns = columns_by(X.shape(1), [&](const char* name, std::size_t d) { return shaped<double>(state, name, d); });
+    const auto* usual = shaped_or_null<const double>(state, "x_usual", 7, X.shape(1));
+    const Columns columns = columns_by(X.shape(1), usual, [&](const char* name, std::size_t d) { return shaped<double>(state, name, d); });
     require(!weight || weight->shape(0) == X.shape(0), "weight needs one entry per row");
     double count = number<double>(state, "x_count");
     {
@@ -66,10 +68,39 @@ void bound_scale(nb::dict state, Matrix<const T> X, Matrix<T> out) {
     const auto read = [&](const char* name, std::size_t size) {  // only read: the arrays may be those of a file
         return const_cast<double*>(shaped<const double>(state, name, size));
     };
-    const Columns columns = columns_by(d, read);
+    const Columns columns = columns_by(d, shaped_or_null<const double>(state, "x_usual", 7, d), read);
     const double count = number<double>(state, "x_count");
     nb::gil_scoped_release release;
     for (std::size_t i = 0; i < n; ++i) scale_row<T>(d, X.data() + i * d, count, columns, out.data() + i * d);
+}
+
+// Rows with gaps filled and far cells drawn in, in place; usual (7, d).
+template <class T> void bound_clean(Matrix<T> X, Matrix<const double> usual) {
+    require(fits(usual, 7, X.shape(1)), "clean: shapes do not agree");
+    corrupt::clean(X.shape(0), X.data(), corrupt::Usual{X.shape(1), const_cast<double*>(usual.data())});
+}
+
+template <class T> void bound_remember(Matrix<const T> X, std::size_t count, Matrix<double> usual, Matrix<double> recent) {
+    const std::size_t d = X.shape(1), places = recent.shape(0);
+    require(fits(usual, 7, d) && places > 0 && recent.shape(1) == d, "remember: shapes do not agree");
+    for (std::size_t i = 0; i < X.shape(0); ++i)
+        corrupt::remember(X.data() + i * d, count + i, corrupt::Usual{d, usual.data()}, recent.data(), places);
+}
+
+// What columns (n, d) are like, into found (4, d).
+void bound_measure(Matrix<const double> kept, Matrix<const double> usual, Matrix<double> found) {
+    const std::size_t d = kept.shape(1);
+    require(fits(usual, 7, d) && fits(found, 4, d), "measure: shapes do not agree");
+    const corrupt::Usual known{d, const_cast<double*>(usual.data())};
+    std::vector<double> cells;
+    for (std::size_t j = 0; j < d; ++j) {
+        cells.clear();
+        for (std::size_t i = 0; i < kept.shape(0); ++i) {
+            const double x = kept.data()[i * d + j];
+            if (x < corrupt::none && !known.is_gap(j, x)) cells.push_back(x);
+        }
+        corrupt::measure(cells, found.data() + j, d);
+    }
 }
 
 // y (n, k) as one array of n k numbers; weight and out (n). Rows entered, whether a look is due, and how many rows were wild.
@@ -88,10 +119,15 @@ const Group typed([](nb::module_& m, auto type) {
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int32_t>, value, plain, plain, maybe, value, plain, value);
     m.def("linear_pass_csr", &bound_linear_pass_csr<T, std::int64_t>, value, plain, plain, maybe, value, plain, value);
     m.def("squash", [](Matrix<T> X, double most) { squash<T>(X.size(), X.data(), T(most)); }, plain, value);
+    m.def("clean", &bound_clean<T>, plain, plain);
+    m.def("remember", &bound_remember<T>, plain, value, plain, plain);
     m.def("scale", &bound_scale<T>, value, plain, plain);
     m.def("standardize", &bound_standardize<T>, value, plain, maybe);
 });
 
-const Group group([](nb::module_& m) { m.def("take_targets", &bound_take_targets, plain, maybe, plain, plain, plain); });
+const Group group([](nb::module_& m) {
+    m.def("take_targets", &bound_take_targets, plain, maybe, plain, plain, plain);
+    m.def("measure", &bound_measure, plain, plain, plain);
+});
 
 }  // namespace

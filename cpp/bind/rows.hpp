@@ -34,9 +34,9 @@ template <class T, class I> Csr<T, I> rows_of(const CsrArrays<T, I>& X, std::siz
 }
 
 // Moments and ranges of d columns; find(name, d) gives the numbers of an entry.
-template <class Find> Columns columns_by(std::size_t d, Find find) {
+template <class Find> Columns columns_by(std::size_t d, const double* usual, Find find) {
     return {find("x_mean", d), find("x_m2", d), find("x_low", d), find("x_high", d), find("x_doubt", d), find("x_since", d),
-            find("x_middle", d), find("x_unit", d), find("x_tailed", d)};
+            find("x_middle", d), find("x_unit", d), find("x_tailed", d), usual};
 }
 
 // What the update and the target's mean keep in a state.

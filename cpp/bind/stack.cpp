@@ -11,22 +11,24 @@ using namespace ks::stack;
 
 namespace {
 
-// The combination of N members that forecast numbers, or labels with C outputs; find(name, size) gives the numbers of an entry.
+// The combination of N members that forecast numbers, or labels with C outputs, by the entries of a state; find(name, size) gives the
+// numbers of one.
 template <class Find>
-std::variant<Labels, Numbers> combination_by(bool regression, std::size_t N, std::size_t C, bool recent, Find find) {
+std::variant<Labels, Numbers> combination_by(nb::dict state, bool regression, std::size_t N, std::size_t C, bool recent, Find find) {
     constexpr std::size_t K = LAST + 1;
-    const std::size_t M = N + 1;
+    const std::size_t M = N + 1, memories = entry<Vector<const double>>(state, "stack_logs").size();
+    require(memories == G || memories == G + 1, "there must be a logarithm for each memory");
     require(!regression || C == 1, "a combination of numbers has one output");
     if (regression)
         return Numbers{N,
-                       NumberLevel(N, find("stack_A", G * M * M), find("stack_b", G * M), find("stack_w", G * M), find("stack_logs", G),
-                                   find("stack_loss", N), find("stack_numbers", 6)),
+                       NumberLevel(N, find("stack_A", G * M * M), find("stack_b", G * M), find("stack_w", G * M),
+                                   find("stack_logs", memories), find("stack_loss", N + G - memories), find("stack_numbers", 6), memories),
                        NumberLevel(LAST, find("recent_A", G * K * K), find("recent_b", G * K), find("recent_w", G * K),
                                    find("recent_logs", G), find("recent_loss", LAST), find("recent_numbers", 6)),
                        find("recent_kept", LAST), find("level_logs", 2), find("member_errors", 3 * N), recent};
-    return Labels{N, C, LabelLevel(M, C, find("stack_A", G * M * M), find("stack_w", G * M), find("stack_logs", G)),
+    return Labels{N, C, LabelLevel(M, C, find("stack_A", G * M * M), find("stack_w", G * M), find("stack_logs", memories), memories),
                   LabelLevel(RECENT, C, find("recent_A", G * RECENT * RECENT), find("recent_w", G * RECENT), find("recent_logs", G)),
-                  find("recent_kept", KEPT * C), Earned<2>(find("level_logs", 2)), find("member_errors", 3 * N), find("label_counts", 2),
+                  find("recent_kept", KEPT * C), Earned(find("level_logs", 2), 2), find("member_errors", 3 * N), find("label_counts", 2),
                   recent};
 }
 
@@ -47,7 +49,7 @@ void bound_stack_pass(nb::dict state, Cube<const double> F, Maybe<Vector<const d
         for (std::size_t i = 0; weight && i < n; ++i) rows -= weight->data()[i] == 0.0;
         require(std::int64_t(out.shape(0)) == (asked.t + rows) / asked.stride - asked.t / asked.stride, "there must be room for all notes");
     }
-    auto combination = combination_by(regression, N, C, recent, numbers);
+    auto combination = combination_by(state, regression, N, C, recent, numbers);
     if (y && C > 1) require_codes(n, C, y->data());
     std::visit([&](auto& all) {
         nb::gil_scoped_release release;
@@ -92,7 +94,7 @@ class BoundStack {
     void take_combination(bool regression) {
         nb::dict own = inside(state_, "o0");
         const auto find = [&](const char* name, std::size_t size) { return changing(own, name, size); };
-        stack_.combination.emplace(combination_by(regression, members_.size(), stack_.C, true, find));
+        stack_.combination.emplace(combination_by(own, regression, members_.size(), stack_.C, true, find));
     }
 
     // steps: of the trackers of labels; numbers have none.
@@ -151,7 +153,15 @@ class BoundStack {
         }
         require(!members_.empty(), "there is nothing to combine");
         const std::size_t d = stack_.d;
-        stack_.columns = columns_by(d, [&](const char* name, std::size_t size) { return numbers<double>(name, size); });
+        double* usual = find(state, "x_usual").is_valid() ? numbers<double>("x_usual", 7 * d) : nullptr;
+        stack_.columns = columns_by(d, usual, [&](const char* name, std::size_t size) { return numbers<double>(name, size); });
+        if (usual) {
+            const auto recent = entry<Matrix<const double>>(state, "x_recent");
+            require(recent.shape(0) > 0 && recent.shape(1) == d, "the rows kept do not fit the columns");
+            stack_.places = recent.shape(0);
+            stack_.last_rows = numbers<double>("x_recent", recent.size());
+            stack_.usual = corrupt::Usual{d, usual};
+        }
         const auto history = entry<Matrix<const float>>(state, "history");
         require(history.shape(1) == members_.size(), "the history does not fit the learners");
         places_ = std::int64_t(history.shape(0));
@@ -211,8 +221,25 @@ class BoundStack {
     }
 };
 
+// A function of rows X (n, d) that gives scores (n, C); its state is only read.
+template <class T>
+rows::LearnerPtr<T> row_function(nb::dict state, nb::list others, std::size_t d, std::size_t C, nb::callable function) {
+    auto made = std::make_unique<rows::BoundLearner<T>>(state, others, d, C);
+    made->learner = std::make_unique<rows::Function<T>>([=](std::size_t n, const rows::Row<T>* rows, double* f) {
+        nb::gil_scoped_acquire hold;
+        std::vector<T> X(n * d);
+        for (std::size_t i = 0; i < n; ++i) std::copy_n(rows[i].x, d, X.data() + i * d);
+        const auto scores = nb::cast<Matrix<const double>>(function(nb::ndarray<nb::numpy, T>(X.data(), {n, d}, nb::handle())));
+        require(fits(scores, n, C), "scores must be (rows, outputs)");
+        std::copy_n(scores.data(), n * C, f);
+        return true;
+    });
+    return made;
+}
+
 const Group typed([](nb::module_& m, auto type) {
     using T = decltype(type);
+    m.def(rows::named<T>("row_function").c_str(), &row_function<T>);
     nb::class_<rows::BoundLearner<T>>(m, rows::named<T>("RowLearner").c_str(), "A learner of single rows.")
         .def("learn", &rows::BoundLearner<T>::learn, plain, plain, maybe, plain)
         .def("score", &rows::BoundLearner<T>::score, plain, plain);

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/journal.hpp"
@@ -266,6 +268,18 @@ struct MetricWindow : Learner<T> {
         ++this->t;
         return all_finite(model.C, f) && all_finite(metric::FOLLOWED, model.follow);
     }
+};
+
+// ---- A function that was learned before ---------------------------------------------------------------------------------------
+
+template <class T>
+struct Function : Learner<T> {
+    using Scores = std::function<bool(std::size_t n, const Row<T>* rows, double* f)>;  // f (n, C), and whether there are any
+    Scores scores;
+    explicit Function(Scores of_rows) : scores(std::move(of_rows)) {}
+
+    bool pass(const Row<T>& row, double* f, Journal*) override { return scores(1, &row, f); }
+    bool score(std::size_t n, const Row<T>* rows, std::size_t, double* f) override { return scores(n, rows, f); }
 };
 
 // ---- Least squares -----------------------------------------------------------------------------------------------------------

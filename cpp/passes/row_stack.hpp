@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/corrupt.hpp"
 #include "base/ranges.hpp"
 #include "base/targets.hpp"
 #include "passes/quantiles.hpp"
@@ -29,6 +30,9 @@ struct Stack {
     double squash;  // deviations beyond which a value counts by its logarithm
     double count;   // rows that the columns' moments are of
     Columns columns;
+    std::optional<corrupt::Usual> usual;  // of rows that come as they are: what is usual in their columns, and
+    double* last_rows = nullptr;          // (places, d) some of the last rows
+    std::size_t places = 0;
     std::vector<Learner<T>*> learners;
     std::optional<std::variant<stack::Labels, stack::Numbers>> combination;
     std::optional<ErrorTracker> tracker;      // of labels: of what was given to wrong ones
@@ -49,6 +53,7 @@ struct Stack {
 
     void prepare() {
         for (double* column : columns.all()) changing.push_back({column, d});
+        if (usual) changing.push_back({&usual->outside(0), d});
         x_.resize(d);
         wide_.resize(d);
         half_.resize(tracker ? tracker->L : 0);
@@ -60,12 +65,20 @@ struct Stack {
     bool learn(std::size_t n, const T* X, const double* y, bool recent, std::int64_t t, std::int64_t stride, double* scores) {
         journal_.clear();
         const double before = count;
+        const auto take_back = [&] {
+            journal_.restore();
+            count = before;
+        };
         for (std::size_t i = 0; i < n; ++i) {
             double error;
-            if (!learn_one(X + i * d, y[i], recent, scores + i * C, error)) {
-                journal_.restore();
-                count = before;
-                return false;
+            try {
+                if (!learn_one(X + i * d, y[i], recent, scores + i * C, error)) {
+                    take_back();
+                    return false;
+                }
+            } catch (...) {  // of a learner that is a function
+                take_back();
+                throw;
             }
             keep_row(t, y[i]);
             watch(t, y[i], error);
@@ -101,7 +114,9 @@ struct Stack {
         std::vector<double> wide(n * d), F(N * n * C);
         std::vector<Row<T>> rows;
         for (std::size_t i = 0; i < n; ++i) {
-            scale_row<T>(d, X + i * d, count, columns, scaled.data() + i * d);
+            std::copy_n(X + i * d, d, x_.data());
+            if (usual) corrupt::clean(1, x_.data(), *usual);
+            scale_row<T>(d, x_.data(), count, columns, scaled.data() + i * d);
             rows.push_back(drawn_in(0.0, scaled.data() + i * d, wide.data() + i * d));
         }
         for (std::size_t k = 0; k < N; ++k)
@@ -167,6 +182,12 @@ struct Stack {
             if (taken.wild || taken.due) return false;
         }
         std::copy_n(x, d, x_.data());
+        if (usual) {
+            const std::size_t place = corrupt::place_of(std::size_t(count), places);
+            if (place < places) journal_.keep(last_rows + place * d, d);
+            corrupt::remember(x, std::size_t(count), *usual, last_rows, places);
+            corrupt::clean(1, x_.data(), *usual);
+        }
         count = standardize<T>(1, d, x_.data(), nullptr, count, columns);
         const Row<T> row = drawn_in(unit ? (y - *mean) / *unit : y, x_.data(), wide_.data());
         for (std::size_t i = 0; i < learners.size(); ++i) {

@@ -31,18 +31,18 @@ KS_INLINE void scores_of(std::size_t C, const double* p, double* f) {
 struct LabelLevel {
     std::size_t N, C;
     double *A, *w;  // (G, N, N), (G, N)
-    Earned<G> earned;
+    Earned earned;
     Curvature curvature;
     std::vector<double> weights, f, p, q, work, ridge;  // (N, 4); scores, probabilities and room for more, (C, 4)
     double share[4] = {};
 
-    LabelLevel(std::size_t n, std::size_t c, double* a, double* held, double* logs)
-        : N(n), C(c), A(a), w(held), earned(logs), curvature(n), weights(4 * n), f(4 * c), p(4 * c), q(8 * c), work(12 * n), ridge(n, label_ridge) {}
+    LabelLevel(std::size_t n, std::size_t c, double* a, double* held, double* logs, std::size_t memories = G)
+        : N(n), C(c), A(a), w(held), earned(logs, memories), curvature(n), weights(4 * n), f(4 * c), p(4 * c), q(8 * c), work(12 * n), ridge(n, label_ridge) {}
 
     // Between a pass and the state.
     void load(bool learns) {
         if (learns) curvature.load(A);
-        load_lanes(N, w, weights.data());
+        load_weights(earned.M, N, w, weights.data());
         earned.load();
     }
     void store() {
@@ -59,9 +59,10 @@ struct LabelLevel {
 
     // Weights (N - 1) of the inputs but the last, a constant, over the memories; from the state.
     void mean_weights(double* out) const {
-        double part[G];
-        shares(G, earned.logs, label_share, part);
+        double part[4];
+        shares(earned.M, earned.logs, label_share, part);
         for (std::size_t i = 0; i + 1 < N; ++i) out[i] = part[0] * w[i] + part[1] * w[N + i] + part[2] * w[2 * N + i];
+        if (earned.M > G) out[N - 2] += part[G];
     }
 
     // z (N, C); out (C), the probabilities; of two classes that of the second.
@@ -76,6 +77,7 @@ struct LabelLevel {
         for (std::size_t c = 0; c < C; ++c) {
             const double* own = &p[4 * c];
             out[c] = share[0] * own[0] + share[1] * own[1] + share[2] * own[2];
+            if (earned.M > G) out[c] += share[G] * own[G];
         }
     }
 
@@ -114,9 +116,9 @@ struct LabelLevel {
         part[G] = 0.0;
         const Four a = load_four(part);
         for (std::size_t i = 0; i < N; ++i) store_four(&weights[4 * i], load_four(&weights[4 * i]) - a * load_four(x + 4 * i));
-        double likely[G];
+        double likely[4];
         const double* own = &p[C == 1 ? 0 : 4 * std::size_t(y)];
-        for (std::size_t k = 0; k < G; ++k) likely[k] = std::max(least, C > 1 || y > 0 ? own[k] : 1.0 - own[k]);
+        for (std::size_t k = 0; k < earned.M; ++k) likely[k] = std::max(least, C > 1 || y > 0 ? own[k] : 1.0 - own[k]);
         earned.learn(share, likely, importance);
     }
 
@@ -258,7 +260,7 @@ struct Labels {
     std::size_t N, C;
     LabelLevel first, second;
     double* kept;         // (KEPT, C)
-    Earned<2> levels;     // what the two levels have earned
+    Earned levels;        // what the two levels have earned
     double* errors;       // (3, N): mistakes of members, all and lately; rows
     double* counts;       // (2): rows, and those of the second label of two, lately
     bool recent;

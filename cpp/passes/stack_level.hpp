@@ -17,7 +17,7 @@
 
 namespace ks::stack {
 
-constexpr std::size_t G = 3;  // and one lane that is not used
+constexpr std::size_t G = 3;  // and one lane for the function of a batch alone, where there is one
 constexpr double memory[4] = {1.0, 0.9995, 0.995, 1.0};
 
 // The matrices A (G, N, N) of the memories, by their lower triangles, side by side.
@@ -104,13 +104,13 @@ KS_INLINE void shares(std::size_t M, const double* logs, double share, double* o
 
 // The same where the weights are likelihoods. Between the rows of a pass they are kept as they are, and their logarithms, which are
 // what a state has, only at its end.
-template <std::size_t M>
 struct Earned {
     double* logs;  // (M)
-    double weight[M] = {};
+    std::size_t M;
+    double weight[4] = {};
     bool current = true;  // whether the logarithms are those of the weights
 
-    explicit Earned(double* l) : logs(l) {}
+    Earned(double* l, std::size_t m) : logs(l), M(m) {}
 
     void load() {
         const double top = *std::max_element(logs, logs + M);
@@ -145,6 +145,11 @@ inline void load_lanes(std::size_t N, const double* w, double* lanes) {
         for (std::size_t k = 0; k < G; ++k) lanes[4 * i + k] = w[k * N + i];
         lanes[4 * i + G] = 0.0;
     }
+}
+// The same of K memories: the fourth is the last input but the constant.
+inline void load_weights(std::size_t K, std::size_t N, const double* w, double* lanes) {
+    load_lanes(N, w, lanes);
+    if (K > G) lanes[4 * (N - 2) + G] = 1.0;
 }
 inline void store_lanes(std::size_t N, const double* lanes, double* w) {
     for (std::size_t i = 0; i < N; ++i)

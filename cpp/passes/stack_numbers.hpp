@@ -13,17 +13,17 @@ constexpr double number_ridge = 15.0, constant_ridge = 20.0, huber = 3.0, slow =
 constexpr double few = 10.0;  // rows that only the base predicts
 
 struct NumberLevel {
-    std::size_t N;         // inputs; a constant is added
+    std::size_t N, K, B;   // inputs, a constant is added; memories, with the function of a batch; inputs without it
     double *A, *b, *w;     // (G, N + 1, N + 1), (G, N + 1), (G, N + 1)
-    double *logs, *loss;   // (G), (N): running squared errors of the inputs
+    double *logs, *loss;   // (K), (B): running squared errors of the inputs that the base is of
     double* numbers;       // (6): rows; mass and sum of squared residuals of the base; count, mean and squares of the targets
     Curvature curvature;
     std::vector<double> sums, weights;  // b and w side by side, (N + 1, 4)
     std::vector<double> z, part, ridge;
     double own[4] = {}, share[4] = {}, base = 0.0, s = 1.0;
 
-    NumberLevel(std::size_t n, double* a, double* rhs, double* held, double* l, double* ml, double* numbers_)
-        : N(n), A(a), b(rhs), w(held), logs(l), loss(ml), numbers(numbers_), curvature(n + 1), sums(4 * n + 4), weights(4 * n + 4),
+    NumberLevel(std::size_t n, double* a, double* rhs, double* held, double* l, double* ml, double* numbers_, std::size_t memories = G)
+        : N(n), K(memories), B(memories > G ? n - 1 : n), A(a), b(rhs), w(held), logs(l), loss(ml), numbers(numbers_), curvature(n + 1), sums(4 * n + 4), weights(4 * n + 4),
           z(n + 1), part(n), ridge(n + 1, number_ridge) {
         ridge[n] = constant_ridge;
     }
@@ -31,7 +31,7 @@ struct NumberLevel {
     // Between a pass and the state.
     void load(bool learns) {
         if (learns) curvature.load(A), load_lanes(N + 1, b, sums.data());
-        load_lanes(N + 1, w, weights.data());
+        load_weights(K, N + 1, w, weights.data());
     }
     void store() {
         curvature.store(A);
@@ -44,24 +44,26 @@ struct NumberLevel {
 
     // Weights (N) of the inputs over the memories, with those that the base gives them; from the state.
     void mean_weights(double* out) const {
-        double parts[G], sum = 0.0, total = 0.0, best = INFINITY;
-        shares(G, logs, number_share, parts);
+        double parts[4], sum = 0.0, total = 0.0, best = INFINITY;
+        shares(K, logs, number_share, parts);
         for (std::size_t i = 0; i < N; ++i) {
-            sum += out[i] = parts[0] * w[i] + parts[1] * w[N + 1 + i] + parts[2] * w[2 * (N + 1) + i];
-            best = std::min(best, loss[i]);
+            out[i] = parts[0] * w[i] + parts[1] * w[N + 1 + i] + parts[2] * w[2 * (N + 1) + i];
+            if (K > G && i + 1 == N) out[i] += parts[G];
+            sum += out[i];
         }
+        for (std::size_t i = 0; i < B; ++i) best = std::min(best, loss[i]);
         const auto of_base = [&](std::size_t i) { return best > 0 ? (best / loss[i]) * (best / loss[i]) : 1.0; };
-        for (std::size_t i = 0; i < N; ++i) total += of_base(i);
-        for (std::size_t i = 0; i < N; ++i) out[i] += of_base(i) / total * (1.0 - sum);
+        for (std::size_t i = 0; i < B; ++i) total += of_base(i);
+        for (std::size_t i = 0; i < B; ++i) out[i] += of_base(i) / total * (1.0 - sum);
     }
 
     KS_INLINE double forecast(const double* p) {
         const double dev = numbers[3] > 1 ? std::sqrt(numbers[5] / numbers[3]) : 1.0;
         double best = INFINITY, total = 0.0;
-        for (std::size_t i = 0; i < N; ++i) best = std::min(best, loss[i]);
-        for (std::size_t i = 0; i < N; ++i) total += part[i] = best > 0 ? (best / loss[i]) * (best / loss[i]) : 1.0;
+        for (std::size_t i = 0; i < B; ++i) best = std::min(best, loss[i]);
+        for (std::size_t i = 0; i < B; ++i) total += part[i] = best > 0 ? (best / loss[i]) * (best / loss[i]) : 1.0;
         base = 0.0;
-        for (std::size_t i = 0; i < N; ++i) base += part[i] / total * p[i];
+        for (std::size_t i = 0; i < B; ++i) base += part[i] / total * p[i];
         s = numbers[1] > 1 ? std::sqrt(numbers[2] / numbers[1]) : dev;
         if (!(s > 0)) s = 1.0;
         s = std::max(s, 1e-9 * dev + 1e-300);
@@ -75,7 +77,7 @@ struct NumberLevel {
             std::fill_n(own, 4, base);
             return base;
         }
-        shares(G, logs, number_share, share);
+        shares(K, logs, number_share, share);
         Four inner = four(0.0);
         for (std::size_t i = 0; i <= N; ++i) inner = inner + load_four(&weights[4 * i]) * four(z[i]);
         double mixed = 0.0, a[4];
@@ -84,7 +86,9 @@ struct NumberLevel {
             own[k] = std::min(std::max(base + s * a[k], low - 2 * s), high + 2 * s);
             mixed += share[k] * own[k];
         }
-        return mixed;
+        if (K == G) return mixed;
+        own[G] = std::min(std::max(base + s * a[G], low - 2 * s), high + 2 * s);
+        return mixed + share[G] * own[G];
     }
 
     KS_INLINE void learn(const double* p, double y, double importance) {
@@ -97,6 +101,10 @@ struct NumberLevel {
                 const double e = target - (own[k] - base) / s;
                 heft[k] = importance * (std::abs(e) > huber ? huber / std::abs(e) : 1.0);
                 logs[k] = quick * std::log(share[k]) - 0.5 * importance * std::min(e * e, huber * huber);
+            }
+            if (K > G) {
+                const double e = target - (own[G] - base) / s;
+                logs[G] = quick * std::log(share[G]) - 0.5 * importance * std::min(e * e, huber * huber);
             }
             const Four h = load_four(heft);
             curvature.fade();
@@ -112,14 +120,14 @@ struct NumberLevel {
             miss = std::min(miss, most);
             numbers[1] = slow * numbers[1] + importance;
             numbers[2] = slow * numbers[2] + importance * miss * miss;
-            for (std::size_t i = 0; i < N; ++i) {
+            for (std::size_t i = 0; i < B; ++i) {
                 const double e = std::min(std::abs(y - p[i]), 10.0 * most);
                 loss[i] = slow * loss[i] + importance * e * e;
             }
         } else if (numbers[0] >= 2) {
             numbers[1] += importance;
             numbers[2] += importance * miss * miss;
-            for (std::size_t i = 0; i < N; ++i) loss[i] += importance * (y - p[i]) * (y - p[i]);
+            for (std::size_t i = 0; i < B; ++i) loss[i] += importance * (y - p[i]) * (y - p[i]);
         }
         numbers[0] += 1.0;
         follow(numbers + 3, y);

@@ -1,10 +1,12 @@
 """Settings of the library: what belongs to the machine, and not to a model.
 
 - ``threads``: how many threads a learner may use. ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else
-  the cores of this process.
+  the processors that this process really has: those it may run on, as far as its control group (of a container, say)
+  grants time on them.
 - ``cache_bytes``: memory in which a doubly stochastic learner keeps frequencies that it would otherwise draw again.
 
-No setting changes what is learned, beyond rounding.
+No setting changes what is learned, beyond rounding. Threads are the library's own, and sleep while they wait; BLAS has
+one thread inside every call, and as many as before outside.
 
 >>> from kernelstream import settings
 >>> settings.get()["cache_bytes"]
@@ -21,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ._checks import whole
+from ._processors import processors
 
 MOST_THREADS = 256  # of one loop
 CACHE_BYTES = 1 << 26
@@ -67,7 +70,7 @@ def threads() -> int:
         value = os.environ.get(name, "")
         if value.isdigit() and int(value) > 0:
             return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors()
 
 
 def cache_bytes() -> int:

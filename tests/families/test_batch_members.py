@@ -33,25 +33,35 @@ def regressor():
     return KernelRegressor(random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
 
 
-def without(model):
-    """The same model, its members alone."""
-    other = reloaded(model)
-    other.state_ = {name: value for name, value in other.state_.items() if not name.startswith("batch/")}
-    return other
-
-
 def part(model, X):
     """Scores of the learner of all rows, made by itself."""
     return batch._attached(model, model._state).predict(squashed(scaled_rows(model._ops, X, model._state)))
 
 
-def test_after_fit_the_members_are_not_asked(regressor, monkeypatch):
+def function_of(model, X):
+    """What it says as one of the members, (n, outputs)."""
+    seen = squashed(scaled_rows(model._ops, X, model._state))
+    return batch.scores(model._learner, batch.learner(model, model._state), model._state, seen)
+
+
+@pytest.fixture
+def members_that_do_not_help(monkeypatch):
+    monkeypatch.setattr(batch, "_chosen_share", lambda *losses: 1.0)
+
+
+def test_after_fit_members_that_do_not_help_are_not_asked(members_that_do_not_help, monkeypatch):
     X = NUMBERS[0][400:]
+    model = KernelRegressor(size="small", random_state=0).fit(NUMBERS[0][:400], NUMBERS[1][:400])
     monkeypatch.setattr(Stack, "members_score", None)
-    np.testing.assert_array_equal(regressor.predict(X), part(regressor, X))
-    np.testing.assert_array_equal(np.concatenate([regressor.predict(x[None]) for x in X[:9]]), part(regressor, X[:9]))
-    assert {member["name"] for member in regressor.members_} == {"cells", "linear", "learned widths"}
-    assert np.mean((regressor.predict(X) - NUMBERS[1][400:]) ** 2) < 0.2 * np.var(NUMBERS[1])
+    np.testing.assert_array_equal(model.predict(X), part(model, X))
+    np.testing.assert_array_equal(np.concatenate([model.predict(x[None]) for x in X[:9]]), part(model, X[:9]))
+
+
+def test_after_fit_the_members_are_those_of_a_stream_and_the_function_of_all_rows(regressor):
+    stream = KernelRegressor(random_state=0).partial_fit(NUMBERS[0][:400], NUMBERS[1][:400])
+    names = [member["name"] for member in stream.members_]
+    assert [member["name"] for member in regressor.members_] == [*names, "batch"]
+    assert np.mean((regressor.predict(NUMBERS[0][400:]) - NUMBERS[1][400:]) ** 2) < 0.2 * np.var(NUMBERS[1])
 
 
 def test_it_is_kernel_ridge_on_all_rows(regressor):
@@ -122,25 +132,18 @@ def test_time_is_limited_and_a_bar_tells(capsys):
         model.fit(X, y, time_limit=0)
 
 
-def test_several_targets():
+def test_several_targets(members_that_do_not_help):
     X, y = NUMBERS
     Y = np.stack([y, -2 * y, X[:, 0]], axis=1)
-    model = KernelRegressor(random_state=0).fit(X[:400], Y[:400])
+    model = KernelRegressor(size="small", random_state=0).fit(X[:400], Y[:400])
     np.testing.assert_allclose(model.predict(X[400:])[:, 1], -2 * model.predict(X[400:])[:, 0], rtol=1e-4)
     np.testing.assert_array_equal(reloaded(model).predict(X[:3]), model.predict(X[:3]))
     assert model.score(X[400:], Y[400:]) > 0.8
-
-
-def test_their_share_falls_with_the_rows_that_come(regressor):
-    model, alone = reloaded(regressor), without(regressor)
-    n = model.state_["batch/rows"]
-    X, y = NUMBERS[0][400:440], NUMBERS[1][400:440]
-    scores, members = model.learn(X, y), alone.learn(X, y)
-    whole = part(regressor, X)
-    share = n / (n + np.arange(40))
-    # rows are scaled by moments that go on moving: the same to their last change
-    np.testing.assert_allclose(scores, share * whole + (1 - share) * members, rtol=0.02)
-    assert scores[0] == pytest.approx(regressor.predict(X[:1])[0], rel=1e-3)
+    one, two = reloaded(model), reloaded(model)
+    scores = one.learn(X[400:430], Y[400:430])
+    rows = [two.learn(X[i : i + 1], Y[i : i + 1]) for i in range(400, 430)]
+    np.testing.assert_allclose(np.concatenate(rows), scores, rtol=1e-9)
+    assert np.corrcoef(scores[:, 2], X[400:430, 0])[0, 1] > 0.9
 
 
 def test_any_split_of_the_rows_that_come(regressor):
@@ -175,14 +178,19 @@ def test_labels_and_a_class_that_comes_later(engine):
     X, y = LABELS
     model = KernelClassifier(random_state=0, engine=engine).fit(X[:150], y[:150])
     assert "batch/share" in model.state_ and model.score(X[150:], y[150:]) > 0.9
-    model.learn(X[:1], [7])
-    assert "batch/share" not in model.state_ and model.decision_function(X[:2]).shape == (2, 3)
+    known = function_of(model, X[150:])[:, 0]
+    for label, places in ((7, [0, 1]), (-1, [1, 2])):  # after the others, and before them
+        model.learn(X[:1], [label])
+        assert model.decision_function(X[:2]).shape == (2, len(model.classes_))
+        said = function_of(model, X[150:])[:, places]
+        np.testing.assert_allclose(said[:, 1] - said[:, 0], known, rtol=1e-3)
+    assert reloaded(model).score(X[150:], y[150:]) > 0.9
 
 
-def test_several_classes_are_log_probabilities():
+def test_several_classes_are_log_probabilities(members_that_do_not_help):
     X, y = load_digits(return_X_y=True)
     keep, X = y < 3, X[:, 1::3]
-    model = KernelClassifier(random_state=0).fit(X[keep][:400], y[keep][:400])
+    model = KernelClassifier(random_state=2).fit(X[keep][:400], y[keep][:400])
     assert "batch/share" in model.state_
     np.testing.assert_allclose(logsumexp(model.decision_function(X[keep][400:]), axis=1), 0.0, atol=1e-12)
     assert model.score(X[keep][400:], y[keep][400:]) > 0.95
@@ -191,9 +199,10 @@ def test_several_classes_are_log_probabilities():
 def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     """Held-out rows go through the combination as a stream: in the file's order it would see one class at a time."""
     X, y = load_digits(return_X_y=True)
-    order = np.argsort(y, kind="stable")[::2]
+    order = np.argsort(y, kind="stable")[::12]
     weigh = Mock(wraps=fit._weigh)
     monkeypatch.setattr(fit, "_weigh", weigh)
+    monkeypatch.setattr(batch, "LEAST_ROWS", 1000)
     KernelClassifier(size="small", random_state=0).fit(X[order], y[order])
     seen = [call.args[2] for call in weigh.call_args_list]
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)

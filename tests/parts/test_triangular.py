@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky
 
+from kernelstream import settings
 from kernelstream.core import triangular
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("at_once, part", [(40, 7), (39, 7), (39, 20), (10, 39)])
-def test_a_factor_in_parts_is_that_of_the_whole(at_once, part, dtype, monkeypatch):
-    monkeypatch.setattr(triangular, "LAPACK_ROWS", at_once)
-    monkeypatch.setattr(triangular, "BLOCK_ROWS", part)
+def test_a_factor_is_that_of_scipy(dtype, monkeypatch):
     monkeypatch.setattr(triangular, "LAPACK_INVERSE_ROWS", 4)
     X = np.random.default_rng(0).normal(size=(40, 3))
     K = np.exp(-np.linalg.norm(X[:, None] - X, axis=2)).astype(dtype)
@@ -29,10 +27,30 @@ def test_a_factor_in_parts_is_that_of_the_whole(at_once, part, dtype, monkeypatc
     np.testing.assert_allclose(last, np.diag(np.linalg.inv(B))[-9:], atol=500 * eps)
 
 
-@pytest.mark.parametrize("at_once", [3, 100])
-def test_as_little_is_added_as_arithmetic_allows(at_once, monkeypatch):
-    monkeypatch.setattr(triangular, "LAPACK_ROWS", at_once)
-    monkeypatch.setattr(triangular, "BLOCK_ROWS", 3)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1025, 2500])  # cut once, and in halves whose rest is cut in pieces
+def test_a_large_factor_is_the_same_on_any_number_of_threads(rows, dtype):
+    x = np.random.default_rng(0).normal(size=rows).astype(dtype)
+    K, diagonal = np.exp(-np.abs(x[:, None] - x)).astype(dtype), np.full(rows, 1.5)
+    found = []
+    for count in (1, 2, 4):
+        A = K.copy()
+        with settings.using(threads=count):
+            assert triangular.factorise(A, diagonal)
+        found.append(A)
+    np.testing.assert_allclose(np.triu(A), cholesky(K + np.eye(rows) / 2), atol=200 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(np.tril(A, -1), np.tril(K, -1))
+    assert all(np.array_equal(A, other) for other in found)
+
+
+@pytest.mark.parametrize("row", [3, 1500, 2400])
+def test_a_large_matrix_without_a_factor_is_told(row):
+    diagonal = np.ones(2500)
+    diagonal[row] = -1.0
+    assert not triangular.factorise(np.eye(2500), diagonal)
+
+
+def test_as_little_is_added_as_arithmetic_allows():
     K = np.ones((8, 8))  # of rank 1
     before = K.copy()
     T = triangular.upper_factor(K, 0.0)

@@ -1,5 +1,6 @@
 """Threads: order, results and settings."""
 
+import math
 import threading
 import time
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from waiting import in_threads, run_until
 
-from kernelstream import FeatureClassifier, settings
+from kernelstream import FeatureClassifier, _processors, settings
 from kernelstream.core import threads
 
 
@@ -96,6 +97,52 @@ def test_environment(monkeypatch):
     assert threads.get_num_threads() == 3
     monkeypatch.setenv("KERNELSTREAM_NUM_THREADS", "5")
     assert threads.get_num_threads() == 5
+
+
+@pytest.mark.parametrize(
+    "groups, files, granted",
+    [
+        ("0::/a/b", {"a/b/cpu.max": "max 100000", "a/cpu.max": "200000 100000"}, 2.0),  # version 2; of the group above
+        ("0::/", {"cpu.max": "50000 100000"}, 0.5),
+        ("0::/", {"cpu.max": "max 100000"}, math.inf),
+        ("0::/", {}, math.inf),
+        (
+            "3:cpuset:/a\n2:cpu,cpuacct:/a\n0::/",
+            {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"},
+            3.0,
+        ),
+        (
+            "2:cpu:/of/the/host",
+            {"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"},
+            1.5,
+        ),  # a container
+        ("2:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, math.inf),
+    ],
+)
+def test_the_time_that_control_groups_grant(groups, files, granted, tmp_path):
+    (tmp_path / "groups").write_text(groups + "\n")
+    for name, text in files.items():
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    assert _processors.granted(str(tmp_path / "groups"), str(tmp_path / "root")) == granted
+
+
+@pytest.mark.parametrize("granted, count", [(0.5, 1), (1.0, 1), (1.5, 2), (3.0, 3), (8.0, 4), (math.inf, 4)])
+def test_as_many_threads_as_processors_are_granted(granted, count, monkeypatch):
+    for name in ("KERNELSTREAM_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(_processors.os, "sched_getaffinity", lambda process: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setattr(_processors, "granted", lambda: granted)
+    assert settings.get()["threads"] == count
+
+
+def test_work_of_each_asks_for_no_more_threads():
+    settings.change(threads=2)
+    counts = []
+    threads.each(lambda i: counts.append(threads.get_num_threads()), range(4))
+    assert counts == [1] * 4
+    assert threads.get_num_threads() == 2
 
 
 def test_models_used_from_several_threads_do_not_share_buffers():

@@ -35,7 +35,7 @@ def small(**more):
 
 def test_what_is_mixed():
     assert is_mixed(FRAME) and is_mixed([{"a": 1}]) and is_mixed({"a": 1}) and is_mixed(np.array([["a", 1]], object))
-    assert is_mixed(np.array([[1.0, np.nan]])) and is_mixed([[1.0, "a"]]) and is_mixed(np.array([["a", "b"]]))
+    assert not is_mixed(np.array([[1.0, np.nan]])) and is_mixed([[1.0, "a"]]) and is_mixed(np.array([["a", "b"]]))
     assert not is_mixed(FRAME[["x"]][20:]) and not is_mixed(np.ones((2, 2))) and not is_mixed([[1.0, 2.0]])
 
 
@@ -153,6 +153,8 @@ def test_learners_of_numbers_say_what_words_need(column):
 def test_models_that_began_with_numbers_say_what_words_and_gaps_need(later, said):
     rows = np.random.default_rng(0).normal(size=(N, 2))
     for model, remedy in ((small(), r"this KernelClassifier .*columns=\{\}"), (ks.FeatureClassifier(), "make_stream")):
+        if "NaN" in said and isinstance(model, ks.KernelClassifier):  # which fills gaps
+            continue
         model.fit(rows, LABELS)
         for call in (model.predict, lambda X, model=model: model.learn(X, LABELS[: len(X)])):
             with pytest.raises(ValueError, match=f"{said}.*: .*{remedy}"):
@@ -168,7 +170,8 @@ def test_models_that_began_with_numbers_say_what_words_and_gaps_need(later, said
     ],
 )
 def test_what_is_no_number_of_a_float_is_named(rows, said):
-    model = small().fit(FRAME[["x"]].fillna(0), LABELS)
+    model = ks.FeatureClassifier() if "infinity" in said else small()  # which takes infinity for a gap
+    model.fit(FRAME[["x"]].fillna(0), LABELS)
     for call in (model.predict, lambda X: model.learn(X, LABELS[: len(X)])):
         with pytest.raises(ValueError, match=said):
             call(rows)

@@ -187,7 +187,7 @@ def test_a_refused_call_changes_nothing():
     model = labels()
     model.learn(X[:300], y[:300], classes=[0, 1, 2])
     before = copy.deepcopy(model.state_)
-    for rows, wrong in ((X[300:], np.full(100, 9)), (np.full((2, 4), np.inf), y[:2])):
+    for rows, wrong in ((X[300:], np.full(100, 9)), (np.full((2, 4), 1e300), y[:2])):
         with pytest.raises(ValueError):
             model.learn(rows, wrong)
     assert_same_state(model.state_, before, 0.0, "after refused calls")

@@ -44,7 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     alone = argv is None  # nothing else runs in this process
     if alone:
         gc.set_threshold(OBJECTS)
-        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # waiting threads sleep instead of spinning
     try:
         return _main(argv)
     except (Interrupted, KeyboardInterrupt) as stop:

@@ -19,6 +19,7 @@ BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in
 
 all_below = _core.all_below
 plain_rows = _core.plain_rows
+remember = _core.remember  # see kernelstream.core.corrupt
 standardize = _core.standardize  # see kernelstream.core.ranges
 taylor = _core.taylor  # see kernelstream.features.taylor.taylor
 
@@ -38,6 +39,20 @@ def squashed(X: np.ndarray) -> np.ndarray:
     out = np.array(X, order="C")
     _core.squash(out, SQUASH)
     return out
+
+
+def cleaned(X: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Rows (m, d) with gaps filled and far cells drawn in; see :mod:`.corrupt`."""
+    out = np.array(X, order="C")
+    _core.clean(out, usual)
+    return out
+
+
+def measured(kept: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """What columns (n, d) are like, (4, d); see :mod:`.corrupt`."""
+    found = np.empty((4, kept.shape[1]))
+    _core.measure(np.ascontiguousarray(kept), usual, found)
+    return found
 
 
 def scaled(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:

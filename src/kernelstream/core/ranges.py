@@ -38,6 +38,12 @@ def is_far(x: Any, count: Any, low: Any, high: Any) -> Any:
     return (np.asarray(count) >= FEW) & lies_outside(x, low, high, FAR)
 
 
+def outside(X: Any, usual: np.ndarray) -> tuple[Any, Any]:
+    """Which cells of X, (m, d) or (d,), are below and which above what is usual, (7, d); see :mod:`.corrupt`."""
+    _, spread, low, high, *_ = usual
+    return (spread > 0) & (low > X), (spread > 0) & (high < X)
+
+
 LOOK = 128  # rows after which columns are looked at, and again whenever their number has doubled
 SHIFT, STRETCH = 0.25, 1.5  # deviations and factor by which mean and deviation of a column that stays may differ
 SPAN = 1.5  # deviations by which the range of n rows may exceed log2(n); it is wider where a column hardly ever varies
@@ -59,6 +65,7 @@ def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None)
     of the state, ``x_count`` and the ``COLUMNS``, (d,) float64, are updated.
     """
     mean, m2, low, high, doubt, *_ = (state[name] for name in COLUMNS)
+    usual = state.get("x_usual")  # of rows that :mod:`.corrupt` has cleaned
     for i, x in enumerate(X):
         v, count = x.astype(np.float64), state["x_count"]
         X[i] = scaled(v, state)
@@ -66,8 +73,8 @@ def standardize(state: dict[str, Any], X: np.ndarray, weight: np.ndarray | None)
             continue
         if count == 0:
             low[:] = high[:] = v
-        far = is_far(v, count, low, high)
-        glitch = far & (doubt < ENOUGH)
+        far = is_far(v, count, low, high) if usual is None else np.logical_or(*outside(v, usual))
+        glitch = far & (usual is not None or doubt < ENOUGH)
         v = np.where(glitch, np.where(v < low, low, high), v)
         doubt[:] = np.where(glitch, doubt + 1, np.where(far, 0.0, np.maximum(doubt - FORGIVEN, 0.0)))
         np.minimum(low, v, out=low)
@@ -108,6 +115,30 @@ def settle(state: dict[str, Any], which: Any = True) -> None:
     since[:] = np.where(which, np.where(known, state["x_count"], 0.0), since)
 
 
+def retake(state: dict[str, Any], column: int, cells: np.ndarray) -> None:
+    """Take the scale of a column that has a new level from its new cells (m,); the same unit where it is about that."""
+    deviation, unit = cells.std(), state["x_unit"][column]
+    if unit / STRETCH <= deviation <= unit * STRETCH:
+        deviation = unit
+    found = {
+        "x_mean": cells.mean(),
+        "x_m2": deviation**2 * state["x_count"],
+        "x_low": cells.min(),
+        "x_high": cells.max(),
+    }
+    for name, value in found.items():
+        state[name][column] = value
+    settle(state, np.arange(len(state["x_mean"])) == column)
+
+
+def hold(state: dict[str, Any]) -> None:
+    """Scale columns that move by the moments of the rows so far, until they are looked at: for a function of rows."""
+    mean, m2, _, _, _, since, middle, unit, _ = (state[name] for name in COLUMNS)
+    deviation = np.sqrt(m2 / max(state["x_count"], 1.0))
+    moves = (since == 0) & (deviation > 0)
+    middle[moves], unit[moves], since[moves] = mean[moves], deviation[moves], state["x_count"]
+
+
 def long_tailed(X: np.ndarray, deviation: np.ndarray) -> np.ndarray:
     """Which columns of X (n, d) have long tails: their middle half varies, but little next to their deviation (d,)."""
     low, high = np.quantile(X, (0.25, 0.75), axis=0)
@@ -133,7 +164,7 @@ def scaled(X: np.ndarray, state: dict[str, Any]) -> np.ndarray:
     What is far counts as the end of the range. Where the scale stays the same, n is infinite: u is linear in x.
     """
     X, count, low, high = np.asarray(X, np.float64), state["x_count"], state["x_low"], state["x_high"]
-    far = is_far(X, count, low, high)
+    far = is_far(X, count, low, high) & ("x_usual" not in state)
     if far.any():
         X = np.where(far, np.where(low > X, low, high), X)
     mean, deviation, n = scale_of(state)

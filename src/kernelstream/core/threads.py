@@ -5,8 +5,6 @@ The number is a setting of the library (:mod:`kernelstream.settings`).
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import threading
 from collections import deque
@@ -14,49 +12,29 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 from .. import settings
+from ..state.blas_threads import one_blas_thread
 
-get_num_threads = settings.threads
 _pool: ThreadPoolExecutor | None = None
 _workers: ThreadPoolExecutor | None = None
 _helper = threading.Lock()  # held by the caller that the one thread of _pool works for
 _inside = threading.local()  # .each is True in threads that `each` keeps busy
 
 
+def get_num_threads() -> int:
+    """Threads that a computation may use now: those of the settings, one where `each` keeps them busy already."""
+    return 1 if getattr(_inside, "each", False) else settings.threads()
+
+
 def second() -> bool:
-    """Whether a compiled pass may use a second thread: two are allowed, and `each` does not keep them busy already."""
-    return get_num_threads() > 1 and not getattr(_inside, "each", False)
+    """Whether a compiled pass may use a second thread."""
+    return get_num_threads() > 1
 
 
 def cuts(n: int, block: int, first: int = 0) -> list[slice]:
     """Slices of at most ``block`` rows (at least one) that cover ``n``; the first is shorter where ``first`` > 0."""
     block, head = max(1, block), [slice(0, min(first, n))] if first else []
     return [*head, *(slice(start, min(start + block, n)) for start in range(first, n, block))]
-
-
-@functools.cache
-def _blas() -> list[Any]:
-    """The libraries that are BLAS; all that are loaded are looked through once."""
-    return ThreadpoolController().select(user_api="blas").lib_controllers
-
-
-@contextlib.contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Context in which BLAS keeps to the calling thread: on small blocks its own threads spin more than they work.
-
-    Libraries are asked themselves: threadpoolctl's own context describes all of them first, which takes longer than
-    some calls of ``learn``.
-    """
-    several = [(library, count) for library in _blas() if (count := library.get_num_threads() or 1) > 1]
-    for library, _ in several:
-        library.set_num_threads(1)
-    try:
-        yield
-    finally:
-        for library, count in several:
-            library.set_num_threads(count)
 
 
 AHEAD = 2  # items that may be made beyond the one that is consumed; a caller that keeps buffers needs one more
@@ -71,23 +49,19 @@ def prefetch(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool) -
     If that thread falls behind, the consumer makes some too instead of waiting. At most :data:`BUFFERS` results of work
     in one thread are alive at the same time, those of consecutive items.
     """
-    if len(items) < WORTH_A_THREAD or getattr(_inside, "each", False):
+    # The helping thread has buffers for one caller: one that finds it busy prepares its blocks itself.
+    alone = len(items) < WORTH_A_THREAD or not threaded or get_num_threads() < 2
+    if alone or not _helper.acquire(blocking=False):
         for item in items:
             yield item, work(item)
         return
-    with one_blas_thread():
-        # The helping thread has buffers for one caller: one that finds it busy prepares its blocks itself.
-        if not threaded or get_num_threads() < 2 or not _helper.acquire(blocking=False):
-            for item in items:
-                yield item, work(item)
-            return
-        shared = _Ahead(work, items)
-        try:
-            for i, item in enumerate(items):
-                yield item, shared.take(i)
-        finally:
-            shared.end()  # no work that writes to the buffers may outlive a caller that stops early
-            _helper.release()
+    shared = _Ahead(work, items)
+    try:
+        for i, item in enumerate(items):
+            yield item, shared.take(i)
+    finally:
+        shared.end()  # no work that writes to the buffers may outlive a caller that stops early
+        _helper.release()
 
 
 class _Ahead:
@@ -111,7 +85,8 @@ class _Ahead:
     def _make(self, i: int) -> None:
         result: tuple[Any, BaseException | None]
         try:
-            result = self.work(self.items[i]), None
+            with one_blas_thread:
+                result = self.work(self.items[i]), None
         except BaseException as error:
             result = None, error
         with self.turn:
@@ -162,7 +137,7 @@ def each(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool = True
     do calls that are not ``threaded``.
     """
     global _workers
-    count = 1 if not threaded or getattr(_inside, "each", False) else min(get_num_threads(), len(items))
+    count = min(get_num_threads(), len(items)) if threaded else 1
     if count < 2:
         for item in items:
             work(item)
@@ -173,26 +148,26 @@ def each(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool = True
     def run() -> None:
         _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
         try:
-            while waiting:
-                try:
-                    item = waiting.popleft()
-                except IndexError:  # another thread took the last one
-                    return
-                work(item)
+            with one_blas_thread:
+                while waiting:
+                    try:
+                        item = waiting.popleft()
+                    except IndexError:  # another thread took the last one
+                        return
+                    work(item)
         finally:
             _inside.each = False
 
     if _workers is None or _workers._max_workers < count - 1:
         _workers = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")
     others: list[Future[Any]] = []
-    with one_blas_thread():
-        try:
-            for _ in range(1, count):
-                others.append(_workers.submit(run))
-            run()
-        finally:
-            for other in others:  # no thread may go on working after the caller has given up
-                other.exception()
+    try:
+        for _ in range(1, count):
+            others.append(_workers.submit(run))
+        run()
+    finally:
+        for other in others:  # no thread may go on working after the caller has given up
+            other.exception()
     for other in others:
         other.result()
 

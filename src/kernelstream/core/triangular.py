@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from . import threads
 
-LAPACK_ROWS = 16_384  # rows that LAPACK factorises at once: OpenBLAS on ARM crashes on 20,000 with two threads;
-BLOCK_ROWS = 4096  # rows of a block, where there are more
+try:
+    from .blas import CHOLESKY
+except ImportError:  # installed without the compiled core
+    CHOLESKY = {}
+
 FEW_COLUMNS = 4  # that are divided one by one, which takes OpenBLAS a fifth of the time for one of them
 LAPACK_INVERSE_ROWS = 64  # rows of an inverse that LAPACK computes at once: products are several times faster
 
 
 def factorise(K: np.ndarray, diagonal: np.ndarray) -> bool:
-    """Put the triangular factor of a symmetric K (n, n), with another diagonal, into its upper part; False if none."""
+    """Put the triangular factor of a symmetric K (n, n), with another diagonal, into its upper part; False if none.
+
+    The same to the last bit on any number of threads.
+    """
     np.fill_diagonal(K, diagonal)
-    if len(K) <= LAPACK_ROWS:
-        return _factorised(K)
-    cuts = threads.cuts(len(K), BLOCK_ROWS)
-    for k, rows in enumerate(cuts):
-        before = cuts[:k]
-        square = K[rows, rows] - _products(K, before, rows, rows)
-        if not _factorised(square):
-            return False
-        K[rows, rows] = np.triu(square) + np.tril(K[rows, rows], -1)
-        for later in cuts[k + 1 :]:
-            rest = K[rows, later] - _products(K, before, rows, later)
-            K[rows, later] = solve_triangular(square, rest, trans="T", overwrite_b=True, check_finite=False)
-    return True
-
-
-def _factorised(K: np.ndarray) -> bool:
-    """The same for a K (n, n) with its own diagonal, by LAPACK."""
+    if CHOLESKY:
+        return CHOLESKY[K.dtype.char].factorise(K, threads.get_num_threads())
     (potrf,) = get_lapack_funcs(("potrf",), (K,))
     return not potrf(K.T, lower=1, overwrite_a=1, clean=0)[1]  # LAPACK stores columns: its lower part is our upper
-
-
-def _products(K: np.ndarray, before: list[slice], left: slice, right: slice) -> Any:
-    """``sum_p K_pl' K_pr`` over some rows p."""
-    return sum(K[rows, left].T @ K[rows, right] for rows in before)
 
 
 def divided_by(K: np.ndarray, V: np.ndarray) -> np.ndarray:

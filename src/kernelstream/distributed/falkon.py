@@ -21,6 +21,7 @@ from ..random import Stream, generator
 from ..rows import Rows, divided, pack
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
+from ..state.blas_threads import on_one_blas_thread
 from ._cells import Targets, surveyed, targets
 from ._client import check_memory, compute, need
 from ._data import Data, Piece
@@ -77,6 +78,7 @@ def _chosen(est: Shell[Falkon], X: Rows, y: np.ndarray, wanted: Targets, count: 
     return {name: value for name, value in state.items() if name not in before or name == "link"}
 
 
+@on_one_blas_thread
 def absorb(
     sums: Sums | None, piece: Piece, est: Shell[Falkon], given: tuple[Kernel, Rows, Targets, np.ndarray]
 ) -> Sums:
@@ -108,6 +110,7 @@ def _wide(X: Rows, state: dict[str, Any]) -> Rows:
     return divided(X, state["width"]) if "width" in state else X
 
 
+@on_one_blas_thread
 def _solved(kernel: Kernel, S: Rows, sums: Sums, lam: float) -> np.ndarray:
     """Coefficients (m, C): with ``T'T = K_SS`` and ``w = T alpha`` a ridge problem on ``K T^-1``."""
     K = kernel.pairwise(S, S)

@@ -16,6 +16,7 @@ from .. import second_order
 from ..estimators._contract.base import Shell
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import Ridge, merge
+from ..state.blas_threads import on_one_blas_thread
 from ._client import check_memory
 from ._data import Data, Piece
 from ._start import begin, refuse
@@ -45,6 +46,7 @@ def absorb(est: Shell[Ridge], piece: Piece) -> Shell[Ridge]:
     return est
 
 
+@on_one_blas_thread
 def _add(est: Any, X: Any, y: Any) -> None:
     """Enter rows X (n, d) with targets y (n,) into the sums."""
     X, y, weight = est._admit(X, y, None, None, fresh=False)

@@ -26,6 +26,7 @@ from ..core.arrays import (
     tiles,
     workspace,
 )
+from ..core.corrupt import cleaned, measured, remember
 from ..core.philox import normals
 from ..core.ranges import scaled, standardize
 from ..core.targets import take as take_targets

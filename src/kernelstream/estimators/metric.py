@@ -72,7 +72,7 @@ class LearnedMetric(Learner):
 
     The caller may set the attributes ``_clock``, if time is limited, and ``_apart``, a number of first rows. With
     ``_apart``, the estimator has an attribute ``_left`` afterwards, about those rows and then some others: forecasts of
-    each by the rest, targets (rows, outputs), weights, the rows themselves, and how many of the first rows there are.
+    each by the rest, targets (rows, outputs), weights, the rows themselves, and which of the first rows these are.
     """
 
     keeps_rows = True
@@ -146,7 +146,7 @@ class LearnedMetric(Learner):
         if not self.regression:
             state["steepness"] = steepness(logarithms(F), Y[left], weights)
         if asked is not None:
-            self.est.__dict__["_left"] = F, Y[left], weights, X[left], int(np.count_nonzero(left < apart))
+            self.est.__dict__["_left"] = F, Y[left], weights, X[left], left[left < apart]
         state |= tree | {"rows": X_one[order], "alpha": alpha[order] * unit, "offset": offset}
         if self.regression:
             state["amplitude"] = np.maximum((mean * alpha).mean(axis=0), 0.0) * unit**2

@@ -154,8 +154,7 @@ class MetricWindow(Learner):
             scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))
             self._keep(state, X[part], value[part], own)
             if state["t"] == due:
-                with threads.one_blas_thread():  # more would round otherwise, and not every call may have them
-                    self._solve(state)
+                self._solve(state)
             start = stop
         return scores
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..state.blas_threads import on_one_blas_thread
 from ._problem import Problem, Solution, Solver
 
 
@@ -35,6 +36,7 @@ class ConjugateGradient(Solver):
         self.tol = tol
         self.max_iter = max_iter
 
+    @on_one_blas_thread
     def solve(self, problem: Problem) -> Solution:
         Z, n = problem.Z, len(problem.Y)
         A = np.ones((n, 1)) if problem.weight is None else problem.weight[:, None]

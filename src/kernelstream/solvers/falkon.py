@@ -24,6 +24,7 @@ from ..kernels import Kernel
 from ..losses import Loss
 from ..random import Stream, generator
 from ..rows import Rows
+from ..state.blas_threads import on_one_blas_thread
 from ._problem import Problem, Solution
 from .cg import ConjugateGradient, conjugate_gradients
 from .kernel_blocks import Centers, Factor, KernelBlocks, least_addition
@@ -111,6 +112,7 @@ def kernel_blocks(kernel: Kernel, X: Rows, S: Rows, ops: Any, keep: bool = False
     return KernelBlocks(Centers(kernel, S, ops), X, keep) if own is None else own(kernel, X, S, keep)
 
 
+@on_one_blas_thread
 def falkon(
     Z: CenterMatrix,
     Y: np.ndarray,

@@ -17,7 +17,7 @@ from ..rows import Rows, dense
 
 ELEMENTS = 1 << 19  # of a block: what stays in a cache while it is made and used
 KEPT = 1 << 28  # bytes of blocks that are kept for the next product; the others are made again
-TALL = 2048  # rows of a block whose product with itself is wanted
+TALL, WIDE = 2048, 512  # rows of a block whose product with itself is wanted, and columns that a thread multiplies
 SLOTS = 8  # partial sums, added up in their order, so that the number of threads changes nothing
 #: Error of a Gaussian that the rounding of ``|x|^2 - 2 x's + |s|^2`` may cause; with more the kernel takes care itself.
 ERROR = {"float32": 1e-5, "float64": 1e-11}
@@ -165,12 +165,17 @@ class KernelBlocks:
         return sums.sum(axis=0)
 
     def moment(self, rows: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64; BLAS uses its own threads."""
-        total, root = np.zeros((self.shape[1],) * 2), np.sqrt(a)[:, None]
+        """``K_r' diag(a) K_r`` for some rows r with weights a >= 0, (m, m) float64."""
+        m, root = self.shape[1], np.sqrt(a)[:, None]
+        total = np.zeros((m, m))
         for part in threads.cuts(len(rows), TALL):
             K = self.values(self.X[rows[part]]) * root[part]
-            total += K.T @ K
-        return total
+
+            def add(columns: slice, K: np.ndarray = K) -> None:
+                total[: columns.stop, columns] += K[:, : columns.stop].T @ K[:, columns]
+
+            threads.each(add, threads.cuts(m, WIDE)[::-1])
+        return np.triu(total) + np.triu(total, 1).T
 
 
 def least_addition(K: Any, dtype: Any) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from ..core.triangular import divided_by, factorise
 from ..kernels import Kernel
 from ..rows import Rows
+from ..state.blas_threads import on_one_blas_thread
 from ._problem import Solution
 from .cg import conjugate_gradients
 from .kernel_blocks import Centers
@@ -67,6 +68,7 @@ class RowMatrix:
         return upper.T @ (upper @ alpha[-last:])
 
 
+@on_one_blas_thread
 def kernel_ridge(
     kernel: Kernel,
     X: Rows,

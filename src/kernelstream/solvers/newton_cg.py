@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..state.blas_threads import on_one_blas_thread
 from ._problem import Problem, Solution, Solver
 from .cg import descend
 
@@ -36,6 +37,7 @@ class NewtonCG(Solver):
         self.tol = tol
         self.max_iter = max_iter
 
+    @on_one_blas_thread
     def solve(self, problem: Problem) -> Solution:
         Z, Y, loss, lam = problem.Z, problem.Y, problem.loss, problem.lam
         dtype = np.dtype(problem.dtype)

@@ -41,7 +41,7 @@ class Array(Entry):
     """An array of one shape and type (or one of several types), its numbers in [low, high].
 
     ``rising``: no number is less than the one before it. ``free``: infinity is allowed, where nothing is computed from
-    it. ``any_order``: may be stored column by column, where no compiled loop goes through it.
+    it. ``gaps``: NaN is allowed. ``any_order``: may be stored column by column, where no compiled loop goes through it.
     """
 
     shape: tuple[int, ...]
@@ -50,6 +50,7 @@ class Array(Entry):
     high: float = math.inf
     rising: bool = False
     free: bool = False
+    gaps: bool = False
     any_order: bool = False
 
     def fault(self, value: Any) -> str | None:
@@ -59,6 +60,8 @@ class Array(Entry):
             return f"must be an array of {' or '.join(types)} {self.shape}, got {found}"
         if not (self.any_order or value.flags.c_contiguous):
             return "must be C-contiguous"
+        if self.gaps:
+            value = value[~np.isnan(value)]
         if value.size == 0:
             return None
         if value.dtype.kind == "f" and not np.isfinite(value).all():

@@ -1,4 +1,4 @@
-"""One caller at a time: the lock of every estimator, and the decorator that takes it."""
+"""One caller at a time, with one BLAS thread: the lock of every estimator, and the decorator that takes it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .blas_threads import one_blas_thread
+
 try:
     from .._core import Turns
 except ImportError:  # installed without the compiled core
@@ -14,7 +16,8 @@ except ImportError:  # installed without the compiled core
     class Turns:  # type: ignore[no-redef]
         """A lock whose callers take turns in the order in which they came; the thread that has it may take it again.
 
-        Python's own locks have no order: a thread that learns block after block would hardly ever let another one in.
+        BLAS keeps to one thread meanwhile. Python's own locks have no order: a thread that learns block after block
+        would hardly ever let another one in.
         """
 
         def __init__(self) -> None:
@@ -23,11 +26,13 @@ except ImportError:  # installed without the compiled core
         def __enter__(self) -> None:
             if self.lock._is_owned():  # type: ignore[attr-defined]
                 self.lock.acquire()
-                return
-            with self.queue:  # held while waiting, so that a thread that has just left queues behind the others
-                self.lock.acquire()
+            else:
+                with self.queue:  # held while waiting, so that a thread that has just left queues behind the others
+                    self.lock.acquire()
+            one_blas_thread.__enter__()
 
         def __exit__(self, *exc: Any) -> None:
+            one_blas_thread.__exit__(*exc)
             self.lock.release()
 
 

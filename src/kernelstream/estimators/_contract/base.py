@@ -77,6 +77,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _marks: Any = field(init=False)
     _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
     _renewing: bool = field(default=False, init=False)  # whether the first rows are learned again
+    _infinite: frozenset[int] = field(default=frozenset(), init=False)  # columns of whose infinity was warned
     _link_frozen: bool = field(default=False, init=False)  # whether rows are known ones, which the link must not learn
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -520,7 +521,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
-        return np.where(odd_cells(X), 0.0, weight)
+        return weight if "x_usual" in self._state else np.where(odd_cells(X), 0.0, weight)
 
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_final_weights` counted."""

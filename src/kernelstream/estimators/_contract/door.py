@@ -5,6 +5,7 @@ Anything else is a ValueError.
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from ... import engine as engines
 from ..._checks import few
 from ...core.arrays import all_below
 from ...random import seed_from
+from ...registry.caller import caller
 from ...rows import MODERATE, Rows, canonical, check_names, host, is_pandas, is_series, is_tensor, native, unmasked
 from ...state.nested import State
 from ...state.undo import open_call
 from ...streams.cells import Records, cells_of, numbers
 from . import warm_up
-from .scaling import demanded, no_moments
+from .scaling import column_names, demanded, fills_gaps, no_moments
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -79,7 +81,7 @@ def _start(est: StreamEstimator, X: Rows, declared: Any, empty: bool) -> None:
         "warm_count": 0,
     }
     if est._scaling():
-        state |= no_moments(X.shape[1])
+        state |= no_moments(X.shape[1], fills_gaps(est))
     est._forget()
     est._learner.begin(state)
     est._declare(state, declared)
@@ -104,6 +106,7 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         if isinstance(X, np.ndarray) and X.dtype.names:
             raise ValueError("X is an array of records: pass a data frame, pandas.DataFrame(X), or an array of numbers")
         checks = {"accept_sparse": "csr", "dtype": dtype, "order": "C", "ensure_min_samples": least}
+        checks |= {"ensure_all_finite": not fills_gaps(est)}
         try:
             X = validate_data(est, X, reset=reset, **checks)
         except (TypeError, ValueError):
@@ -114,7 +117,10 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
             raise ValueError("X holds an integer that is too large for a float") from None
     if sp.issparse(X):
         X = canonical(X)  # a data frame of sparse columns becomes a matrix on the way
-    check_moderate(X.data if sp.issparse(X) else X, X.dtype.name, "X")
+    if fills_gaps(est):
+        X = _without_infinity(est, X)
+    cells = X.data if sp.issparse(X) else X
+    check_moderate(cells if np.isfinite(cells).all() else cells[np.isfinite(cells)], X.dtype.name, "X")
     est._learner.check_rows(X)
     if not (sp.issparse(X) and demanded(est.standardize)):
         return X
@@ -133,6 +139,21 @@ def _frame_of(est: StreamEstimator, X: Any, reset: bool) -> Any:
     )
 
 
+def _without_infinity(est: StreamEstimator, X: Rows) -> Rows:
+    """The rows with NaN in place of infinity, which is said once for every column."""
+    infinite = np.isinf(X.data if sp.issparse(X) else X)
+    if not infinite.any():
+        return X
+    columns = X.indices[infinite] if sp.issparse(X) else np.nonzero(infinite)[1]
+    new = sorted(set(columns.tolist()) - est._infinite)
+    est._infinite |= set(new)
+    if new:
+        warnings.warn(f"column {column_names(est, new)}: infinity is taken for a gap", UserWarning, stacklevel=caller())
+    X = X.copy()
+    (X.data if sp.issparse(X) else X)[infinite] = np.nan
+    return X
+
+
 def _check_numbers(est: StreamEstimator, X: Any) -> None:
     """ValueError for dictionaries, and for the first column that contains a word or a date, or else a gap."""
     if sp.issparse(X) or np.iscomplexobj(X):
@@ -143,9 +164,7 @@ def _check_numbers(est: StreamEstimator, X: Any) -> None:
         return
     remedy = f"words, dates and gaps need an encoder, make_stream(Columns(), {model}())"
     if est.columns is not None:
-        remedy = (
-            f"this {model} started with rows of numbers; with columns={{}} it takes words, dates and gaps at any time"
-        )
+        remedy = f"this {model} started with rows of numbers; with columns={{}} it takes words and dates at any time"
     if isinstance(cells, Records):
         raise ValueError(f"X must be an array or a data frame, got dictionaries: {remedy}")
     gap = ""

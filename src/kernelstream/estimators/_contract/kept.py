@@ -43,13 +43,16 @@ def schema(prefix: str, state: State, n: int) -> Schema:
 
 
 def packed(prefix: str, state: State, n: int) -> Schema:
-    """Rows in a state (see ``rows.pack``), n of them, finite; sparse ones with sorted columns, none of them twice."""
-    d, dtype = state["n_features"], state["dtype"]
+    """Rows in a state (see ``rows.pack``), n of them; sparse ones with sorted columns, none of them twice.
+
+    Their cells are finite, or gaps where the model fills these.
+    """
+    d, dtype, gaps = state["n_features"], state["dtype"], "x_usual" in state
     if prefix in state:
-        return {prefix: Array((n, d), dtype)}
+        return {prefix: Array((n, d), dtype, gaps=gaps)}
     size, types = length(state, f"{prefix}_data"), ("int32", "int64")
     parts: Schema = {
-        f"{prefix}_data": Array((size,), dtype),
+        f"{prefix}_data": Array((size,), dtype, gaps=gaps),
         f"{prefix}_indices": Array((size,), types, low=0, high=d - 1),
         f"{prefix}_indptr": Array((n + 1,), types, low=0, high=size, rising=True),
         f"{prefix}_width": Count(d, d),

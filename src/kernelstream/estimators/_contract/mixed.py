@@ -1,8 +1,9 @@
 """Mixed rows, with words, dates, gaps and new columns, for estimators that encode them themselves.
 
-Rows of numbers without gaps are learned without an encoder. A model whose first rows are something else (a data frame
-with words or gaps, dictionaries) encodes all its rows with its own :class:`~kernelstream.columns.Columns`. Estimators
-that do so have the parameter ``columns``; the encoder is their ``_encoder``, and its state is part of theirs.
+Arrays of numbers, with gaps or without, and data frames of numbers without gaps are learned without an encoder. A model
+whose first rows are something else (a data frame with words or gaps, dictionaries) encodes all its rows with its own
+:class:`~kernelstream.columns.Columns`. Estimators that do so have the parameter ``columns``; the encoder is their
+``_encoder``, and its state is part of theirs.
 """
 
 from __future__ import annotations
@@ -34,11 +35,9 @@ def is_mixed(X: Any) -> bool:
     if isinstance(X, (list, tuple)):
         return any(isinstance(row, dict) or (isinstance(row, (list, tuple)) and _has_words(row)) for row in X)
     if isinstance(X, np.ndarray):
-        if np.ma.is_masked(X):
-            return True
         if X.dtype.kind in "OU":
-            return _has_words(X.ravel())
-        return X.dtype.kind == "M" or (X.dtype.kind == "f" and bool(np.isnan(X).any()))
+            return np.ma.is_masked(X) or _has_words(X.ravel())
+        return X.dtype.kind == "M"
     if not hasattr(X, "columns") and not hasattr(X, "column_names"):
         return False
     if is_pandas(X) and all(getattr(dtype, "kind", "O") in "iuf" for dtype in X.dtypes):

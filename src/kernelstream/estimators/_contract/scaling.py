@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import is_flag
+from ..._checks import few, is_flag
+from ...core.corrupt import nothing_usual, places_of
 from ...core.ranges import COLUMNS
 from ...rows import Rows, dense
 
@@ -46,9 +47,21 @@ def demanded(value: Any) -> bool:
     return not isinstance(value, str) and bool(value)
 
 
-def no_moments(d: int) -> dict[str, Any]:
-    """Entries of a state that scales d columns, before the first row."""
-    return {"x_count": 0.0} | {name: np.zeros(d) for name in COLUMNS}
+def no_moments(d: int, guards: bool) -> dict[str, Any]:
+    """Entries of a state that scales d columns, before the first row; ``guards``: against corrupt cells."""
+    found: dict[str, Any] = {"x_count": 0.0} | {name: np.zeros(d) for name in COLUMNS}
+    return found | ({"x_usual": nothing_usual(d), "x_recent": np.zeros((places_of(d), d))} if guards else {})
+
+
+def fills_gaps(est: Any) -> bool:
+    """Whether gaps are filled and corrupt cells drawn in before columns are scaled; an encoder does so itself."""
+    return est._learner.squashes and est._encoder is None
+
+
+def column_names(est: Any, columns: Any) -> str:
+    """Some columns by their names, or numbers where they have none, for a message."""
+    names = getattr(est, "feature_names_in_", None)
+    return few(j if names is None else repr(names[j]) for j in columns)
 
 
 def scales_columns(state: dict[str, Any]) -> bool:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from ...core import corrupt
 from ...core.ranges import COLUMNS
 from ...core.targets import ABOVE, BELOW, BLOCK, HIGH, LOW, PLACE, SIGNED, no_targets
 from ...rows import dense, host, padded
 from ...state.nested import State
-from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check
+from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from . import kept, link, weights
-from .scaling import scales_columns
+from .scaling import fills_gaps, scales_columns
 
 OUTPUTS = 10**6  # most targets or classes
 COMMON: Schema = {  # entries that every state has
@@ -74,7 +75,10 @@ def _targets(est: Any, state: State) -> Schema:
 
 def scaled_rows(ops: Any, X: Any, state: State) -> np.ndarray:
     """Rows of any kind, (n, d), scaled by the moments of the columns, in the type of the model."""
-    return ops.scaled(dense(host(X)), state).astype(state["dtype"])
+    X = dense(host(X))
+    if "x_usual" in state:
+        X = ops.cleaned(X, state["x_usual"])
+    return ops.scaled(X, state).astype(state["dtype"])
 
 
 def _moments(est: Any, state: State) -> Schema:
@@ -84,6 +88,12 @@ def _moments(est: Any, state: State) -> Schema:
     d = state["n_features"]
     schema: Schema = {name: Array((d,)) for name in COLUMNS}
     counts: Schema = {name: Array((d,), low=0.0) for name in ("x_m2", "x_doubt", "x_since", "x_unit")}
+    if fills_gaps(est):
+        places = min(max(length(state, "x_recent"), 1), corrupt.PLACES)
+        schema |= {
+            "x_usual": Array((7, d), low=-corrupt.NONE, high=corrupt.NONE),
+            "x_recent": Array((places, d), low=-corrupt.NONE, high=corrupt.NONE),
+        }
     return schema | counts | {"x_tailed": Array((d,), low=0.0, high=1.0), "x_count": Number(0.0)}
 
 
@@ -124,5 +134,10 @@ def widen_rows(state: State, d: int) -> None:
     for name in COLUMNS:
         if name in state:
             state[name] = padded(state[name], d)  # as of a column of zeros
+    if "x_usual" in state:
+        new = corrupt.nothing_usual(d - state["x_usual"].shape[1])
+        new[[corrupt.LOW, corrupt.HIGH]] = 0.0
+        state["x_usual"] = np.concatenate([state["x_usual"], new], axis=1)
+        state["x_recent"] = padded(state["x_recent"], d)
     kept.widen("warm_X", state, d)
     state["n_features"] = d

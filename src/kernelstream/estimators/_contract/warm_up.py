@@ -15,15 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._checks import few
-from ...core import threads
-from ...core.ranges import COLUMNS, long_tailed, settle
+from ...core import corrupt, threads
+from ...core.ranges import COLUMNS, long_tailed, retake, settle
 from ...registry.caller import caller
 from ...rows import Rows, dense, host, unpack
 from ...state.nested import State
 from . import kept
 from .first_rows import odd_cells
-from .scaling import AUTO, WIDE, extremes, no_moments, scales_columns, units_differ
-from .state import scaled_rows
+from .scaling import AUTO, WIDE, column_names, extremes, fills_gaps, no_moments, scales_columns, units_differ
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -87,22 +86,49 @@ def standardized(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray
     if not scales_columns(state):
         return X
     X = np.array(dense(host(X)), order="C")
-    est._ops.standardize(state, X, weight)
+    if "x_usual" not in state:
+        est._ops.standardize(state, X, weight)
+        return X
+    for rows in runs(weight, len(X), lambda: corrupt.rows_until_look(int(state["x_count"]))):
+        count, part, own = int(state["x_count"]), X[rows], None if weight is None else weight[rows]
+        next_look = count + corrupt.rows_until_look(count)
+        counted = part if own is None or own.all() else part[own > 0]
+        est._ops.remember(counted, count, state["x_usual"], state["x_recent"])
+        part[:] = est._ops.cleaned(part, state["x_usual"])
+        est._ops.standardize(state, part, own)
+        if state["x_count"] == next_look:
+            _look(est, state, next_look)
     return X
+
+
+def _look(est: StreamEstimator, state: State, count: int) -> None:
+    """Renew what is usual in the columns; those with a new level are scaled by their new cells."""
+    usual, kept = state["x_usual"], state["x_recent"]
+    since, codes = count - min(corrupt.LOOK, count // 2), usual.copy()
+    for j in corrupt.look(est._ops, usual, kept, count, since):
+        cells, own = kept[:count, j : j + 1], np.ascontiguousarray(usual[:, j : j + 1])
+        retake(state, j, est._ops.cleaned(cells[cells[:, 0] < corrupt.NONE], own)[:, 0])
+    _warn_about_codes(est, usual, codes)
 
 
 def settled(est: StreamEstimator, state: State, X: Rows, weight: np.ndarray | None) -> Rows:
     """The first rows, all scaled by their own moments, which stay in use until the columns move."""
     if not scales_columns(state):
         return X
-    standardized(est, state, X, weight)
-    if est._learner.squashes:
-        counted = np.asarray(dense(host(X)), np.float64)[slice(None) if weight is None else weight > 0]
-        if len(counted):
-            deviation = np.sqrt(state["x_m2"] / state["x_count"])
-            state["x_tailed"] = long_tailed(counted, deviation).astype(np.float64)
+    X = np.array(dense(host(X)), order="C")
+    counts = slice(None) if weight is None else weight > 0
+    if "x_usual" in state:
+        usual, kept = state["x_usual"], state["x_recent"]
+        est._ops.remember(X[counts], 0, usual, kept)
+        corrupt.look(est._ops, usual, kept, len(X[counts]), 0)
+        X = est._ops.cleaned(X, usual)
+    est._ops.standardize(state, X.copy(), weight)
+    counted = X[counts].astype(np.float64)
+    if est._learner.squashes and len(counted):
+        deviation = np.sqrt(state["x_m2"] / state["x_count"])
+        state["x_tailed"] = long_tailed(counted, deviation).astype(np.float64)
     settle(state)
-    return scaled_rows(est._ops, X, state)
+    return np.asarray(est._ops.scaled(X, state).astype(state["dtype"]))
 
 
 def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
@@ -113,13 +139,15 @@ def begin_scaling(est: StreamEstimator, state: State, X: Rows) -> None:
     for name in ("x_count", *COLUMNS):
         state.pop(name, None)
     if on:
-        state |= no_moments(X.shape[1])
+        state |= no_moments(X.shape[1], fills_gaps(est))
 
 
 def _finish(est: StreamEstimator) -> None:
     """The last estimate, after which no rows are kept."""
     renew(est)
     warn_about_units(est, unpack("warm_X", est._state))
+    if "x_usual" in est._state:
+        _warn_about_codes(est, est._state["x_usual"])
     kept.take("warm", est._state)
     est.__dict__.pop("_draws", None)
     est._state |= {"warm_rows": 0, "warm_count": 0}
@@ -159,6 +187,20 @@ def warn_about_units(est: StreamEstimator, X: Any) -> None:
     )
 
 
+def _warn_about_codes(est: StreamEstimator, usual: np.ndarray, before: np.ndarray | None = None) -> None:
+    """Warn about values that are taken for gaps from now on; ``before`` (7, d) is what was usual."""
+    places = [corrupt.CODE, corrupt.OTHER_CODE]
+    new = (usual[places] < corrupt.NONE) & (True if before is None else usual[places] != before[places])
+    for j in np.flatnonzero(new.any(axis=0)):
+        found = few(f"{code:g}" for code in usual[places, j][new[:, j]])
+        warnings.warn(
+            f"column {column_names(est, [j])}: {found} is far outside all other numbers and has come "
+            f"{corrupt.REPEATS} times or more: it is taken for a gap",
+            UserWarning,
+            stacklevel=caller(),
+        )
+
+
 def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
     """Warn about columns X (n, d) whose squared differences are 0 in float64, so that they seem to be constant."""
     if not isinstance(X, np.ndarray) or not len(X) or est._at_once:
@@ -166,11 +208,9 @@ def _warn_about_tiny(est: StreamEstimator, X: Any) -> None:
     spread = np.ptp(X, axis=0)
     tiny = np.flatnonzero((spread > 0) & (spread < TINY))
     if len(tiny):
-        names = getattr(est, "feature_names_in_", None)
-        which = few(j if names is None else repr(names[j]) for j in tiny)
         warnings.warn(
-            f"column {which}: numbers that vary by less than {TINY:g} count as constant, because their squares are 0. "
-            "Multiply them by a power of ten",
+            f"column {column_names(est, tiny)}: numbers that vary by less than {TINY:g} count as constant, because "
+            "their squares are 0. Multiply them by a power of ten",
             UserWarning,
             stacklevel=caller(),
         )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core import threads
 from ...kernels import Gaussian, Kernel
 from ...losses import Loss
 from ...passes.doubly.blocks import FeatureBlocks
@@ -34,7 +33,6 @@ HARMLESS = 0.1  # losses that differ by less, relatively, count as equal
 USUAL_FRACTION = 0.5
 
 
-@threads.one_blas_thread()  # in small products threads spend their time waiting for each other
 def choose(
     learner: Any, state: State, kernel: Kernel, X: Rows, y: np.ndarray, weight: np.ndarray, plan: Plan
 ) -> float:  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -136,17 +135,15 @@ class Ensemble(Composite):
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        pooled = self._expansions() is not None and X.shape[0] >= SIDE_BY_SIDE
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        with threads.one_blas_thread() if pooled else contextlib.nullcontext():
-            for rows, P in self._blocks(X):
-                start = rows.start
-                while start < rows.stop:
-                    run = slice(start, start + self._run_length(state, rows.stop - start))
-                    part = None if P is None else P[start - rows.start :]
-                    found = self._learn_run(state, X, run, y[run], None if weight is None else weight[run], part)
-                    scores[start : start + len(found)] = found
-                    start += len(found)
+        for rows, P in self._blocks(X):
+            start = rows.start
+            while start < rows.stop:
+                run = slice(start, start + self._run_length(state, rows.stop - start))
+                part = None if P is None else P[start - rows.start :]
+                found = self._learn_run(state, X, run, y[run], None if weight is None else weight[run], part)
+                scores[start : start + len(found)] = found
+                start += len(found)
         return scores
 
     def _learn_run(

@@ -16,7 +16,7 @@ from ...core import threads
 from ...core.overflow import LEARNING
 from ...core.targets import Move
 from ...passes.ensemble.python import HISTORY
-from ...passes.stack.python import mean_weights, move_numbers, start_recent, start_stack
+from ...passes.stack.python import mean_weights, move_numbers, start_recent, start_stack, with_batch
 from ...registry.caller import caller
 from ...rows import Rows, dense, padded
 from ...state.change import Change
@@ -31,7 +31,7 @@ from .._contract.warm_up import rows_until
 from ..metric import SIZES
 from . import batch, intervals, level, reasons, renewal, watch
 from . import rows as few_rows
-from .members import LASTING, chosen
+from .members import chosen
 from .shell import StackShell
 
 ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
@@ -63,13 +63,16 @@ class Stack(Composite):
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
         if isinstance(self.est.members, str):
-            found = chosen(self.regression, self.est.size, self._width())
-            return [(name, member) for name, member in found if name in LASTING] if self._lasting() else found
+            return chosen(self.regression, self.est.size, self._width())
         return [(type(member).__name__, member) for member in self.est.members]
 
-    def names(self) -> list[str]:
-        """Of the members."""
-        return [name for name, _ in self._given()]
+    def names(self, state: State) -> list[str]:
+        """Of what is combined: the members, and a function of a batch."""
+        return [name for name, _ in self._given()] + ["batch"] * ("batch" in state)
+
+    def inputs(self, state: State) -> int:
+        """How many forecasts are combined."""
+        return len(self.examples()) + ("batch" in state)
 
     def prototypes(self) -> list[Any]:
         return composite.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
@@ -78,11 +81,6 @@ class Stack(Composite):
         """Columns of the first rows, by which members are chosen; they stay the same when rows get wider."""
         state = self.est.__dict__.get("_state")
         return int(self.est.n_features_in_ if state is None else state["first_width"])
-
-    def _lasting(self) -> bool:
-        """Whether there are only the members of a batch."""
-        est = self.est.__dict__
-        return bool(est["_solving"] if "_solving" in est else est.get("_state", {}).get("lasting"))
 
     def begin(self, state: State) -> None:
         if state["n_features"] > BROAD:
@@ -95,7 +93,6 @@ class Stack(Composite):
                 stacklevel=caller(),
             )
         state["first_width"] = state["n_features"]
-        state["lasting"] = int(self.est.__dict__.get("_solving", False))
         self.forget_examples()
         super().begin(state)
 
@@ -181,6 +178,7 @@ class Stack(Composite):
     def reset(self, state: State) -> None:
         self.est._cache.pop("learners", None)
         self.outputs_changed(state)
+        state.pop("batch", None)
         for member in self.members:
             member._learner.restart(member._state)
         N, k = len(self.examples()), self.outputs(state)
@@ -215,10 +213,13 @@ class Stack(Composite):
     def outputs_changed(self, state: State) -> None:
         for name in ("targets", "rows", "batch"):
             self.est._cache.pop(name, None)
-        state.pop("batch", None)  # it does not know the new class
         renewal.drop(self, state)
         if "watch" in state:
             state["watch"]["first"] = state["t"]  # the targets kept are of other labels
+
+    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
+        batch.class_added(state, place)
+        super().class_added(state, place, trained, change)
 
     def _drawn_in(self, X: Rows) -> np.ndarray:
         """Scaled rows as the members see them; rows that another whole has scaled are such rows already."""
@@ -244,7 +245,7 @@ class Stack(Composite):
     def _learn_block(
         self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool, F: np.ndarray, scores: np.ndarray
     ) -> None:
-        """Scores (n, C) of a block from F (m, n, C) of the members, which have learned it; then the followers learn."""
+        """Scores (n, outputs) of a block from F (k, N, n, C) of the members, which have learned it; followers learn."""
         t, n, start = state["t"], len(X), 0
         while start < n:
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
@@ -253,8 +254,6 @@ class Stack(Composite):
                 stop = rows_until(weight, start, stop, last - state["t"])
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
             start = stop
-        if "batch" in state:
-            scores[:] = batch.blended(self.est, state, X, scores, t, weight)
         errors = renewal.follow(self, state, X, y, weight, scores, t)
         reasons.follow(state["reasons"], X, y, t, weight)
         intervals.follow(self, state, X, scores, errors, y, weight)
@@ -270,11 +269,11 @@ class Stack(Composite):
     ) -> None:
         """Forecasts of the whole; enters weights of the members into the history."""
         own = None if weight is None else weight[rows]
-        N, t, stride = len(self.examples()), state["t"], state["history_stride"]
+        t, stride = state["t"], state["history_stride"]
         after = t + (rows.stop - rows.start if own is None else int(np.count_nonzero(own)))
-        notes = np.empty((self.outputs(state), after // stride - t // stride, N))
+        notes = np.empty((self.outputs(state), after // stride - t // stride, F.shape[1]))
         for o, part in enumerate(self.combinations(state)):
-            block = np.ascontiguousarray(F[o * N : (o + 1) * N, rows])
+            block = np.ascontiguousarray(F[o, :, rows])
             target = of_output(y[rows], o)
             spec = (self.regression, recent)
             found = self.ops.stack_pass(block, target, own, part, spec, (t, stride, notes[o]))
@@ -292,8 +291,7 @@ class Stack(Composite):
         reasons.moved(state["reasons"], o, move)
         watch.moved(state["watch"], o, move)
         renewal.drop(self, state)  # what was learned holds at the new level, too
-        self.est._cache.pop("batch", None)
-        state.pop("batch", None)  # it knows the old level
+        batch.moved(self, state, o, move)
         return True
 
     def fade(self, state: State, keep: float) -> bool:
@@ -324,14 +322,16 @@ class Stack(Composite):
     def forecasts(
         self, state: State, X: np.ndarray, y: np.ndarray | None, weight: Any, left: Callable[[], None] | None = None
     ) -> np.ndarray:
-        """Scores of all members, (m, n, C); with y they learn the rows, and the scores are those before each.
+        """Scores of all members, (k, N, n, C), for k outputs; with y they learn the rows, and scores are those before.
+
+        A function of a batch is the last of the N; it never learns.
 
         ``left`` is other work, independent of the members, which is done at the same time if there are threads.
         """
-        members, n = self.members, X.shape[0]
-        C = self.columns(state)
-        N = len(self.examples())
-        F = np.empty((len(members), n, C))
+        members, n, k = self.members, X.shape[0], self.outputs(state)
+        N = len(members) // k
+        F = np.empty((k, self.inputs(state), n, self.columns(state)))
+        whole = batch.learner(self.est, state)  # attached before there are threads, which may not wait for one's turn
         # seconds of each the last time, to begin with the longest
         took: dict[int, float] = self.est._cache.setdefault("took", {})
 
@@ -340,20 +340,22 @@ class Stack(Composite):
             if i < 0:
                 assert left is not None
                 left()
+            elif i == len(members):
+                F[:, -1] = batch.scores(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
             elif y is None:
-                F[i] = self.member_scores(state, i, X)
+                F[i // N, i % N] = self.member_scores(state, i, X)
             else:
-                F[i] = self.member_learns(state, i, X, of_output(y, i // N), weight)
+                F[i // N, i % N] = self.member_learns(state, i, X, of_output(y, i // N), weight)
             took[i] = time.perf_counter() - start
 
-        items: Sequence[int] = range(0 if left is None else -1, len(members))
+        items: Sequence[int] = range(0 if left is None else -1, len(members) + (whole is not None))
         threaded = self.ops.THREADED and n >= SIDE_BY_SIDE
         if threaded:  # at first: the last ones take longest
             items = sorted(items, key=lambda i: -took.get(i, float(i)))
         threads.each(work, items, threaded)
         return F
 
-    def _unit(self, state: State, i: int) -> tuple[float, float]:
+    def unit(self, state: State, i: int) -> tuple[float, float]:
         """Mean of the first targets and the power of two above their deviation: the units in which member i learns."""
         o = i // len(self.examples())
         return float(state["target_mean"][o]), float(state["target_unit"][o])
@@ -365,7 +367,7 @@ class Stack(Composite):
             scores = np.where(np.isfinite(scores), scores, 0.0)
         if not self.regression:
             return scores
-        mean, unit = self._unit(state, i)
+        mean, unit = self.unit(state, i)
         return scores * unit + mean
 
     def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
@@ -378,7 +380,7 @@ class Stack(Composite):
         """Scores of a member before each row; a member that overflows starts over, which is counted."""
         member = self.members[i]
         if self.regression:
-            mean, unit = self._unit(state, i)
+            mean, unit = self.unit(state, i)
             y = (y - mean) / unit
         try:
             part = member._learner.learn(member._state, X, composite.target(member, state, y), weight)
@@ -397,13 +399,11 @@ class Stack(Composite):
     def combined(self, state: State, X: np.ndarray, following: bool = False) -> np.ndarray:
         """Scores of rows as the members see them; with ``following``, each is the next of the stream."""
         if batch.alone(state):
-            return batch.blended(self.est, state, X, 0.0, state["t"])
+            return batch.scores(self, batch.learner(self.est, state), state, X)
         streams = self.follows(state)
         scores = self.members_score(state, X, streams and following)
         if streams and not following:
             scores += level.shift(self, state)
-        if "batch" in state:
-            scores = batch.blended(self.est, state, X, scores, state["t"])
         return renewal.blended(self, state, X, scores, streams and following)
 
     def follows(self, state: State) -> bool:
@@ -421,28 +421,27 @@ class Stack(Composite):
     def members_score(self, state: State, X: np.ndarray, recent: bool) -> np.ndarray:
         """Scores of the combination for rows as members see them; with ``recent``, each is the next of the stream."""
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        N = len(self.examples())
         for rows in threads.cuts(X.shape[0], ROWS_AT_ONCE):
             F = self.forecasts(state, np.ascontiguousarray(X[rows]), None, None)
             spec = (self.regression, recent)
             for o, part in enumerate(self.combinations(state)):
-                found = self.ops.stack_pass(np.ascontiguousarray(F[o * N : (o + 1) * N]), None, None, part, spec)
+                found = self.ops.stack_pass(F[o], None, None, part, spec)
                 scores[rows, o : o + found.shape[1]] = found
         return scores
 
     def schema(self, state: State, trained: bool) -> Schema:
         first: Schema = super().schema(state, trained) | {
             "first_width": Count(1, state["n_features"]),
-            "lasting": Count(0, 1),
         }
         if not trained:
             return first
         N, k = len(self.examples()), self.outputs(state)
-        schema: Schema = first | composite.history_schema(state, N)
+        schema: Schema = first | composite.history_schema(state, self.inputs(state))
         schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
         if self.regression:
             schema |= {"target_mean": Array((k,)), "target_unit": Array((k,), low=POSITIVE)}
         fresh = start_stack(N, self.columns(state), self.regression)
+        fresh = with_batch(fresh, 0.5, 0.0, 0) if "batch" in state else fresh
         combination = Inside({name: Array(value.shape) for name, value in fresh.items()})
         schema |= {f"o{o}": combination for o in range(k)}
         schema |= {name: Inside(part.schema(self, state)) for name, part in FOLLOWERS.items()}

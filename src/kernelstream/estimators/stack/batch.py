@@ -1,25 +1,31 @@
-r"""Kernel ridge on all rows in a learned metric, beside the members of the stream: only ``fit`` can have it.
+r"""Kernel ridge on all rows in a learned metric: a member that only ``fit`` can have, and that never learns again.
 
-.. math:: f_t(x) = (1 - \lambda_t) s(x) + \lambda_t b\, g(x), \quad \lambda_t = p\, n / t
+What ``fit`` says is
 
-s is the combination of the members, g the function of all n rows (:mod:`..metric`). Its share p is 1, unless the
-members lower the loss on held-out rows by more than chance; no member has learned these rows, and g forecasts each of
-them by all others. Later rows are learned by the members alone, and after t > n rows in all the share of g has fallen,
-because what it knows grows old.
+.. math:: f(x) = (1 - p)\, s(x) + p\, b\, g(x)
+
+with s the combination of the members that learn, g the function of all n rows (:mod:`..metric`); for labels, it is
+probabilities that are mixed. Its share p is 1, unless the members lower the loss on held-out rows by more than chance;
+no member has learned these rows, and g forecasts each of them by all others.
+
+For the rows that come then, b g is one more input of the combination, and alone a fourth memory of it, with share p,
+at most 0.9: both count by what they do from then on (:mod:`...passes.stack.python`).
 
 For numbers, b is 1. For labels, least squares gives q, which is about the probability of a label but may lie beyond 0
 and 1; g is the logarithm of :math:`(q + \sqrt{q^2 + 4 e^2})/2` with e = 0.03, or the difference of two such logarithms,
-and b makes the loss small on rows that are forecast by the others. Like s, f is normalised for several classes.
+and b makes the loss small on rows that are forecast by the others.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
+from ...core.targets import Move
 from ...passes.metric.python import logarithms
+from ...passes.stack.python import with_batch
 from ...random import Stream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State
@@ -27,18 +33,23 @@ from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
 from ..metric import MetricClassifier, MetricRegressor
 from . import intervals
 
+if TYPE_CHECKING:
+    from .base import Stack
+
 LEAST_ROWS = 200  # rows: with fewer there is no metric to be learned
 MOST_ROWS = 100_000  # rows that are learned at once
 SHARES = (0.75, 0.5, 0.25)  # p, where members count
 CHANCE = 1.25  # standard errors by which they must lower the loss
+MOST_SHARE = 0.9  # p for the rows that come: whoever was right so far may be wrong now
 
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 
 
-def helps(est: Any, y: Any) -> bool:
-    """Whether ``fit`` of rows with targets y learns them all at once."""
-    rows = np.asarray(y).shape  # y has not been checked yet
-    return isinstance(est.members, str) and bool(rows) and rows[0] >= LEAST_ROWS
+def helps(est: Any, y: np.ndarray) -> bool:
+    """Whether ``fit`` of rows with targets y, (n,) or (n, k), learns them all at once."""
+    return (
+        isinstance(est.members, str) and len(y) >= LEAST_ROWS and (est._learner.regression or bool((y != y[0]).any()))
+    )
 
 
 def chosen(seed: int, n: int) -> np.ndarray:
@@ -46,23 +57,27 @@ def chosen(seed: int, n: int) -> np.ndarray:
     return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
-def learn(est: Any, held: Part, others: Part, clock: Clock) -> None:
-    """Learn all rows at once, some of which are held out from members."""
+def learn(est: Any, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:
+    """Learn all rows at once; S (n, outputs) are the scores of those held out, of members that learned the others."""
     state, learner = est._state, _make(est)
     learner.__dict__.update(_clock=clock, _apart=len(held[1]))
     X, y, weight = joined(held, others)
     learner.fit(X, y, sample_weight=weight)
-    F, Y, own, rows_left, k = learner.__dict__.pop("_left")
+    F, Y, own, rows_left, first = learner.__dict__.pop("_left")
+    k = len(first)
     G = _spread(est, learner, F, state["n_outputs"])
     if not est._learner.regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    share = 1.0
-    if k:
-        S = est._learner.members_score(state, rows_left[:k], False)
-        share = _chosen_share(est._learner.regression, G[:k], S, Y[:k], None if own is None else own[:k])
+    share = _chosen_share(est._learner.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
     state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
-    est._cache.pop("batch", None)
+    errors = np.average(mistakes(est._learner.regression, G, Y), axis=0, weights=own)
+    for o, part in enumerate(est._learner.combinations(state)):
+        state[f"o{o}"] = with_batch(part, min(share, MOST_SHARE), float(errors[o]), int(state["t"]))
+    state["history"] = np.pad(state["history"], ((0, 0), (0, 1)))
+    state["recent_on"] = 0  # until a row is learned, none is the next one
+    for name in ("batch", "rows"):
+        est._cache.pop(name, None)
     # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
     # that the members have not learned.
     intervals.fit(est._learner, state, rows_left, G, Y, own)
@@ -76,9 +91,14 @@ def joined(first: Part, second: Part) -> Part:
 
 def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:
     """The p of least loss on rows with targets Y (n, outputs); less than 1 only where that is more than chance."""
-    best, share = 0.0, 1.0
+    best, share = 1e-12, 1.0  # gains of less are those of rounding
+    alone, others = losses(regression, G, Y), losses(regression, S, Y)
     for p in SHARES:
-        gain = losses(regression, G, Y) - losses(regression, p * G + (1 - p) * S, Y)
+        if regression:
+            mixed = losses(regression, p * G + (1 - p) * S, Y)
+        else:  # minus the logarithm of a mean of probabilities
+            mixed = -np.logaddexp(np.log(p) - alone, np.log(1 - p) - others)
+        gain = alone - mixed
         mean = float(np.average(gain, weights=weight))
         if mean > best and mean > CHANCE * np.std(gain) / np.sqrt(len(gain)):
             best, share = mean, p
@@ -90,28 +110,52 @@ def alone(state: State) -> bool:
     return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
 
 
-def _share(state: State, t: Any) -> Any:
-    """The share lambda after t rows."""
-    part = state["batch"]
-    return part["share"] * part["rows"] / np.maximum(t, part["rows"])
+def learner(est: Any, state: State) -> Any:
+    """What learned all rows at once, attached to its state; None if nothing did."""
+    return est._cached("batch", lambda: _attached(est, state)) if "batch" in state else None
 
 
-def blended(est: Any, state: State, X: np.ndarray, S: Any, t: int, learned: Any = False) -> np.ndarray:
-    """Scores (m, C) of rows as members see them, from those S (m, C) of the members, or 0 if these do not count.
+def scores(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarray:
+    """b g (n, outputs) of rows X as members see them; logarithms of probabilities for several classes."""
+    F = learner._learner.score(learner._state, X[:, : learner.n_features_in_])
+    G = _spread(stack.est, learner, F, state["n_outputs"])
+    return G if stack.regression or G.shape[1] == 1 else G - special.logsumexp(G, axis=1, keepdims=True)
 
-    ``t`` rows were learned before the first of them. ``learned`` is False if these rows are only to be scored, or else
-    their weights, or None; a row of weight 0 does not count.
-    """
-    age: Any = t
-    if learned is not False:
-        counted = np.ones(len(X), int) if learned is None else (np.asarray(learned) > 0).astype(int)
-        age = (t + np.cumsum(counted) - counted)[:, None]
-    learner = est._cached("batch", lambda: _attached(est, state))
-    scores = learner._learner.score(learner._state, X[:, : learner.n_features_in_])
-    G = _spread(est, learner, scores, state["n_outputs"])
-    share = _share(state, age)
-    F = share * G + (1.0 - share) * S
-    return F if est._learner.regression or F.shape[1] == 1 else F - special.logsumexp(F, axis=1, keepdims=True)
+
+def row_learner(stack: Stack, state: State) -> Any:
+    """The function for rows that go through all members in one call of the compiled core, in the members' units."""
+    whole = learner(stack.est, state)
+    mean, unit = stack.unit(state, 0) if stack.regression else (0.0, 1.0)
+
+    def function(X: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray((scores(stack, whole, state, X) - mean) / unit)
+
+    return stack.ops.row_learner("function", whole, whole._state, state["n_features"], state["n_outputs"], function)
+
+
+def class_added(state: State, place: int) -> None:
+    """Enter a new class, which it does not know, among the codes of those that it knows."""
+    if "batch" not in state:
+        return
+    metric = state["batch"]["metric"]
+    codes = np.asarray(metric["classes"])
+    if len(state["classes"]) == 3:  # two classes have been -1 and 1
+        codes = (codes > 0).astype(codes.dtype)
+    state["batch"] = state["batch"] | {"metric": metric | {"classes": codes + (codes >= place)}}
+
+
+def moved(stack: Stack, state: State, o: int, move: Move) -> None:
+    """Carry the function over when the target of an output moves."""
+    if "batch" not in state:
+        return
+    metric = state["batch"]["metric"]
+    own = {name: metric[name].copy() for name in ("alpha", "offset", "amplitude")}
+    own["alpha"][:, o] *= move.factor
+    own["offset"][o] = move(own["offset"][o])
+    own["amplitude"][o] *= move.factor**2
+    state["batch"] = state["batch"] | {"metric": metric | own}
+    for name in ("batch", "rows"):
+        stack.est._cache.pop(name, None)
 
 
 def schema(state: State) -> Schema:
@@ -167,6 +211,14 @@ def _spread(est: Any, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
     full = np.full((len(F), C), -1.0)  # a class that it has not seen
     full[:, np.asarray(learner.classes_, int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
     return steepness * logarithms(full)
+
+
+def mistakes(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Errors (n, outputs) of scores F (n, C) for targets Y (n, outputs): squared, or 1 where the label is another."""
+    if regression:
+        return np.square(F - Y)
+    said = np.where(F >= 0, 1, -1) if F.shape[1] == 1 else F.argmax(axis=1)[:, None]
+    return (said != Y).astype(float)
 
 
 def losses(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:

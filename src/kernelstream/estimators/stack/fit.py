@@ -1,11 +1,13 @@
 """`fit` of the default learner: what a batch allows and a stream does not.
 
-Rows are taken in random order, and a tenth of them is held out. Members learn the others as a stream; then those that
-take small steps go over the rows again as long as their loss on the held-out rows falls. The members are weighed on the
-held-out rows, which none of them has learned yet, and then learn those rows as well.
+From 200 rows on, all rows are learned at once (:mod:`.batch`). Before that, members and their combination learn the
+rows as ``learn`` does, so that the model can go on with the rows of a stream. They do this twice: the first time a
+tenth of the rows is held out, which decides whether the members count in what ``fit`` says.
 
-From 200 rows on, all rows are also learned at once (:mod:`.batch`), beside the members that never forget. The held-out
-rows also decide how much these members count.
+Fewer rows, or those of members that are given, are taken in random order, and a tenth is held out, too. Members learn
+the others as a stream; then those that take small steps go over the rows again as long as their loss on the held-out
+rows falls. The members are weighed on the held-out rows, which none of them has learned yet, and then learn those rows
+as well.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ import numpy as np
 from ..._checks import positive
 from ..._progress import Bar
 from ...core import threads
+from ...core.ranges import hold
 from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
-from .._contract import mixed, weights
+from .._contract import mixed, warm_up, weights
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
+from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..cells.models import Cells
 from ..feature import Linear
@@ -104,11 +108,10 @@ def fit(
 def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
-        est._fitting, est._solving = shuffle, shuffle and passes != 1 and batch.helps(est, y)  # which members there are
         try:
             _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
         finally:
-            del est._fitting, est._solving
+            est.__dict__.pop("_fitting", None)
 
 
 def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
@@ -117,21 +120,37 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
         est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
+    at_once = shuffle and passes != 1 and batch.helps(est, target[counted])
+    est._fitting = shuffle and not at_once  # rows in random order: the last ones say nothing about the next
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     streamed = weight  # the stream's way over the rows that are not held out
     if held is not None:
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
-    order = Order(est._state["seed"], rows, streamed, shuffle, 1, listens(est))
+    prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
+    S = None
+    if at_once and held is not None:
+        fresh = copy.deepcopy(est._state)
+        est._learn_part(rows, target, streamed)
+        warm_up.end(est)
+        S = est._learner.members_score(est._state, prepare(held)[0], False)
+        est._state, streamed = fresh, weight
+        est._forget()
+    order = Order(est._state["seed"], rows, streamed, shuffle and not at_once, 1, listens(est))
     learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
-    prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, held)
+    if S is not None:
+        if scales_columns(est._state):
+            hold(est._state)
+        batch.learn(est, prepare(held), S, prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
+        return
     # the combination takes them as a stream
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most, clock)
-    _conclude(est, held_rows, lambda: prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
+    _weigh(est, *held_rows)
+    _members_learn(est, list(range(len(est._learner.members))), *held_rows)
 
 
 def _more_passes(
@@ -160,21 +179,6 @@ def _more_passes(
             est._state["members"][i].clear()
             est._state["members"][i].update(kept)
             est._learner.members[i]._forget()
-
-
-def _conclude(est: StackShell, held_rows: Part, others: Callable[[], Part], clock: Clock) -> None:
-    """Weigh the members on held-out rows, learn all rows at once."""
-    if est._state["lasting"]:  # the members' weights must not follow from the rows that tell how much they count
-        first, second = (_part(held_rows, half) for half in np.array_split(np.arange(len(held_rows[1])), 2))
-        _weigh(est, *first)
-        batch.learn(est, second, batch.joined(first, others()), clock)
-    _weigh(est, *held_rows)
-    _members_learn(est, list(range(len(est._learner.members))), *held_rows)
-
-
-def _part(rows: Part, which: np.ndarray) -> Part:
-    X, y, weight = rows
-    return X[which], y[which], None if weight is None else weight[which]
 
 
 def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
@@ -214,10 +218,9 @@ def _weigh(est: StackShell, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
         errors = part["member_errors"].copy()
         for name, value in start_stack(N, outputs, est._learner.regression).items():
             part[name][...] = value
-        block = np.ascontiguousarray(F[o * N : (o + 1) * N])
         own = of_output(y, o)
         for _ in range(2):  # the second time with a good start
-            est._ops.stack_pass(block, own, weight, part, (est._learner.regression, False))
+            est._ops.stack_pass(F[o], own, weight, part, (est._learner.regression, False))
         part["member_errors"][...] = errors
 
 

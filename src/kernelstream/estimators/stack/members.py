@@ -13,7 +13,6 @@ from ..metric_window import MetricWindowClassifier, MetricWindowRegressor, windo
 from ..second_order.ridge import OnlineRidge, OnlineRidgeClassifier
 from ..window import WindowClassifier, WindowRegressor
 
-LASTING = ("cells", "linear", "learned widths")  # members without a memory for the time of a row: those of a batch
 WINDOWS = {"medium": 1, "large": 2}  # rows of the window in which the metric is learned, next to the usual number
 SECOND_ORDER_COLUMNS = 200  # columns up to which a second-order linear member is cheap
 

@@ -34,10 +34,13 @@ def members(est: Shell[Stack]) -> list[dict[str, Any]]:
     """A small table: name, weight, error so far and over about the last 1,000 rows, restarts and rows of each member.
 
     Errors are those of the member alone: the share of mistakes for labels, the root mean squared error for numbers.
+    After ``fit`` the last line is the function learned from all rows at once, "batch"; its errors on those rows are
+    estimated, on some of them, each forecast by all others.
     Rows that ``fit`` went over several times are counted each time.
     """
     state, stack = fitted(est), est._learner
-    names, errors, rows = stack.names(), stack.errors(state), max(state["t"], 1)
+    names, errors, rows = stack.names(state), stack.errors(state), max(state["t"], 1)
+    restarts, N = state["restarts"].reshape(-1, len(stack.examples())).sum(axis=0), len(stack.examples())
     table = []
     for i, (name, weight) in enumerate(zip(names, stack.weights(state), strict=True)):
         whole, lately = errors[0, i] / rows, errors[1, i] / max(errors[2, i], 1e-300)
@@ -45,8 +48,8 @@ def members(est: Shell[Stack]) -> list[dict[str, Any]]:
             whole, lately = whole**0.5, lately**0.5
         table.append(
             {"name": name, "weight": float(weight), "error": float(whole), "error_lately": float(lately)}
-            | {"restarts": int(state["restarts"].reshape(-1, len(names))[:, i].sum())}
-            | {"rows": int(state["members"][i]["t"])}
+            | {"restarts": int(restarts[i]) if i < N else 0}
+            | {"rows": int(state["members"][i]["t"] if i < N else state["batch"]["rows"])}
         )
     return table
 
@@ -67,7 +70,8 @@ class KernelClassifier(StreamClassifier):
     same kind uses the latest labels and residuals. Columns are scaled by running statistics.
 
     ``learn`` and ``partial_fit`` are for streams: rows in their order, in one pass. ``fit`` is for batches: all rows at
-    once, in any order, by kernel ridge in a learned metric (:class:`MetricClassifier`).
+    once, by kernel ridge in a learned metric (:class:`MetricClassifier`). If ``learn`` follows, what ``fit`` has
+    learned is one more member, whose weight falls when it is wrong.
 
     Parameters
     ----------
@@ -83,6 +87,7 @@ class KernelClassifier(StreamClassifier):
         Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
         arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
         columns whose first cells do not show it: "number", "integer", "category", "date" or "text" (left out).
+        Rows of numbers may have gaps (NaN) at any time; they become the median of their column over the last rows.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is
         installed. With "torch", ``fit`` learns the metric and solves the system of all rows on a GPU; streams are
@@ -91,7 +96,7 @@ class KernelClassifier(StreamClassifier):
     Attributes
     ----------
     weights_ : (m,) array
-        Weights of the members' log-odds now.
+        Weights of the members' log-odds now; after ``fit`` the last is that of what it learned from all rows at once.
     weights_history_ : pair of arrays (k,), (k, m)
         Row numbers and the weights after those rows, at most 256.
     members_ : list of dict
@@ -253,7 +258,7 @@ class KernelRegressor(StreamRegressor):
     Attributes
     ----------
     weights_ : (m,) array
-        Weights of the members now.
+        Weights of the members now; after ``fit`` the last is that of what it learned from all rows at once.
     members_ : list of dict
         Name, weight, error so far and recently, restarts after overflow, and rows learned of each member.
 

@@ -223,13 +223,15 @@ def _decided(state: State) -> bool | None:
 
 def take_over(stack: Stack, state: State) -> None:
     """The new members and their combination take the place of the old ones."""
-    own = fresh(stack, state)._state
-    stack.outputs_changed(state)
-    stack.est._cache.pop("learners", None)
+    own, N = fresh(stack, state)._state, len(stack.examples())
+    state.pop("batch", None)
+    for name in ("targets", "rows", "batch", "learners"):
+        stack.est._cache.pop(name, None)
     for member, part in zip(own["members"], state["members"], strict=True):
         member["n_features"] = part["n_features"]
     state["members"] = own["members"]
     for name in ("target_mean", "target_unit", *(f"o{o}" for o in range(stack.outputs(state)))):
         if name in own:
             state[name] = own[name]
+    state["history"] = np.ascontiguousarray(state["history"][:, :N])
     state["restarts"] = state["restarts"] + own["restarts"] + 1

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core import corrupt
 from ...core.arrays import SQUASH
 from ...state.nested import State, parts
 from ...trust.intervals import STEPS
-from .._contract.state import scaled_rows
 from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch, intervals, level, watch
@@ -31,7 +31,9 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
-    if "_wanted" in stack.est.__dict__ or "batch" in state or "renewal" in state:
+    if "_wanted" in stack.est.__dict__ or "renewal" in state:
+        return None
+    if "x_usual" in state and n >= corrupt.rows_until_look(int(state["x_count"])):  # where it is learned what is usual
         return None
     bound = bind(stack, state)
     return None if bound is None else bound.learn(X, y, bool(stack.est.recent))
@@ -46,10 +48,7 @@ def score(stack: Stack, state: State, X: Any, following: bool) -> np.ndarray | N
     scores = None if bound is None else bound.score(X, streams and following)
     if scores is not None and streams and not following:
         scores += level.shift(stack, state)
-    if scores is None or "batch" not in state:
-        return scores
-    seen = stack.ops.squashed(scaled_rows(stack.ops, X, state))
-    return batch.blended(stack.est, state, seen, scores, state["t"])
+    return scores
 
 
 def bind(stack: Stack, state: State) -> Any:
@@ -67,6 +66,8 @@ def bind(stack: Stack, state: State) -> Any:
         return None
     if any(learner is NotImplemented for learner in learners):
         return None
+    if "batch" in state:
+        learners.append(batch.row_learner(stack, state))
     if all(learner is not None for learner in learners):
         coverages = intervals.tracker(est, state, 0).levels, None if stack.regression else STEPS
         held = est._ops.RowStack(state, learners, SQUASH, stack.regression, coverages)

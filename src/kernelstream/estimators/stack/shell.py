@@ -17,5 +17,4 @@ class StackShell(StreamEstimator):
     size: str
     recent: bool
     _fitting: bool
-    _solving: bool
     _learner: Stack

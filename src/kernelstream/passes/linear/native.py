@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import scipy.sparse as sp
 
 from ... import _core
 from ...budgets import Budget
-from ...core import threads
 from ...core.blas import BLAS
 from ...features import Mapping
 from ...features.fourier import FourierMapping
@@ -57,7 +55,6 @@ def linear_pass(Z: Any, y: np.ndarray, weight: np.ndarray | None, state: State, 
     return scores
 
 
-LARGE_CALL = 5e6  # products in a call: some tenths of a millisecond
 SPARSE = 6  # dense rows are multiplied as sparse ones where at most one entry of so many is not 0: in calls of
 SPARSE_ROWS = 64  # so many rows, and by
 SPARSE_WIDTH = 512  # so many columns, because finding the entries takes time, too
@@ -95,8 +92,7 @@ class FeaturePass(host.FeaturePass):
         pays = not sp.issparse(X) and len(X) >= SPARSE_ROWS and frequencies[0].shape[1] >= SPARSE_WIDTH
         if pays and SPARSE * np.count_nonzero(X) <= X.size:
             X = sp.csr_array(X)
-        with self._products(X):
-            _core.fourier_pass(self.state, self._rows(X), frequencies, y, weight, self.spec.core, scores)
+        _core.fourier_pass(self.state, self._rows(X), frequencies, y, weight, self.spec.core, scores)
         return scores
 
     def _learn_nystroem(
@@ -107,8 +103,7 @@ class FeaturePass(host.FeaturePass):
             return super().learn(X, y, weight)
         scores = np.empty((X.shape[0], self.outputs))
         landmarks = mapping.S2, mapping.norms, mapping.P, mapping.gamma, xx, BLAS
-        with self._products(X):
-            _core.nystroem_pass(self.state, self._rows(X), landmarks, y, weight, self.spec.core, scores)
+        _core.nystroem_pass(self.state, self._rows(X), landmarks, y, weight, self.spec.core, scores)
         return scores
 
     def _rows(self, X: Any) -> Any:
@@ -117,10 +112,3 @@ class FeaturePass(host.FeaturePass):
         if sp.issparse(X):
             return np.asarray(X.data, dtype), X.indices, X.indptr
         return np.ascontiguousarray(X, dtype)
-
-    def _products(self, X: Any) -> contextlib.AbstractContextManager[Any]:
-        """One BLAS thread for a call with much to do: its products are small, one for each block of rows."""
-        n = X.shape[0]
-        entries = X.nnz if sp.issparse(X) else X.size
-        large = n * self.mapping.work(entries / max(1, n)) >= LARGE_CALL
-        return threads.one_blas_thread() if large else contextlib.nullcontext()

@@ -20,11 +20,17 @@ inputs p with weights 1/(running squared error)^2, leaves residuals of size s; w
 .. math:: A \leftarrow \gamma A + h z z', \quad b \leftarrow \gamma b + h z (y - base)/s, \quad
           \hat y = base + s\, z'(A + \Lambda)^{-1} b
 
-where h is the row's weight, less for residuals beyond three s (Huber). The compiled twins are cpp/passes/stack_*.hpp.
+where h is the row's weight, less for residuals beyond three s (Huber).
+
+A function that ``fit`` learned from a batch is one more input, the last. It is also a fourth memory of the first
+level, which is that input alone and learns nothing: what ``fit`` says counts from the first row on, and as long as it
+is right. It has no part in the base: if it is suddenly wrong, s must not grow.
+The compiled twins are cpp/passes/stack_*.hpp.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -66,6 +72,23 @@ def start_stack(members: int, outputs: int, regression: bool) -> State:
     return state | start_recent(outputs) | {"label_counts": np.zeros(2)}
 
 
+def with_batch(state: State, share: float, error: float, rows: int) -> State:
+    """Entries with one more input, a function that ``fit`` learned from a batch, and as a fourth memory that function.
+
+    The function has ``share`` of the forecast; the other memories, which have the rest, do not use the new input yet.
+    ``error`` is what it would have made on the ``rows`` so far, in the mean: squared, or 0 and 1.
+    """
+    N, lately = state["member_errors"].shape[1], state["member_errors"][2, 0]
+    found = dict(state)
+    for name, axes in {"stack_A": (1, 2), "stack_w": (1,), "stack_b": (1,)}.items():
+        if name in state:
+            found[name] = functools.reduce(lambda a, axis: np.insert(a, N, 0.0, axis), axes, state[name])
+    earned = np.append((1 - share) * shares(state["stack_logs"], 0.0), share)
+    found["stack_logs"] = np.log(np.maximum(earned, LEAST))
+    found["member_errors"] = np.column_stack([state["member_errors"], (error * rows, error * lately, lately)])
+    return found
+
+
 def start_recent(outputs: int) -> State:
     """Entries of the second level of labels before the first row."""
     w = np.zeros((G, RECENT))
@@ -96,13 +119,19 @@ def shares(logs: np.ndarray, share: float) -> np.ndarray:
     return (1 - share) * p / p.sum() + share / len(logs)
 
 
+def _weights(w: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Weights (G, M) of the memories, and where there are four of them, (4, M): that of a batch is its input alone."""
+    return w if len(logs) == G else np.vstack([w, np.eye(1, w.shape[1], w.shape[1] - 2)])
+
+
 def mean_weights(state: State, regression: bool) -> np.ndarray:
     """Weights of the members in the forecast now, (N,): of the memories by their shares, with those of the base."""
-    w = (shares(state["stack_logs"], NUMBER_SHARE if regression else LABEL_SHARE) @ state["stack_w"])[:-1]
+    logs = state["stack_logs"]
+    w = (shares(logs, NUMBER_SHARE if regression else LABEL_SHARE) @ _weights(state["stack_w"], logs))[:-1]
     if regression:
         best = state["stack_loss"].min()
-        base = (best / state["stack_loss"]) ** 2 if best > 0 else np.ones(len(w))
-        w = w + base / base.sum() * (1 - w.sum())
+        base = (best / state["stack_loss"]) ** 2 if best > 0 else np.ones(len(state["stack_loss"]))
+        w[: len(base)] += base / base.sum() * (1 - w.sum())
     return w
 
 
@@ -178,7 +207,7 @@ def _label(F: np.ndarray, y: float, importance: float, state: State, recent: boo
     C = F.shape[1]
     z = np.concatenate([_centred(F, 8.0), np.full((1, C), float(C == 1))])
     part = shares(state["stack_logs"], LABEL_SHARE)
-    f = state["stack_w"] @ z
+    f = _weights(state["stack_w"], part) @ z
     own = _probabilities(f)
     p = part @ own
     out = _scores(p)
@@ -214,9 +243,12 @@ def _label_step(
     w: np.ndarray,
     logs: np.ndarray,
 ) -> None:
-    """A row in one level: inputs z (N, C), scores f (G, C) of its memories with shares ``part``."""
-    for k, (fade, q) in enumerate(zip(MEMORY, _probabilities(f), strict=True)):
-        A[k] *= fade
+    """A row in one level: inputs z (N, C), scores f (G or 4, C) of its memories with shares ``part``."""
+    for k, q in enumerate(_probabilities(f)):
+        logs[k] = math.log(part[k]) + importance * math.log(_likelihood(q, y))
+        if k == G:  # the function of a batch
+            break
+        A[k] *= MEMORY[k]
         if len(q) == 1:
             A[k] += importance * q[0] * (1 - q[0]) * np.tril(np.outer(z[:, 0], z[:, 0]))
             g = importance * (q[0] - (y > 0)) * z[:, 0]
@@ -229,7 +261,6 @@ def _label_step(
         step = _solved(A[k], np.full(len(z), LABEL_RIDGE), g)
         if step is not None:
             w[k] -= _reach(f[k], step @ z, y) * step
-        logs[k] = math.log(part[k]) + importance * math.log(_likelihood(q, y))
 
 
 def _reach(f: np.ndarray, d: np.ndarray, y: float) -> float:
@@ -325,16 +356,17 @@ class _NumberLevel:
         rows, mass, squares, count, _, spread = self.numbers
         deviation = math.sqrt(spread / count) if count > 1 else 1.0
         best = self.loss.min()
-        part = (best / self.loss) ** 2 if best > 0 else np.ones(len(p))
-        self.base = float((part / part.sum()) @ p)
+        part = (best / self.loss) ** 2 if best > 0 else np.ones(len(self.loss))
+        self.base = float((part / part.sum()) @ p[: len(part)])
         s = math.sqrt(squares / mass) if mass > 1 else deviation
         self.s = max(s if s > 0 else 1.0, 1e-9 * deviation + 1e-300)
         self.z = np.append(np.clip((p - self.base) / self.s, -20, 20), 1.0)
         if rows < ROWS_BY_THE_BASE:
-            self.own = np.full(G, self.base)
+            self.own = np.full(len(self.logs), self.base)
             return self.base
         self.part = shares(self.logs, NUMBER_SHARE)
-        self.own = np.clip(self.base + self.s * (self.w @ self.z), p.min() - 2 * self.s, p.max() + 2 * self.s)
+        inner = _weights(self.w, self.logs) @ self.z
+        self.own = np.clip(self.base + self.s * inner, p.min() - 2 * self.s, p.max() + 2 * self.s)
         return float(self.part @ self.own)
 
     def learn(self, p: np.ndarray, y: float, importance: float) -> None:
@@ -342,23 +374,26 @@ class _NumberLevel:
         miss = abs(y - self.base)
         if rows >= ROWS_BY_THE_BASE:
             target = (y - self.base) / self.s
-            for k, fade in enumerate(MEMORY):
-                e = target - (self.own[k] - self.base) / self.s
+            for k, own in enumerate(self.own):
+                e = target - (own - self.base) / self.s
+                self.logs[k] = QUICK * math.log(self.part[k]) - 0.5 * importance * min(e * e, HUBER**2)
+                if k == G:  # the function of a batch
+                    break
+                fade = MEMORY[k]
                 h = importance * (HUBER / abs(e) if abs(e) > HUBER else 1.0)
                 self.A[k] = fade * self.A[k] + h * np.tril(np.outer(self.z, self.z))
                 self.b[k] = fade * self.b[k] + h * self.z * target
                 weights = _solved(self.A[k], self.ridge, self.b[k])
                 if weights is not None:
                     self.w[k] = weights
-                self.logs[k] = QUICK * math.log(self.part[k]) - 0.5 * importance * min(e * e, HUBER**2)
             most = math.inf if rows < 2 * ROWS_BY_THE_BASE else 3 * HUBER * self.s
             miss = min(miss, most)
             self.numbers[1] = SLOW * self.numbers[1] + importance
             self.numbers[2] = SLOW * self.numbers[2] + importance * miss * miss
-            self.loss[:] = SLOW * self.loss + importance * np.minimum(np.abs(y - p), 10 * most) ** 2
+            self.loss[:] = SLOW * self.loss + importance * np.minimum(np.abs(y - p[: len(self.loss)]), 10 * most) ** 2
         elif rows >= 2:
             self.numbers[1:3] += importance, importance * miss * miss
-            self.loss += importance * (y - p) ** 2
+            self.loss += importance * (y - p[: len(self.loss)]) ** 2
         self.numbers[0] += 1
         self._follow(y)
 
