@@ -71,6 +71,8 @@ def follow(
         counted = weight > 0
         X, y, errors, weight = X[counted], y[counted], errors[counted], weight[counted]
     watched, n = state["watch"], len(errors)
+    if not n:
+        return None
     watched["errors"][t % ROWS_A_LOOK : t % ROWS_A_LOOK + n] = errors
     room = len(watched["targets"])
     places = slice(t % room, t % room + n)
@@ -78,7 +80,7 @@ def follow(
         undo.rows(watched[name], places)
     watched["rows"][places], watched["targets"][places] = X, y.reshape(n, -1)
     watched["weights"][places] = 1.0 if weight is None else weight
-    return look(stack, state, t + n) if n and (t + n) % ROWS_A_LOOK == 0 else None
+    return look(stack, state, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
 
 
 def kept(state: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
