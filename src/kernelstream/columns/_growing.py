@@ -11,6 +11,8 @@ from ._store import Journal, NeedsCopy, Store
 from ._targets import Targets
 from .kinds import DECIDING_CELLS, kind_of, readings, votes_cast, votes_of
 
+Widths = list[tuple[int, int]]  # rows of a call, and the columns that the result has from there on
+
 
 def grow(
     store: Store,
@@ -21,8 +23,10 @@ def grow(
     shuffled: bool,
     journal: Journal | None,
     warn_once: Callable[[str, str], None],
-) -> dict[str, int]:
-    """Add new columns and labels, in the order in which they appear; returns the first row of each column.
+) -> tuple[dict[str, int], Widths]:
+    """Add new columns and labels, in the order in which they appear.
+
+    Returns the first row of each new column, and the width of the result from the first row on and wherever it grows.
 
     Parameters
     ----------
@@ -65,15 +69,16 @@ def grow(
         raise NeedsCopy
     for name in began:
         store.by_name[name].form = found[name][1]
-    since = {}
+    since, widths = {}, {0: store.width}
     for row, what, name in sorted([*events, *labels], key=lambda event: event[:2]):
         if what:
             store.add_label(name)
+            widths[row] = store.width
             continue
         kind, form = found[name]
         store.add(name, kind).form = form
         store.came.setdefault(name)
-        since[name] = row
+        since[name], widths[row] = row, store.width
         if kind == "text":
             warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
         value = first[name][1][row] if kind == "category" else None
@@ -83,7 +88,7 @@ def grow(
                 f"column {name!r} holds dates like {value!r}, where day and month might be mistaken: they are taken as "
                 f"words. Write the year first, or give dates (pandas.to_datetime)",
             )
-    return since
+    return since, list(widths.items())
 
 
 def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal | None) -> None:
@@ -98,7 +103,7 @@ def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal |
         store.came = known
 
 
-def decide_again(store: Store, given: dict[str, str], widens: bool, journal: Journal | None) -> dict[str, str]:
+def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -> dict[str, str]:
     """After 1, 2, 4, 8, ... rows: decide by the cells so far what the columns hold, unless that is settled.
 
     Returns a word of each column that was taken for one of words, and turns out to hold numbers or dates.
@@ -107,8 +112,6 @@ def decide_again(store: Store, given: dict[str, str], widens: bool, journal: Jou
     ----------
     given : dict of name: kind
         Kinds that the user knows.
-    widens : bool
-        Whether the result may get new columns, which another kind needs.
     journal : Journal, or None
         None where the store is a copy that may be changed freely.
     """
@@ -117,7 +120,7 @@ def decide_again(store: Store, given: dict[str, str], widens: bool, journal: Jou
         return odd
     votes = {source.name: own for source, own in zip(store.sources, store.votes, strict=True)}
     now = {name: source.kind for name, source in store.by_name.items()}
-    found = readings(votes, now, given if widens else now)
+    found = readings(votes, now, given)
     for at in list(store.undecided):
         source = store.sources[at]
         kind, form = found.get(source.name, (source.kind, source.form))

@@ -20,7 +20,7 @@ from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
-from ._growing import decide_again, grow
+from ._growing import Widths, decide_again, grow
 from ._known import Known, some
 from ._parse import Parsed, alone, parse, parse_row
 from ._pass import twins
@@ -107,7 +107,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             Columns that appear at a later row are 0 in the rows before it.
         """
         with self._turns, all_or_nothing(self):
-            return self._contained(self._learn(rows, y, sample_weight), rows)
+            return self._contained(self._learn(rows, y, sample_weight)[0], rows)
 
     def partial_fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Learn the rows in order; see :meth:`learn_transform`."""
@@ -237,17 +237,18 @@ class Columns(Known, TransformerMixin, WithParameters):
         assert call is not None
         return call.undo_of(self)
 
-    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, widens: bool = True) -> np.ndarray:
+    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows, inside of ``all_or_nothing`` unless they are the first.
 
-        Where the result must not get new columns (``widens`` is False), a column is what its first cell is.
+        Returns all rows with the columns there are at the end, and how many of these there are from which rows on;
+        nothing where that stays as it was.
         """
         before = self.__dict__.get("_store")
         rows = alone(rows)
         if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y, widens)
+            quick = self._learn_quickly(before, rows, y)
             if quick is not None:
-                return quick
+                return quick, []
         store, journal = (self._started(), None) if before is None else (before, self._journal)
         cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
@@ -255,15 +256,15 @@ class Columns(Known, TransformerMixin, WithParameters):
         if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
             _check_known(store, cells)
         try:
-            X = self._pass_runs(store, cells, targets, weight, journal, widens)
+            found = self._pass_runs(store, cells, targets, weight, journal)
         except NeedsCopy:
             assert journal is not None
             journal.undo()
             store = store.copy()
-            X = self._pass_runs(store, cells, targets, weight, None, widens)
+            found = self._pass_runs(store, cells, targets, weight, None)
         if cells.n or before is not None:
             self._store = store
-        return X
+        return found
 
     @staticmethod
     def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> tuple[Cells, Targets | None, np.ndarray | None]:
@@ -284,7 +285,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             counted, weight = np.flatnonzero(weight), weight[weight > 0]
             learned, some = cells.part(counted), None if targets is None else targets.part(counted)
         odd: dict[str, Any] = {}
-        one_by_one = self._pass(store, learned, some, weight, None, odd, shuffled=True)
+        one_by_one, _ = self._pass(store, learned, some, weight, None, odd, shuffled=True)
         self._say_odd(store, odd)
         X = self._encode_only(store, cells)
         coded = {at for at, source in enumerate(store.sources) if not source.retired}
@@ -301,11 +302,10 @@ class Columns(Known, TransformerMixin, WithParameters):
         targets: Targets | None,
         weight: np.ndarray | None,
         journal: Journal | None,
-        widens: bool,
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows in order, up to each row after which kinds are decided again; those of weight 0 are
         encoded only."""
-        parts, odd, start = list[np.ndarray](), dict[str, Any](), 0
+        parts, widths, odd, start = list[np.ndarray](), Widths(), dict[str, Any](), 0
         while start < cells.n or not parts:
             learned, stop = weight is None or bool((weight[start : start + 1] > 0).all()), cells.n
             if weight is not None:
@@ -315,16 +315,25 @@ class Columns(Known, TransformerMixin, WithParameters):
             if journal is not None and stop - start < cells.n:
                 raise NeedsCopy
             rows = np.arange(start, stop)
+            widths.append((start, store.width))
             if learned:
                 some = None if targets is None else targets.part(rows)
                 w = None if weight is None else weight[start:stop]
-                parts.append(self._pass(store, cells[start:stop], some, w, journal, odd, start))
-                odd |= decide_again(store, self.kinds or {}, widens, journal)
+                part, wider = self._pass(store, cells[start:stop], some, w, journal, odd, start)
+                parts.append(part)
+                odd |= decide_again(store, self.kinds or {}, journal)
+                widths += [(start + row, width) for row, width in wider]
+                widths.append((stop, store.width))
             else:
                 parts.append(self._encode_only(store, cells[start:stop]))
             start = stop
         self._say_odd(store, odd)
-        return np.concatenate([padded(part, store.width) for part in parts]) if len(parts) > 1 else parts[0]
+        X = (
+            padded(parts[0], store.width)
+            if len(parts) == 1
+            else np.concatenate([padded(X, store.width) for X in parts])
+        )
+        return X, widths
 
     def _pass(
         self,
@@ -336,12 +345,14 @@ class Columns(Known, TransformerMixin, WithParameters):
         odd: dict[str, Any],
         before: int = 0,
         shuffled: bool = False,
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later.
 
         ``odd`` gets a cell of each column that has some of no use; ``before`` are rows of the call before these.
         """
-        since = grow(store, cells, targets, self.kinds or {}, int(self.max_columns), shuffled, journal, self._warn_once)
+        since, widths = grow(
+            store, cells, targets, self.kinds or {}, int(self.max_columns), shuffled, journal, self._warn_once
+        )
         since = {} if shuffled else since
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
@@ -369,7 +380,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         for at in store.undecided:
             name = store.sources[at].name
             store.votes[at] += votes_of(cells.get(name), cells.hints.get(name))
-        return X
+        return X, widths
 
     def _run(
         self,
@@ -396,7 +407,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             X[order] = out
 
     # ---------------------------------------------------------------- one dictionary at a time
-    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any, widens: bool) -> np.ndarray | None:
+    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
         _, reader = twins(self.engine)
         if reader is None or (y is None) == bool(store.task):
@@ -418,7 +429,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             store.votes[at] += votes_of([row.get(store.sources[at].name)])
         store.t += 1
         try:
-            decide_again(store, self.kinds or {}, widens, journal)
+            decide_again(store, self.kinds or {}, journal)
         except NeedsCopy:
             journal.undo()
             return None
