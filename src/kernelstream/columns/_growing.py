@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..streams.cells import Cells, is_missing, listed
 from ..streams.marks import DATE
 from ._store import Journal, NeedsCopy, Store
@@ -50,11 +52,10 @@ def grow(
         row = next((i for i, value in enumerate(listed(values, cells.n)) if not is_missing(value)), None)
         if row is not None:
             first[name] = row, values
-    found = {}
+    found, votes = {}, dict[str, np.ndarray]()
     if shuffled:
-        found = readings(
-            {name: votes_of(values, cells.hints.get(name)) for name, (_, values) in first.items()}, {}, given
-        )
+        votes = {name: votes_of(values, cells.hints.get(name)) for name, (_, values) in first.items()}
+        found = readings(votes, {}, given)
     for name, (row, values) in first.items() if not shuffled else ():
         found |= readings({name: votes_of(values[row : row + 1], cells.hints.get(name))}, {}, given)
     events = [(row, 0, name) for name, (row, _) in first.items() if name not in store.by_name]
@@ -88,6 +89,9 @@ def grow(
                 f"column {name!r} holds dates like {value!r}, where day and month might be mistaken: they are taken as "
                 f"words. Write the year first, or give dates (pandas.to_datetime)",
             )
+    for at, source in enumerate(store.sources):
+        if source.name in votes:
+            store.votes[at] = votes[source.name]
     return since, list(widths.items())
 
 

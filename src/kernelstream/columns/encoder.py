@@ -377,7 +377,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             if found.full is not None:
                 store.forget(found.full)
             start = stop
-        for at in store.undecided:
+        for at in store.undecided if not shuffled else ():  # a table has voted
             name = store.sources[at].name
             store.votes[at] += votes_of(cells.get(name), cells.hints.get(name))
         return X, widths

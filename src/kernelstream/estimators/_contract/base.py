@@ -7,6 +7,7 @@ What learns is a :class:`.learner.Learner` of the class ``_learns``, a few funct
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
