@@ -73,9 +73,9 @@ def votes_of(values: Any, hint: str | None = None) -> np.ndarray:
     if hint is not None:
         votes[KINDS.index(hint)] = len(cells)
         return votes
-    x = plain_numbers(cells) if len(cells) > 1 and type(cells[0]) is str else None
-    if x is not None and set(map(type, cells)) == {str} and (np.abs(x) <= LARGEST_NUMBER).all():
-        votes += votes_of(x)
+    plain = plain_numbers(cells) if len(cells) > 1 and type(cells[0]) is str else None
+    if plain is not None and set(map(type, cells)) == {str} and (np.abs(plain) <= LARGEST_NUMBER).all():
+        votes += votes_of(plain)
         grouped = [text for text in cells if "." not in (text[-2:-1], text[-3:-2])]  # 1.5 and 1.25 have no thousands
         votes[_COMMA] = sum(text.isdigit() or BOTH_MARKS[","].read(text) is not None for text in grouped)
         return votes

@@ -287,8 +287,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._state["t"] = X.shape[0]
         self._link_from(X, y, weight)
 
-    @staticmethod
-    def _joined(scores: list[np.ndarray], classes: list[Any]) -> np.ndarray:
+    def _joined(self, scores: list[np.ndarray], classes: list[Any]) -> np.ndarray:
         """Scores of the pieces of a call, in public form, as those of the call; and the labels known after each."""
         return np.concatenate(scores) if len(scores) > 1 else scores[0]
 
