@@ -11,7 +11,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .._checks import few, flag, one_of, positive, whole
+from .._checks import flag, one_of, positive, whole
 from ..random import Stream, generator
 from ..registry.caller import caller
 from ..registry.names import did_you_mean
@@ -21,7 +21,7 @@ from ..state.turns import OwnTurns, in_turn
 from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
 from ._growing import Widths, decide_again, grow
-from ._known import Known, some
+from ._known import Known, check_known, some
 from ._parse import Parsed, alone, parse, parse_row
 from ._pass import twins
 from ._state import State, from_state, to_state
@@ -254,7 +254,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
         if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
-            _check_known(store, cells)
+            check_known(store, cells)
         try:
             found = self._pass_runs(store, cells, targets, weight, journal)
         except NeedsCopy:
@@ -476,7 +476,7 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once about columns that are absent or unknown; ValueError if none is known."""
-        unknown = [name for name in _check_known(store, cells) if name not in store.came]
+        unknown = [name for name in check_known(store, cells) if name not in store.came]
         if unknown:
             known = list(store.by_name)
             self._warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
@@ -494,14 +494,3 @@ class Columns(Known, TransformerMixin, WithParameters):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=caller())
-
-
-def _check_known(store: Store, cells: Cells) -> list[str]:
-    """Names of columns that are not known; ValueError where there are no others."""
-    others = [name for name, _ in cells.others(store.by_name)]
-    if others and not any(map(cells.has, store.by_name)):
-        raise ValueError(
-            f"the rows have none of the columns that the model knows: they have {few(others, 20)}; it "
-            f"knows {few(store.by_name, 20)}"
-        )
-    return others
