@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..streams.cells import Cells, is_missing, listed
 from ..streams.marks import DATE
 from ._store import Journal, NeedsCopy, Store
 from ._targets import Targets
 from .kinds import DECIDING_CELLS, kind_of, readings, votes_cast, votes_of
+
+Widths = list[tuple[int, int]]  # rows of a call, and the columns that the result has from there on
 
 
 def grow(
@@ -21,8 +25,10 @@ def grow(
     shuffled: bool,
     journal: Journal | None,
     warn_once: Callable[[str, str], None],
-) -> dict[str, int]:
-    """Add new columns and labels, in the order in which they appear; returns the first row of each column.
+) -> tuple[dict[str, int], Widths]:
+    """Add new columns and labels, in the order in which they appear.
+
+    Returns the first row of each new column, and the width of the result from the first row on and wherever it grows.
 
     Parameters
     ----------
@@ -46,11 +52,10 @@ def grow(
         row = next((i for i, value in enumerate(listed(values, cells.n)) if not is_missing(value)), None)
         if row is not None:
             first[name] = row, values
-    found = {}
+    found, votes = {}, dict[str, np.ndarray]()
     if shuffled:
-        found = readings(
-            {name: votes_of(values, cells.hints.get(name)) for name, (_, values) in first.items()}, {}, given
-        )
+        votes = {name: votes_of(values, cells.hints.get(name)) for name, (_, values) in first.items()}
+        found = readings(votes, {}, given)
     for name, (row, values) in first.items() if not shuffled else ():
         found |= readings({name: votes_of(values[row : row + 1], cells.hints.get(name))}, {}, given)
     events = [(row, 0, name) for name, (row, _) in first.items() if name not in store.by_name]
@@ -65,15 +70,16 @@ def grow(
         raise NeedsCopy
     for name in began:
         store.by_name[name].form = found[name][1]
-    since = {}
+    since, widths = {}, {0: store.width}
     for row, what, name in sorted([*events, *labels], key=lambda event: event[:2]):
         if what:
             store.add_label(name)
+            widths[row] = store.width
             continue
         kind, form = found[name]
         store.add(name, kind).form = form
         store.came.setdefault(name)
-        since[name] = row
+        since[name], widths[row] = row, store.width
         if kind == "text":
             warn_once(f"text {name}", f"column {name!r} holds texts or objects, which are not used")
         value = first[name][1][row] if kind == "category" else None
@@ -83,7 +89,10 @@ def grow(
                 f"column {name!r} holds dates like {value!r}, where day and month might be mistaken: they are taken as "
                 f"words. Write the year first, or give dates (pandas.to_datetime)",
             )
-    return since
+    for at, source in enumerate(store.sources):
+        if source.name in votes:
+            store.votes[at] = votes[source.name]
+    return since, list(widths.items())
 
 
 def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal | None) -> None:
@@ -98,7 +107,7 @@ def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal |
         store.came = known
 
 
-def decide_again(store: Store, given: dict[str, str], widens: bool, journal: Journal | None) -> dict[str, str]:
+def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -> dict[str, str]:
     """After 1, 2, 4, 8, ... rows: decide by the cells so far what the columns hold, unless that is settled.
 
     Returns a word of each column that was taken for one of words, and turns out to hold numbers or dates.
@@ -107,8 +116,6 @@ def decide_again(store: Store, given: dict[str, str], widens: bool, journal: Jou
     ----------
     given : dict of name: kind
         Kinds that the user knows.
-    widens : bool
-        Whether the result may get new columns, which another kind needs.
     journal : Journal, or None
         None where the store is a copy that may be changed freely.
     """
@@ -117,7 +124,7 @@ def decide_again(store: Store, given: dict[str, str], widens: bool, journal: Jou
         return odd
     votes = {source.name: own for source, own in zip(store.sources, store.votes, strict=True)}
     now = {name: source.kind for name, source in store.by_name.items()}
-    found = readings(votes, now, given if widens else now)
+    found = readings(votes, now, given)
     for at in list(store.undecided):
         source = store.sources[at]
         kind, form = found.get(source.name, (source.kind, source.form))

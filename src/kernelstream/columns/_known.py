@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from .._checks import few
 from ..registry.names import did_you_mean
+from ..streams.cells import Cells
 from ._parse import value_of
 from ._pass import COUNT
 from ._store import GAP, MEAN, SLOT, VALUE, InputColumn, Store
@@ -141,3 +142,14 @@ def _note(store: Store, source: InputColumn) -> str:
         if len(counts) >= MIN_ROWS_NOTED and counts.mean() <= MAX_ROWS_PER_WORD:
             return "it looks like an identifier: nearly every row has a different word"
     return ""
+
+
+def check_known(store: Store, cells: Cells) -> list[str]:
+    """Names of columns that are not known; ValueError where there are no others."""
+    others = [name for name, _ in cells.others(store.by_name)]
+    if others and not any(map(cells.has, store.by_name)):
+        raise ValueError(
+            f"the rows have none of the columns that the model knows: they have {few(others, 20)}; it "
+            f"knows {few(store.by_name, 20)}"
+        )
+    return others

@@ -10,6 +10,7 @@ An offset from UTC is ignored, because habits follow the local clock. A time wit
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import re
 from typing import Any
@@ -62,6 +63,7 @@ def seconds(value: Any) -> float:
     return math.nan
 
 
+@functools.lru_cache(2**15)  # a cell is looked at to learn its kind, then read, and dates come again
 def _of_text(text: str) -> float:
     found = _FULL.fullmatch(text)
     if found is not None and not (found["cm"] and found["H"] is None):  # 20240501 alone is a number

@@ -11,7 +11,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .._checks import few, flag, one_of, positive, whole
+from .._checks import flag, one_of, positive, whole
 from ..random import Stream, generator
 from ..registry.caller import caller
 from ..registry.names import did_you_mean
@@ -20,8 +20,8 @@ from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
-from ._growing import decide_again, grow
-from ._known import Known, some
+from ._growing import Widths, decide_again, grow
+from ._known import Known, check_known, some
 from ._parse import Parsed, alone, parse, parse_row
 from ._pass import twins
 from ._state import State, from_state, to_state
@@ -107,7 +107,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             Columns that appear at a later row are 0 in the rows before it.
         """
         with self._turns, all_or_nothing(self):
-            return self._contained(self._learn(rows, y, sample_weight), rows)
+            return self._contained(self._learn(rows, y, sample_weight)[0], rows)
 
     def partial_fit(self, rows: Any, y: Any = None, sample_weight: Any = None) -> Columns:
         """Learn the rows in order; see :meth:`learn_transform`."""
@@ -237,33 +237,34 @@ class Columns(Known, TransformerMixin, WithParameters):
         assert call is not None
         return call.undo_of(self)
 
-    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None, widens: bool = True) -> np.ndarray:
+    def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows, inside of ``all_or_nothing`` unless they are the first.
 
-        Where the result must not get new columns (``widens`` is False), a column is what its first cell is.
+        Returns all rows with the columns there are at the end, and how many of these there are from which rows on;
+        nothing where that stays as it was.
         """
         before = self.__dict__.get("_store")
         rows = alone(rows)
         if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y, widens)
+            quick = self._learn_quickly(before, rows, y)
             if quick is not None:
-                return quick
+                return quick, []
         store, journal = (self._started(), None) if before is None else (before, self._journal)
         cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
         if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
         if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
-            _check_known(store, cells)
+            check_known(store, cells)
         try:
-            X = self._pass_runs(store, cells, targets, weight, journal, widens)
+            found = self._pass_runs(store, cells, targets, weight, journal)
         except NeedsCopy:
             assert journal is not None
             journal.undo()
             store = store.copy()
-            X = self._pass_runs(store, cells, targets, weight, None, widens)
+            found = self._pass_runs(store, cells, targets, weight, None)
         if cells.n or before is not None:
             self._store = store
-        return X
+        return found
 
     @staticmethod
     def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> tuple[Cells, Targets | None, np.ndarray | None]:
@@ -284,7 +285,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             counted, weight = np.flatnonzero(weight), weight[weight > 0]
             learned, some = cells.part(counted), None if targets is None else targets.part(counted)
         odd: dict[str, Any] = {}
-        one_by_one = self._pass(store, learned, some, weight, None, odd, shuffled=True)
+        one_by_one, _ = self._pass(store, learned, some, weight, None, odd, shuffled=True)
         self._say_odd(store, odd)
         X = self._encode_only(store, cells)
         coded = {at for at, source in enumerate(store.sources) if not source.retired}
@@ -301,11 +302,10 @@ class Columns(Known, TransformerMixin, WithParameters):
         targets: Targets | None,
         weight: np.ndarray | None,
         journal: Journal | None,
-        widens: bool,
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows in order, up to each row after which kinds are decided again; those of weight 0 are
         encoded only."""
-        parts, odd, start = list[np.ndarray](), dict[str, Any](), 0
+        parts, widths, odd, start = list[np.ndarray](), Widths(), dict[str, Any](), 0
         while start < cells.n or not parts:
             learned, stop = weight is None or bool((weight[start : start + 1] > 0).all()), cells.n
             if weight is not None:
@@ -315,16 +315,25 @@ class Columns(Known, TransformerMixin, WithParameters):
             if journal is not None and stop - start < cells.n:
                 raise NeedsCopy
             rows = np.arange(start, stop)
+            widths.append((start, store.width))
             if learned:
                 some = None if targets is None else targets.part(rows)
                 w = None if weight is None else weight[start:stop]
-                parts.append(self._pass(store, cells[start:stop], some, w, journal, odd, start))
-                odd |= decide_again(store, self.kinds or {}, widens, journal)
+                part, wider = self._pass(store, cells[start:stop], some, w, journal, odd, start)
+                parts.append(part)
+                odd |= decide_again(store, self.kinds or {}, journal)
+                widths += [(start + row, width) for row, width in wider]
+                widths.append((stop, store.width))
             else:
                 parts.append(self._encode_only(store, cells[start:stop]))
             start = stop
         self._say_odd(store, odd)
-        return np.concatenate([padded(part, store.width) for part in parts]) if len(parts) > 1 else parts[0]
+        X = (
+            padded(parts[0], store.width)
+            if len(parts) == 1
+            else np.concatenate([padded(X, store.width) for X in parts])
+        )
+        return X, widths
 
     def _pass(
         self,
@@ -336,12 +345,14 @@ class Columns(Known, TransformerMixin, WithParameters):
         odd: dict[str, Any],
         before: int = 0,
         shuffled: bool = False,
-    ) -> np.ndarray:
+    ) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later.
 
         ``odd`` gets a cell of each column that has some of no use; ``before`` are rows of the call before these.
         """
-        since = grow(store, cells, targets, self.kinds or {}, int(self.max_columns), shuffled, journal, self._warn_once)
+        since, widths = grow(
+            store, cells, targets, self.kinds or {}, int(self.max_columns), shuffled, journal, self._warn_once
+        )
         since = {} if shuffled else since
         X = np.zeros((cells.n, store.width))
         Y = None if targets is None else targets.matrix(store)
@@ -366,10 +377,10 @@ class Columns(Known, TransformerMixin, WithParameters):
             if found.full is not None:
                 store.forget(found.full)
             start = stop
-        for at in store.undecided:
+        for at in store.undecided if not shuffled else ():  # a table has voted
             name = store.sources[at].name
             store.votes[at] += votes_of(cells.get(name), cells.hints.get(name))
-        return X
+        return X, widths
 
     def _run(
         self,
@@ -396,7 +407,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             X[order] = out
 
     # ---------------------------------------------------------------- one dictionary at a time
-    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any, widens: bool) -> np.ndarray | None:
+    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
         """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
         _, reader = twins(self.engine)
         if reader is None or (y is None) == bool(store.task):
@@ -418,7 +429,7 @@ class Columns(Known, TransformerMixin, WithParameters):
             store.votes[at] += votes_of([row.get(store.sources[at].name)])
         store.t += 1
         try:
-            decide_again(store, self.kinds or {}, widens, journal)
+            decide_again(store, self.kinds or {}, journal)
         except NeedsCopy:
             journal.undo()
             return None
@@ -465,7 +476,7 @@ class Columns(Known, TransformerMixin, WithParameters):
 
     def _compare(self, store: Store, cells: Cells) -> None:
         """Warn once about columns that are absent or unknown; ValueError if none is known."""
-        unknown = [name for name in _check_known(store, cells) if name not in store.came]
+        unknown = [name for name in check_known(store, cells) if name not in store.came]
         if unknown:
             known = list(store.by_name)
             self._warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
@@ -483,14 +494,3 @@ class Columns(Known, TransformerMixin, WithParameters):
         if what not in warned:
             warned.add(what)
             warnings.warn(text, UserWarning, stacklevel=caller())
-
-
-def _check_known(store: Store, cells: Cells) -> list[str]:
-    """Names of columns that are not known; ValueError where there are no others."""
-    others = [name for name, _ in cells.others(store.by_name)]
-    if others and not any(map(cells.has, store.by_name)):
-        raise ValueError(
-            f"the rows have none of the columns that the model knows: they have {few(others, 20)}; it "
-            f"knows {few(store.by_name, 20)}"
-        )
-    return others

@@ -1,13 +1,16 @@
 """Kinds of columns: what most of their first cells are.
 
-Each cell votes for what it is; the kind that more than half of the votes name is that of the column::
+Each cell votes for what it is; the kind that more than half of the votes name is that of the column, but for whole
+numbers among words, which may be codes ("1034", "A77") and need more than nine tenths::
 
-    kind = number if n_number > n/2, date if n_date > n/2, otherwise text if n_text > n/2, otherwise category
+    kind = number if n_number > n/2 or n_number + n_integer > 9n/10, date if n_date > n/2,
+           otherwise text if n_text > n/2, otherwise category
 
-with n the cells that are not missing. All rows of a table vote. In a stream the votes are counted again after 1, 2, 4,
-8, ... rows, for as long as a column had fewer than ``DECIDING_CELLS`` cells: what a row is taken for depends on the
-rows before it alone, however they were cut into calls. A number above 12 says whether day or month comes first; the
-decimal mark is the one that reads more of the cells (:mod:`kernelstream.streams.marks`).
+with n the cells that are not missing, of which n_integer are whole numbers and n_number other ones. All rows of a table
+vote. In a stream the votes are counted again after 1, 2, 4, 8, ... rows, for as long as a column had fewer than
+``DECIDING_CELLS`` cells: what a row is taken for depends on the rows before it alone, however they were cut into calls.
+A number above 12 says whether day or month comes first; the decimal mark is the one that reads more of the cells
+(:mod:`kernelstream.streams.marks`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..streams.cells import NUMBERS, SPANS, Cells, is_missing, listed, number
+from ..streams.cells import LARGEST_NUMBER, NUMBERS, SPANS, Cells, is_missing, listed, number, plain_numbers
 from ..streams.marks import BOTH_MARKS, DATE, decimal_marks
 from .dates import seconds
 
@@ -70,6 +73,12 @@ def votes_of(values: Any, hint: str | None = None) -> np.ndarray:
     if hint is not None:
         votes[KINDS.index(hint)] = len(cells)
         return votes
+    plain = plain_numbers(cells) if len(cells) > 1 and type(cells[0]) is str else None
+    if plain is not None and set(map(type, cells)) == {str} and (np.abs(plain) <= LARGEST_NUMBER).all():
+        votes += votes_of(plain)
+        grouped = [text for text in cells if "." not in (text[-2:-1], text[-3:-2])]  # 1.5 and 1.25 have no thousands
+        votes[_COMMA] = sum(text.isdigit() or BOTH_MARKS[","].read(text) is not None for text in grouped)
+        return votes
     try:  # each value is looked at once; 1, 1.0 and True are different
         counted: Any = Counter(zip(map(type, cells), cells, strict=True)).items()
     except TypeError:
@@ -93,12 +102,12 @@ def _votes_of_cell(value: Any) -> list[int]:
         return [_INTEGER if x is not None and is_code(x) else _NUMBER, _POINT, _COMMA]
     if not isinstance(value, str):
         return [_TEXT]
+    if not math.isnan(seconds(value)):
+        return [_DATE]
     point, comma = as_number(value, "."), BOTH_MARKS[","].read(value)
     if point is not None or comma is not None:
         x = float(comma or 0) if point is None else point
         return [_INTEGER if is_code(x) else _NUMBER, *[_POINT] * (point is not None), *[_COMMA] * (comma is not None)]
-    if not math.isnan(seconds(value)):
-        return [_DATE]
     if (found := DATE.fullmatch(value.strip())) is not None:
         return [
             _SLASHED,
@@ -136,14 +145,15 @@ def reading(votes: np.ndarray, mark: str, now: str | None = None, given: str | N
     order = {(True, False): "d/m", (False, True): "m/d"}.get((votes[_DAY_FIRST] > 0, votes[_MONTH_FIRST] > 0), "")
     dates = votes[_DATE] + (votes[_SLASHED] if order else 0)
     kind = given
-    if kind is None and 2 * (votes[_NUMBER] + votes[_INTEGER]) > cells:
+    measured, numbers = 2 * votes[_NUMBER], votes[_NUMBER] + votes[_INTEGER]
+    if kind is None and (measured > cells or (now == "number" and measured == cells) or 10 * numbers > 9 * cells):
         kind = now if now in ("number", "integer") else "number" if votes[_NUMBER] else "integer"
     elif kind is None and 2 * dates > cells:
         kind = "date"
     elif kind is None:
         words = votes[_CATEGORY] + votes[_SLASHED] - (dates - votes[_DATE])
         text, word = 2 * votes[_TEXT] > cells, 2 * words > cells
-        kind = "text" if text else "category" if word or now is None else now
+        kind = "text" if text else now if now not in (None, "number", "integer") and not word else "category"
     return kind, mark if kind in ("number", "integer") else order if kind == "date" else ""
 
 

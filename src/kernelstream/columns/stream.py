@@ -99,7 +99,7 @@ class StreamPipeline(Wrapper):
         if options.get("shuffle", True):
             X = columns._fit(rows, y, sample_weight, self._task(model))
         else:
-            X = columns._learn(rows, y, sample_weight, self._task(model))
+            X, _ = columns._learn(rows, y, sample_weight, self._task(model))
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         model.fit(padded(X, self._first_width(X)), *([] if y is None else [y]), **options)
@@ -112,7 +112,7 @@ class StreamPipeline(Wrapper):
         options = {"classes": classes, "sample_weight": sample_weight}
         options = {name: value for name, value in options.items() if value is not None}
         with all_or_nothing(self, model, columns):
-            X = columns._learn(rows, y, sample_weight, self._task(model))
+            X, _ = columns._learn(rows, y, sample_weight, self._task(model))
             width = getattr(model, "n_features_in_", None)
             if width is None:
                 X = padded(X, self._first_width(X))

@@ -298,7 +298,7 @@ def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
     >>> numbers([1, "2.5", None, "abc"])
     (array([1. , 2.5, nan, nan]), [3])
     """
-    x = _quick(values)
+    x = plain_numbers(values)
     if x is not None and not (np.abs(x) > LARGEST_NUMBER).any():
         return x, []
     x = np.empty(len(values))
@@ -311,7 +311,7 @@ def numbers(values: Any) -> tuple[np.ndarray, list[int]]:
     return x, wrong
 
 
-def _quick(values: Any) -> np.ndarray | None:
+def plain_numbers(values: Any) -> np.ndarray | None:
     """Cells as numbers if all of them are plain; None if they must be read one by one."""
     if isinstance(values, np.ndarray):
         return values.astype(np.float64) if values.dtype.kind in "fiub" else None

@@ -25,7 +25,7 @@ from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...registry.parameters import WithParameters
-from ...rows import Rows
+from ...rows import Rows, take
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.schema import Superfluous
@@ -119,9 +119,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
                 if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
                     y = np.array([y])
-                learn = functools.partial(
-                    self._learn_any, y=y, classes=classes, sample_weight=sample_weight, encoded=True
-                )
+                weighted = sample_weight is not None and np.ndim(sample_weight) > 0
+
+                def learn(rows: np.ndarray, at: slice) -> np.ndarray:
+                    weight = take(sample_weight, at) if weighted else sample_weight
+                    return self._learn_any(rows, take(y, at), classes, weight, encoded=True)
+
                 return mixed.learn(self, X, y, sample_weight, learn)
             plain = classes is None and sample_weight is None and self._has_fast_path
             fast = (self._cache.get("fast") or plain_form(self)) if plain else None
@@ -283,6 +286,10 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight))
         self._state["t"] = X.shape[0]
         self._link_from(X, y, weight)
+
+    def _joined(self, scores: list[np.ndarray], classes: list[Any]) -> np.ndarray:
+        """Scores of the pieces of a call, in public form, as those of the call; and the labels known after each."""
+        return np.concatenate(scores) if len(scores) > 1 else scores[0]
 
     # ---------------------------------------------------------------- all or nothing
     def _owners(self) -> list[tuple[Any, State]]:

@@ -350,8 +350,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes, outputs = self._state["classes"], self._state["n_outputs"]
         if outputs == 1:
             return np.concatenate([scores[:, 0] for scores, _, _ in parts])
-        full, columns = [], np.arange(len(classes))
-        for scores, known, place in reversed(parts):
+        full = []
+        for scores, known, place in parts:
+            columns = np.searchsorted(classes, known)
             wide = np.full((len(scores), len(classes)), -np.inf)
             if scores.shape[1] == 1 and len(known) == 2:
                 scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)
@@ -361,9 +362,17 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 wide[:] = 0.0
             if place is not None:  # the class did not exist when its first row was predicted
                 wide[0, columns[place]] = -np.inf
-                columns = np.delete(columns, place)
             full.append(wide)
-        return np.concatenate(full[::-1])
+        return np.concatenate(full)
+
+    def _joined(self, scores: list[np.ndarray], classes: list[Any]) -> np.ndarray:
+        parts: list[Part] = []
+        for own, known in zip(scores, classes, strict=True):
+            if len(known) == 1 and len(self.classes_) == 2:  # the side of the lone class was guessed
+                guessed = self._sign_of_lone({"classes": known}) > 0
+                own = own if guessed == (known[0] == self.classes_[1]) else -own
+            parts.append((own.reshape(len(own), -1), known, None))
+        return self._assemble(parts)
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         classes = state["classes"]

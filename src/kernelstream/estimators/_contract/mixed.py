@@ -16,11 +16,12 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 
 from ...columns import Columns
-from ...rows import is_pandas
-from ...state.nested import State
+from ...columns._growing import Widths
+from ...columns._store import NEVER
+from ...rows import is_pandas, padded
+from ...state.nested import State, copied
 from ...state.turns import in_turn
 from ...state.undo import all_or_nothing
-from .learner import Learner
 
 if TYPE_CHECKING:
     from .base import StreamEstimator
@@ -81,59 +82,80 @@ def encodes(est: StreamEstimator, X: Any, fresh: bool) -> bool:
 
 
 def learn(
-    est: StreamEstimator,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    learn: Callable[[np.ndarray], Any],
-    fresh: bool = False,
-    table: bool = False,
-) -> Any:
-    """Encode and ``learn`` rows, of a stream or of a table; an error leaves the encoder and the model as they were."""
-    started = not fresh and est._encoder is not None
-    encoder = est._encoder if started else _new_encoder(est)
-    task = "label" if isinstance(est, ClassifierMixin) else "number"
-    held = est._encoder
-    before: Any = est.__dict__.get("_state")
-    t = est._state["t"] if started else -1
-    try:
-        with all_or_nothing(encoder, complete=lambda: started and est._state["t"] > t):
-            if table:
-                rows = encoder._fit(X, y, sample_weight, task)
-            else:
-                rows = encoder._learn(X, y, sample_weight, task, type(est._learner).widen is not Learner.widen)
-            if started and rows.shape[1] > est._state["n_features"]:
-                est._widened(rows.shape[1])
-            est._encoder = encoder
-            if started and rows.shape[1] < est._state["n_features"]:
-                rows = _filled(est, rows)
-            answer = learn(rows)
-    except BaseException:
-        if est.__dict__.get("_state") is not before:
-            est._state = before
-            est._forget()
-        est._encoder = held
-        name_columns(est)
-        raise
+    est: StreamEstimator, X: Any, y: Any, sample_weight: Any, learn: Callable[[np.ndarray, slice], np.ndarray]
+) -> np.ndarray:
+    """Encode and ``learn`` rows of a stream; an error leaves the encoder and the model as they were.
+
+    Where columns appear inside the call, it is learned in pieces, each with the columns that there are by then: as if
+    every piece had come in a call of its own.
+
+    Parameters
+    ----------
+    learn : callable
+        Takes rows of numbers (n, width) and their places in the call, and returns their scores.
+    """
+    encoder = est._encoder or _new_encoder(est)
+    width, t = (0, -1) if est._encoder is None else (est._state["n_features"], est._state["t"])
+
+    def complete() -> bool:
+        """Whether an error came after the last row had been learned; a model that was new is dropped as a whole."""
+        return not width or est._state["t"] > t
+
+    with all_or_nothing(encoder, complete=complete):
+        rows, widths = encoder._learn(X, y, sample_weight, _task(est))
+        if width and all(own <= width for _, own in widths):
+            scores = learn(padded(rows, width), slice(0, len(rows)))
+        else:
+            est._sync()
+            with est._kept(fresh=True):
+                scores = _learn_in_pieces(est, encoder, rows, widths, learn)
     name_columns(est)
-    return answer
+    return scores
+
+
+def _learn_in_pieces(
+    est: StreamEstimator,
+    encoder: Columns,
+    rows: np.ndarray,
+    widths: Widths,
+    learn: Callable[[np.ndarray, slice], np.ndarray],
+) -> np.ndarray:
+    """Learn rows with a copy of the state, which is widened wherever there are more columns."""
+    width = 1  # of a model without a column, which waits for one
+    if est._encoder is not None:
+        est._state, width = copied(est._state), est._state["n_features"]
+    est._encoder, start, scores, classes = encoder, 0, [], []
+    for stop, wider in [*widths, (len(rows), NEVER)]:
+        if wider <= width:
+            continue
+        if stop > start or not len(rows):
+            piece = padded(rows[start:stop, :width], width)
+            scores.append(learn(np.ascontiguousarray(piece), slice(start, stop)))
+            classes.append(est._state.get("classes"))
+        if wider < NEVER and est.__dict__.get("_state") is not None:
+            est._widened(wider)
+        start, width = stop, wider
+    return est._joined(scores, classes)
 
 
 def fit(
     est: StreamEstimator, X: Any, y: Any, sample_weight: Any, shuffle: Any, fit: Callable[[np.ndarray], None]
 ) -> None:
-    """``fit`` rows, encoded where they must be."""
-    if encodes(est, X, fresh=True):
-        learn(est, X, y, sample_weight, fit, fresh=True, table=shuffle)
-        return
+    """``fit`` rows, encoded where they must be: all of them have the columns that there are at the end."""
     with est._kept(fresh=True):
-        est._encoder = None
+        encoder = _new_encoder(est) if encodes(est, X, fresh=True) else None
+        if encoder is not None and shuffle:
+            X = encoder._fit(X, y, sample_weight, _task(est))
+        elif encoder is not None:
+            X, _ = encoder._learn(X, y, sample_weight, _task(est))
+        est._encoder = encoder
         fit(X)
+    name_columns(est)
 
 
 def encoded(est: StreamEstimator, X: Any) -> Any:
     """Rows of a model as rows of numbers, each encoded as if it came next."""
-    return X if est._encoder is None else _filled(est, est._encoder._encode(X))
+    return X if est._encoder is None else padded(est._encoder._encode(X), est._state["n_features"])
 
 
 def entered(est: StreamEstimator, state: State) -> Columns:
@@ -155,11 +177,10 @@ def name_columns(est: StreamEstimator) -> None:
             est.feature_names_in_ = names
 
 
+def _task(est: StreamEstimator) -> str:
+    return "label" if isinstance(est, ClassifierMixin) else "number"
+
+
 def _new_encoder(est: StreamEstimator) -> Columns:
     kinds = est.columns if isinstance(est.columns, dict) else None
     return Columns(kinds, engine=est.engine if est.engine in ("native", "python") else "auto")
-
-
-def _filled(est: StreamEstimator, rows: np.ndarray) -> np.ndarray:
-    missing = est._state["n_features"] - rows.shape[1]
-    return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows

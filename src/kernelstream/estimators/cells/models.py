@@ -292,8 +292,8 @@ class Cells(Learner):
             state["sample_down"] = np.zeros((SAMPLE, C))
 
     def widen(self, state: State, d: int) -> None:
-        if self.grids == "hashed":
-            return  # its grids stay on the columns they were drawn for
+        if self.grids == "hashed" or "sample_rows" not in state:
+            return  # hashed grids stay on the columns they were drawn for, others have not been drawn yet
         more = d - state["n_features"]
         for name, axis in (("sample_rows", 1), ("levels", 0), ("n_levels", 0)):
             pad = [(0, more if i == axis else 0) for i in range(state[name].ndim)]
