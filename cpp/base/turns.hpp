@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace ks {
@@ -25,6 +26,19 @@ class Turns {
     void leave() {
         if (depth_ && --depth_ == 0 && !line_.empty()) hand_over();
     }
+
+    // In a forked process, whose only thread is the one that forked: nobody stands in line. False where another thread
+    // had the turn: it never ends, and what it guards may be half changed.
+    bool forked() {
+        new (&mutex_) std::mutex;  // which sleepers may have held
+        new (&changed_) std::condition_variable;
+        line_.clear();
+        lost_ = lost_ || (depth_ && owner_ != std::this_thread::get_id());
+        if (lost_) owner_ = std::thread::id();
+        return !lost_;
+    }
+
+    bool lost() const { return lost_; }
 
     // A waiting thread, from enqueue to wake-up.
     struct Place {
@@ -56,6 +70,7 @@ class Turns {
     std::list<Place*> line_;
     std::thread::id owner_;
     std::size_t depth_ = 0;
+    bool lost_ = false;
 
     void hand_over() {
         Place* next = line_.front();

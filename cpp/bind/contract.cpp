@@ -7,7 +7,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -38,9 +40,11 @@ struct OneBlasThread {
     }
 };
 
-// Signals are handled while waiting, as with Python's own locks.
-void take(Turns& turns) {
-    if (turns.take()) return;
+// Waits for some seconds; false where the turn has not come. Signals are handled meanwhile, as with Python's own locks.
+bool take(Turns& turns, double seconds) {
+    if (turns.take()) return true;
+    if (turns.lost() || !(seconds > 0)) return false;
+    const auto begun = std::chrono::steady_clock::now();
     Turns::Place place(turns);
     while (true) {
         bool called;
@@ -48,12 +52,17 @@ void take(Turns& turns) {
             nb::gil_scoped_release asleep;
             called = place.sleep();
         }
-        if (called) return;
-        if (PyErr_CheckSignals() != 0) {
-            place.give_up();
-            throw nb::python_error();
-        }
+        if (called) return true;
+        const bool interrupted = PyErr_CheckSignals() != 0;
+        if (!interrupted && std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count() < seconds) continue;
+        place.give_up();
+        if (interrupted) throw nb::python_error();
+        return false;
     }
+}
+
+void enter(Turns& turns) {
+    if (!take(turns, std::numeric_limits<double>::infinity())) nb::module_::import_("kernelstream.state.turns").attr("refuse")();
 }
 
 // The memory of a contiguous array that may be written to, held as long as this lives.
@@ -148,12 +157,16 @@ class Marks {
 const Group group([](nb::module_& m) {
     m.def("csr_form", &form<std::int32_t>, plain, plain, value, value);
     m.def("csr_form", &form<std::int64_t>, plain, plain, value, value);
-    nb::class_<Turns>(m, "Turns", "A lock whose callers take turns; the thread that has it may take it again.")
+    nb::class_<Turns>(m, "Turns", nb::is_weak_referenceable(),
+                      "A lock whose callers take turns; the thread that has it may take it again.")
         .def(nb::init<>())
+        .def("take", &take, value)
+        .def("leave", &Turns::leave)
+        .def("forked", &Turns::forked)
         .def("__enter__",
              [](Turns& turns) {
                  OneBlasThread::find();  // which may fail, before the turn is taken
-                 take(turns);
+                 enter(turns);
                  blas_threads.enter();
              })
         .def("__exit__",

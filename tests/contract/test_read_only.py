@@ -30,8 +30,12 @@ def check_learns_as_ever(est, target, first=60):
     made = frozen(plain)
     before = copy.deepcopy(flatten(made.state_))
     ask = copy.deepcopy(plain)
-    # where an array lies in memory may decide the last bits of a product
-    np.testing.assert_allclose(made.predict(X[:40]), ask.predict(X[:40]), rtol=1e-9, atol=1e-12)
+    # what many kernels share is written to by compiled passes: each learner of a read-only model scores alone
+    rounding = 1e-12 if isinstance(est, ks.MultiKernelRegressor) else 0.0
+    np.testing.assert_allclose(made.predict(X[:40]), ask.predict(X[:40]), rtol=rounding, atol=rounding)
+    alone = np.concatenate([made.predict(X[i : i + 1]) for i in range(8)])
+    if isinstance(est, (ks.KernelClassifier, ks.KernelRegressor)):
+        np.testing.assert_array_equal(alone, made.predict(X[:40])[:8])
     for cut in (slice(first, first + 1), slice(first + 1, 110), slice(110, 150)):
         for model in (plain, made):
             learn(model, X, target, cut)

@@ -2,9 +2,13 @@
 
 import copy
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import CASES
+from excuses import EXACT
 from reloaded import reloaded
 
 import kernelstream as ks
@@ -71,3 +75,16 @@ def test_weights_however_the_rows_are_cut(name):
     whole.learn(X[:1], target[:1])
     first.learn(X[:1], target[:1], sample_weight=[1.0])
     assert_same_state(first.state_, whole.state_, 1e-12, name)
+
+
+def test_the_guide_says_what_a_weight_means():
+    """Its table against what scikit-learn's checks of repeated rows find, and against what the learners declare."""
+    guide = (Path(__file__).parents[2] / "docs/guide.md").read_text(encoding="utf-8")
+    repeated, relative, others = re.findall(r"^\| (.*) \| .* \|$", guide.split("## What a weight means")[1], re.M)[1:4]
+    exact = {type(CASES[name]).__name__ for name in EXACT if name in CASES}
+    assert set(re.findall(r"`(\w+)`", repeated)) == {name for name in exact if hasattr(ks, name)}
+    declared = {
+        type(case).__name__ for case in CASES.values() if getattr(getattr(case, "_learner", 0), "relative_weights", 0)
+    }
+    assert set(re.findall(r"`(\w+)`", relative)) == {name for name in declared if hasattr(ks, name)}
+    assert others == "all others"

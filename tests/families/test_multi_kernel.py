@@ -332,3 +332,14 @@ def test_the_oldest_leave_where_capacity_moves():
         model.learn(X[999:], y[999:])
         assert model.state_["capacity"][0] < turn
     assert_same_state(made[0].state_, made[1].state_, 1e-9, "the oldest")
+
+
+@pytest.mark.parametrize("recipe", ["omkl_fogd", "omkl_nogd", "omkl_u"])
+def test_no_cut_decides_a_tie_of_scores(recipe):
+    """Rows that are mostly zeros: votes may be decided by rounding, added scores only by their last digits."""
+    X = (np.random.default_rng(0).random((300, 60)) < 0.05).astype(float)
+    y = (X[:, :20].sum(axis=1) > 1).astype(int)
+    whole, parts = (zoo.make(recipe, random_state=0).set_params(vote="score") for _ in range(2))
+    scores = whole.learn(X, y)
+    cut = [parts.learn(X[rows], y[rows]) for rows in (slice(0, 1), slice(1, 38), slice(38, 201), slice(201, 300))]
+    np.testing.assert_allclose(np.concatenate(cut), scores, rtol=0, atol=1e-12 * np.abs(scores).max())

@@ -147,13 +147,13 @@ class Undo:
             for name, value in state.items():
                 if isinstance(value, dict):  # another one in its place would have to be found again
                     entries.append((i, name, value, None))
-                if not isinstance(value, np.ndarray) or name in replaced or name.startswith(REPLACED):
+                if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf" or name.startswith(REPLACED):
                     continue
-                if value.dtype.kind not in "biuf":
-                    continue
-                if not value.flags.writeable:
+                if not value.flags.writeable:  # those that are replaced too: compiled passes want all that may change
                     value, copied = np.array(value), True
                     state[name] = value
+                if name in replaced:
+                    continue
                 if name in by_row:
                     self.journaled.append(value)
                     entries.append((i, name, value, None))

@@ -149,6 +149,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         X : (n, d) array or CSR
         y : (n,) array
         sample_weight : (n,) array, optional
+            Factors of each row's loss. A row of weight 2 need not be two rows: see "What a weight means" in the guide.
         shuffle : bool, default=True
             Take the rows in a random order that follows from the estimator's seed, so that a file sorted by class or by
             date does no harm. False keeps the order: what ``learn`` does on a fresh model.

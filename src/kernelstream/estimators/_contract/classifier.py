@@ -50,6 +50,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             All labels that can occur.
         sample_weight : (n,) array, optional
             Factors of each row's loss; a row of weight 0 is scored and skipped.
+            A row of weight 2 need not be two rows: see "What a weight means" in the guide.
 
         Returns
         -------

@@ -34,6 +34,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         y : (n,) array of numbers, or (n, k) where there may be several targets
         sample_weight : (n,) array, optional
             Factors of each row's loss; a row of weight 0 is predicted and skipped.
+            A row of weight 2 need not be two rows: see "What a weight means" in the guide.
 
         Returns
         -------

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import corrupt
 from ...core.arrays import SQUASH
-from ...state.nested import State, parts
+from ...state.nested import State, copied, parts
 from ...trust.intervals import STEPS
 from ..feature import Linear
 from ..learned import LearnedFeatures
@@ -61,7 +61,7 @@ def bind(stack: Stack, state: State) -> Any:
     if not _may_change(stack, state):
         return None
     try:
-        learners = [_row_learner(member) for member in stack.members]
+        learners = [_row_learner(member, member._state) for member in stack.members]
     except ValueError:  # a member that is out of range starts again on the long path
         return None
     if any(learner is NotImplemented for learner in learners):
@@ -79,8 +79,12 @@ def _may_change(stack: Stack, state: State) -> bool:
     """Whether single rows can be learned into these states; those of a mapped file are read-only."""
     if not stack.est.standardize or stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
         return False
-    states = [*parts(state), *state["members"]]
-    arrays = (value for part in states for value in part.values() if isinstance(value, np.ndarray))
+    return all(_is_writable(part) for part in (*parts(state), *state["members"]))
+
+
+def _is_writable(state: State) -> bool:
+    """Whether numbers of a state can be changed, which compiled learners want even where they only score."""
+    arrays = (value for value in state.values() if isinstance(value, np.ndarray))
     return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
 
 
@@ -91,18 +95,19 @@ def member_scores(member: Any, X: np.ndarray) -> np.ndarray | None:
     """
     if not isinstance(member._learner, MULTIPLYING):
         return None
+    state = member._state
     try:
-        learner = _row_learner(member)
-    except ValueError:  # a state of a mapped file, or a member that is out of range
+        learner = _row_learner(member, state if _is_writable(state) else copied(state))
+    except ValueError:  # a member that is out of range
         return None
-    scores = np.empty((len(X), member._state["n_outputs"]))
+    scores = np.empty((len(X), state["n_outputs"]))
     return scores if learner not in (None, NotImplemented) and learner.score(X, scores) else None
 
 
-def _row_learner(member: Any) -> Any:
+def _row_learner(member: Any, state: State) -> Any:
     """The member's learner of single rows; None if its class overrides how rows are learned or scored."""
     ours = _goes_with(type(member._learner), "row_learner", "learn", "score")
-    return member._learner.row_learner(member._state) if ours else None
+    return member._learner.row_learner(state) if ours else None
 
 
 def _goes_with(cls: type, name: str, *others: str) -> bool:
