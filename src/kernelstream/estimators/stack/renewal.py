@@ -8,7 +8,7 @@ with shares that follow their losses l, or of numbers, by their recent squared e
           w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
 
 The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that
-of the old, or after ``MOST`` rows just less; else they are dropped then. So a false alarm costs time and hardly any
+of the old, or after ``MOST`` rows less than ``LESS`` of it; else they are dropped then. So a false alarm costs time and hardly any
 accuracy, and after a change the model is soon what it would be if it had begun there. The idea is that of background
 learners [1]_, with one for the whole.
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 SHARE = 0.02  # of the forecast that is spread evenly
 LEAST, MOST = 512, 2048  # rows after which the new members may take over, and have to or are dropped
-CLEARLY = 0.8  # of the loss of the old ones
+CLEARLY, LESS = 0.5, 0.8  # of the loss of the old ones, from LEAST rows on and after MOST
 FADE = 0.998  # of the losses
 ROWS_BEFORE = 10  # usual errors that both sets of members begin with
 LEAST_PROBABILITY, TINY = 1e-6, 1e-300
@@ -217,7 +217,7 @@ def _decided(state: State) -> bool | None:
     """Whether the new members have won; None as long as it is open."""
     part = state["renewal"]
     if part["rows"] >= MOST:
-        return bool(part["sums"][1] < part["sums"][0])
+        return bool(part["sums"][1] < LESS * part["sums"][0])
     return True if part["rows"] >= LEAST and part["sums"][1] < CLEARLY * part["sums"][0] else None
 
 
