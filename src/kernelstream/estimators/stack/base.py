@@ -51,7 +51,7 @@ class Stack(Composite):
     est: StackShell
     squashes = True
     relative_weights = True
-    _by_row = frozenset({"rows", "targets", "weights"})  # those that are watched
+    _by_row = frozenset({"ring_rows", "ring_targets", "ring_weights"})  # those that are watched
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
         found = super().owners(state)
@@ -121,7 +121,7 @@ class Stack(Composite):
             state["restarts"] = restarts
             intervals.widen(self, state, d)
             state["reasons"]["X"] = padded(state["reasons"]["X"], d)
-            state["watch"]["rows"] = padded(state["watch"]["rows"], d)
+            state["watch"]["ring_rows"] = padded(state["watch"]["ring_rows"], d)
             renewal.drop(self, state)
 
     def check_parameters(self) -> None:

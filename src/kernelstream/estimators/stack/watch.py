@@ -45,9 +45,9 @@ def start(stack: Stack, state: State) -> State:
     room = _room(state)
     return {
         "errors": np.full(ROWS_A_LOOK, UNKNOWN),
-        "rows": np.zeros((room, state["n_features"]), state["dtype"]),
-        "targets": np.zeros((room, stack.outputs(state))),
-        "weights": np.ones(room),
+        "ring_rows": np.zeros((room, state["n_features"]), state["dtype"]),
+        "ring_targets": np.zeros((room, stack.outputs(state))),
+        "ring_weights": np.ones(room),
         "first": state["t"],
         "marks": np.zeros((0, 3), np.int64),
     }
@@ -74,28 +74,28 @@ def follow(
     if not n:
         return None
     watched["errors"][t % ROWS_A_LOOK : t % ROWS_A_LOOK + n] = errors
-    room = len(watched["targets"])
+    room = len(watched["ring_targets"])
     places = slice(t % room, t % room + n)
-    for name in ("rows", "targets", "weights"):
+    for name in ("ring_rows", "ring_targets", "ring_weights"):
         undo.rows(watched[name], places)
-    watched["rows"][places], watched["targets"][places] = X, y.reshape(n, -1)
-    watched["weights"][places] = 1.0 if weight is None else weight
+    watched["ring_rows"][places], watched["ring_targets"][places] = X, y.reshape(n, -1)
+    watched["ring_weights"][places] = 1.0 if weight is None else weight
     return look(stack, state, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
 
 
 def kept(state: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The rows kept from a row on, of t in all, their targets and weights."""
     watched = state["watch"]
-    room = len(watched["targets"])
+    room = len(watched["ring_targets"])
     at = np.arange(max(since, watched["first"], t - room), t) % room
-    y, weight = watched["targets"][at], watched["weights"][at]
-    return watched["rows"][at], y[:, 0] if y.shape[1] == 1 else y, None if (weight == 1.0).all() else weight
+    y, weight = watched["ring_targets"][at], watched["ring_weights"][at]
+    return watched["ring_rows"][at], y[:, 0] if y.shape[1] == 1 else y, None if (weight == 1.0).all() else weight
 
 
 def moved(watched: State, o: int, move: Move) -> None:
     """Carry over the targets kept of an output."""
-    undo.rows(watched["targets"], slice(None))
-    watched["targets"][:, o] = move(watched["targets"][:, o])
+    undo.rows(watched["ring_targets"], slice(None))
+    watched["ring_targets"][:, o] = move(watched["ring_targets"][:, o])
 
 
 def look(stack: Stack, state: State, t: int) -> int | None:
@@ -104,8 +104,8 @@ def look(stack: Stack, state: State, t: int) -> int | None:
     errors = watched["errors"]
     if errors.min() < 0:  # the model comes from a file without
         return None
-    first = (t - ROWS_A_LOOK) % len(watched["rows"])
-    values = {"adwin": errors, "kernel": watched["rows"][first : first + ROWS_A_LOOK : EVERY]}
+    first = (t - ROWS_A_LOOK) % len(watched["ring_rows"])
+    values = {"adwin": errors, "kernel": watched["ring_rows"][first : first + ROWS_A_LOOK : EVERY]}
     units, since = {"adwin": 1, "kernel": EVERY}, None
     for name, detector in _attached(stack, state).items():
         for row, begun in detector.learn(values[name]):
@@ -136,9 +136,9 @@ def schema(stack: Stack, state: State) -> Schema:
     n = min(len(marks), MARKS) if isinstance(marks, np.ndarray) and marks.ndim else 0
     own: Schema = {
         "errors": Array((ROWS_A_LOOK,), low=UNKNOWN),
-        "rows": Array((_room(state), d), state["dtype"]),
-        "targets": Array((_room(state), stack.outputs(state))),
-        "weights": Array((_room(state),), low=0.0),
+        "ring_rows": Array((_room(state), d), state["dtype"]),
+        "ring_targets": Array((_room(state), stack.outputs(state))),
+        "ring_weights": Array((_room(state),), low=0.0),
         "first": Count(0, state["t"]),
         "marks": Array((n, 3), "int64", low=0),
     }
