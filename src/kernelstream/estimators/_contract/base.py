@@ -523,9 +523,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return self._learner.auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
 
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Weights of rows as the family takes them."""
-        weight = self._row_weights(state, y, weight)
-        return self._learner.weighed(state, weight, len(y))
+        """Weights of rows as the family takes them: sample weights in its unit, times those of the classes."""
+        if not self._weighs():
+            return self._learner.weighed(state, weight, len(y))
+        factor: Any = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
+        # a row of a class of weight 0 does not count for the mean either
+        weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
+        return factor * self._learner.weighed(state, weight, len(y))
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
