@@ -50,8 +50,12 @@ class Stack(Composite):
 
     est: StackShell
     squashes = True
-    relative_weights = True
     _by_row = frozenset({"ring_rows", "ring_targets", "ring_weights"})  # those that are watched
+
+    @property
+    def relative_weights(self) -> bool:  # type: ignore[override]
+        """Rows that another whole has scaled come with their final weights."""
+        return bool(self.est.standardize)
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
         found = super().owners(state)
@@ -341,7 +345,7 @@ class Stack(Composite):
                 assert left is not None
                 left()
             elif i == len(members):
-                F[:, -1] = batch.scores(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
+                F[:, -1] = batch.forecasts(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
             elif y is None:
                 F[i // N, i % N] = self.member_scores(state, i, X)
             else:

@@ -85,7 +85,7 @@ def _unfitted(est: StackShell, state: State) -> Any:
     made = clone(est)
     made.engine = engines.of_processor(est.engine)
     made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
-    made.columns, made.standardize, made._turns = "auto", False, est._turns
+    made.columns, made.standardize = "auto", False  # with turns of its own: it also learns beside the members, on a thread
     return made
 
 
