@@ -160,7 +160,7 @@ def _learn_in_pieces(
         if stop > start or not len(rows):
             piece = padded(rows[start:stop, :width], width)
             scores.append(learn(np.ascontiguousarray(piece), slice(start, stop)))
-            classes.append(est._state.get("classes"))
+            classes.append(est.__dict__.get("_state", {}).get("classes"))
         if wider < NEVER and est.__dict__.get("_state") is not None:
             est._widened(wider)
         start, width = stop, wider

@@ -239,7 +239,8 @@ class Stack(Composite):
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
             if left is not None and "renewal" in state:  # these may not be the members for long
-                left, _ = None, left()
+                left()
+                left = None
             F = self.forecasts(state, X[rows], y[rows], own, left)
             left = functools.partial(self._learn_block, state, X[rows], y[rows], own, recent, F, scores[rows])
         if left is not None:

@@ -8,9 +8,9 @@ with shares that follow their losses l, or of numbers, by their recent squared e
           w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
 
 The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that
-of the old, or after ``MOST`` rows less than ``LESS`` of it; else they are dropped then. So a false alarm costs time and hardly any
-accuracy, and after a change the model is soon what it would be if it had begun there. The idea is that of background
-learners [1]_, with one for the whole.
+of the old, or after ``MOST`` rows less than ``LESS`` of it; else they are dropped then. So a false alarm costs time and
+hardly any accuracy, and after a change the model is soon what it would be if it had begun there. The idea is that of
+background learners [1]_, with one for the whole.
 
 References
 ----------
@@ -85,7 +85,7 @@ def _unfitted(est: StackShell, state: State) -> Any:
     made = clone(est)
     made.engine = engines.of_processor(est.engine)
     made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
-    made.columns, made.standardize = "auto", False  # with turns of its own: it also learns beside the members, on a thread
+    made.columns, made.standardize = "auto", False  # turns are its own: it also learns on a thread beside the members
     return made
 
 
@@ -127,7 +127,8 @@ def follow(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any
     rows have been learned by these members, and are learned by new ones. Returns the errors.
     """
     n, start = len(X), 0
-    old, new = scores, None
+    old: np.ndarray = scores
+    new: np.ndarray | None = None
     if "renewal" in state:
         old, new = scores.copy(), _learn(stack, state, X, y, weight)
     errors = np.empty(n)
@@ -143,7 +144,7 @@ def follow(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any
         if "renewal" in state and t % watch.ROWS_A_LOOK == 0:
             won = _decided(state)
             if won is not None:
-                if won:
+                if won and new is not None:
                     take_over(stack, state)
                     old = new  # of the rows left
                 scores[start:] = old[start:]
