@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .base import Stack
 
 SHARE = 0.02  # of the forecast that is spread evenly
+FEWEST_MISTAKES = 6.0  # in the last look: with fewer, a few rare labels in a row are no change
 LEAST, MOST = 512, 2048  # rows after which the new members may take over, and have to or are dropped
 CLEARLY, LESS = 0.5, 0.8  # of the loss of the old ones, from LEAST rows on and after MOST
 FADE = 0.998  # of the losses
@@ -98,7 +99,7 @@ def drop(stack: Stack, state: State) -> None:
 def begin(stack: Stack, state: State, since: int, t: int) -> None:
     """Let new members learn the rows kept from a row on, of t in all."""
     drop(stack, state)
-    if not stack.regression and len(state["classes"]) < 2:
+    if not stack.regression and (len(state["classes"]) < 2 or float(state["watch"]["errors"].sum()) < FEWEST_MISTAKES):
         return
     sums = np.zeros(2)
     if stack.regression:
