@@ -172,10 +172,14 @@ class BoundStack {
         stack_.n_kept = std::int64_t(kept.shape(0));
         stack_.kept = numbers<T>(reasons, "X", kept.size());
         stack_.kept_targets = regression ? numbers<double>(reasons, "y", kept.shape(0)) : nullptr;
-        const auto watched = entry<Matrix<const T>>(watch, "X");
-        require(watched.shape(0) > 0 && watched.shape(1) == d, "the rows watched do not fit the columns");
-        stack_.n_watched = std::int64_t(watched.shape(0)) * rows::WATCHED_EVERY;
-        stack_.watched_rows = numbers<T>(watch, "X", watched.size());
+        const auto recent = entry<Matrix<const T>>(watch, "ring_rows");
+        require(recent.shape(0) > 0 && recent.shape(1) == d, "the rows watched do not fit the columns");
+        stack_.n_recent = std::int64_t(recent.shape(0));
+        stack_.recent_rows = numbers<T>(watch, "ring_rows", recent.size());
+        stack_.recent_targets = numbers<double>(watch, "ring_targets", recent.shape(0));
+        stack_.recent_weights = numbers<double>(watch, "ring_weights", recent.shape(0));
+        stack_.n_watched = std::int64_t(entry<Vector<const double>>(watch, "errors").size());
+        require(stack_.n_watched > 0, "there must be errors to watch");
         stack_.watched = numbers<double>(watch, "errors", std::size_t(stack_.n_watched));
         take_combination(regression);
         take_tracker(regression, levels, steps);

@@ -18,7 +18,7 @@
 
 namespace ks::rows {
 
-constexpr std::int64_t KEPT_EVERY = 16, WATCHED_EVERY = 4;
+constexpr std::int64_t KEPT_EVERY = 16;
 
 template <class T>
 struct Stack {
@@ -45,9 +45,11 @@ struct Stack {
     T* kept;                                  // (n_kept, d): rows of late, as the learners saw them
     double* kept_targets;                     // (n_kept): their targets; null for labels
     std::int64_t n_kept;
-    double* watched;                          // (n_watched): the errors of the last rows, and
-    T* watched_rows;                          // (n_watched / 4, d): every fourth of them
+    double* watched;                          // (n_watched): the errors of the last rows
     std::int64_t n_watched;
+    T* recent_rows;                           // (n_recent, d): the last rows, as the learners saw them,
+    double *recent_targets, *recent_weights;  // (n_recent) each: and their targets and weights
+    std::int64_t n_recent;
 
     void prepare() {
         for (double* column : columns.all()) changing.push_back({column, d});
@@ -79,7 +81,7 @@ struct Stack {
                 throw;
             }
             keep_row(t, y[i]);
-            watch(t, error);
+            watch(t, y[i], error);
             if (++t % stride == 0) note_weights(history + std::size_t(t / stride - 1) * learners.size());
         }
         return true;
@@ -140,15 +142,20 @@ struct Stack {
         std::copy_n(x_.data(), d, to);
     }
 
-    // Errors and rows that a monitor will look at when they are n_watched.
-    void watch(std::int64_t t, double error) {
-        const std::int64_t at = t % n_watched;
-        journal_.keep(watched + at, 1);
-        watched[at] = error;
-        if (at % WATCHED_EVERY) return;
-        T* to = watched_rows + std::size_t(at / WATCHED_EVERY) * d;
+    // Errors and rows that detectors will look at when there are n_watched more.
+    void watch(std::int64_t t, double y, double error) {
+        enter(watched + t % n_watched, error);
+        const std::int64_t at = t % n_recent;
+        enter(recent_targets + at, y);
+        enter(recent_weights + at, 1.0);
+        T* to = recent_rows + std::size_t(at) * d;
         journal_.keep(to, d);
         std::copy_n(x_.data(), d, to);
+    }
+
+    void enter(double* at, double value) {
+        journal_.keep(at, 1);
+        *at = value;
     }
 
     void note_weights(float* to) {

@@ -115,6 +115,7 @@ def interrupt(est, rows, target, calls, times, seed):
         learn(base, rows, target, slice(0, cut.start))
         straight = copy.deepcopy(base)
         straight.predict(rows[:2])
+        learn(copy.deepcopy(straight), rows, target, cut)  # what a process finds out once is known in all calls
         with after_lines(-1) as lines:
             learn(straight, rows, target, cut)
         for n in np.sort(lots.choice(lines[0], min(times, lines[0]), replace=False)) + 1:
@@ -349,6 +350,7 @@ def test_a_learner_goes_back_with_its_encoder(call):
     new = rows[call] if call.stop - call.start > 1 else rows[call.start]
     before, done = copy.deepcopy(est.state_), copy.deepcopy(est)
     done.predict(rows[0])  # what is derived from the state is there
+    copy.deepcopy(done).learn(new, target[call])  # how its words were read is remembered: all calls have as many lines
     with after_lines(-1) as lines:
         done.learn(new, target[call])
     outcomes = []

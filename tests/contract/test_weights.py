@@ -40,7 +40,7 @@ def learned(est, target, weight, cuts=(0, 400)):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("engine", ["python", "native"])
 @pytest.mark.parametrize("unit", [100.0, 0.25])
-def test_the_unit_of_weights_does_not_matter(name, engine, unit):
+def test_the_unit_of_weights_does_not_matter(name, engine, unit, rng):
     """Each row stands for a hundred: the mean weight so far is 100 as well, and they count as one."""
     if name == "stack" and (engine, unit) != ("native", 100.0):
         pytest.skip("slow, and the same")
@@ -59,7 +59,7 @@ def test_the_unit_of_weights_does_not_matter(name, engine, unit):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_weights_however_the_rows_are_cut(name):
+def test_weights_however_the_rows_are_cut(name, rng):
     """Rows without a weight among them, and a file in between."""
     est, target = MODELS[name]
     w = rng.uniform(0.0, 50.0, 400)
@@ -75,6 +75,24 @@ def test_weights_however_the_rows_are_cut(name):
     whole.learn(X[:1], target[:1])
     first.learn(X[:1], target[:1], sample_weight=[1.0])
     assert_same_state(first.state_, whole.state_, 1e-12, name)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {False: 0.0, True: 3.0}, {False: 0.5, True: 20.0}])
+@pytest.mark.parametrize("name", ["budget, labels", "landmarks, labels"])
+def test_weights_of_classes_multiply_relative_weights(name, class_weight, rng):
+    """The unit of sample weights does not matter beside class weights, and the cuts do not either."""
+    est, target = copy.deepcopy(MODELS[name][0]).set_params(class_weight=class_weight), TARGET > 0
+    plain = learned(est, target, None)
+    np.testing.assert_array_equal(
+        learned(est, target, np.full(400, 4.0)).decision_function(X), plain.decision_function(X)
+    )
+    assert "weight_sums" not in plain.state_
+    w = rng.uniform(0.0, 50.0, 400)
+    w[:150], w[200:250] = 1.0, 0.0
+    whole = learned(est, target, w)
+    assert_same_state(learned(est, target, w, (0, 1, 37, 100, 101, 280, 400)).state_, whole.state_, 1e-12, name)
+    counted = (w > 0) & (target | (class_weight == "balanced" or class_weight[False] > 0))
+    np.testing.assert_allclose(whole.state_["weight_sums"], [counted.sum(), w[counted].sum()])
 
 
 def test_the_guide_says_what_a_weight_means():

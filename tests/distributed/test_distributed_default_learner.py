@@ -84,7 +84,7 @@ def test_of_many_rows_a_sample_from_all_partitions_is_learned(client, monkeypatc
     with pytest.warns(UserWarning, match=rf"learns 600 of {N:,} rows"):
         model = distributed.fit(ks.KernelRegressor(size="small", random_state=4), rows, DY, client=client)
     low, high = model.state_["x_low"][-1], model.state_["x_high"][-1]
-    assert model.state_["t"] == 540 and low < 0.02 * N and high > 0.98 * N  # a tenth is held out
+    assert model.state_["t"] == 600 and low < 0.02 * N and high > 0.98 * N
     assert model.score(rows.compute(), Y) > 0.6
 
 

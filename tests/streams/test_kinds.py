@@ -58,10 +58,10 @@ def test_dates_with_months_in_words_and_the_day_first():
 
 
 @pytest.mark.parametrize("gap", ["-", "--", ".", "None", "NULL", "n/a", "#N/A", "<NA>"])
-def test_dashes_and_the_like_are_gaps(gap):
+def test_dashes_and_the_like_are_gaps(gap, rng):
     """A table in which some cells are such words is the table in which these are None."""
     places = [0, 5, 300]
-    rows = pd.DataFrame({"x": NUMBERS.astype(str), "town": RNG.choice(["Rome", "Oslo"], N)}).astype(object)
+    rows = pd.DataFrame({"x": NUMBERS.astype(str), "town": rng.choice(["Rome", "Oslo"], N)}).astype(object)
     rows.loc[places, :], none = gap, rows.copy()
     none.loc[places, :] = None
     y = NUMBERS**2

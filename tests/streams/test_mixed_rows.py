@@ -192,9 +192,9 @@ def test_a_table_of_columns_that_are_all_unknown_is_not_learned(other):
     assert "new" in model.columns_.kinds_
 
 
-def test_a_series_is_no_row():
-    with pytest.raises(ValueError, match=r"rows must be a data frame.*got Series"):
-        small().fit(FRAME, LABELS).predict(FRAME.iloc[0])
+def test_a_series_is_a_row():
+    model = small().fit(FRAME, LABELS)
+    assert model.predict(FRAME.iloc[0]).tolist() == model.predict(FRAME.iloc[:1]).tolist()
 
 
 @pytest.mark.parametrize("nothing", [None, np.nan, pd.NA])

@@ -20,6 +20,7 @@ from kernelstream.state.turns import in_turn
 class Ball(KernelExpansion):
     """The centre, a kernel expansion; ``norm`` is its squared norm, ``slack`` the coordinate beside it."""
 
+    relative_weights = False  # they multiply eta
     alpha: float
     beta: float
     eta: float

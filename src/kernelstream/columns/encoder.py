@@ -246,7 +246,7 @@ class Columns(Known, TransformerMixin, WithParameters):
         before = self.__dict__.get("_store")
         rows = alone(rows)
         if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y)
+            quick = self._learn_quickly(before, rows, y, self._journal)
             if quick is not None:
                 return quick, []
         store, journal = (self._started(), None) if before is None else (before, self._journal)
@@ -407,8 +407,11 @@ class Columns(Known, TransformerMixin, WithParameters):
             X[order] = out
 
     # ---------------------------------------------------------------- one dictionary at a time
-    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any) -> np.ndarray | None:
-        """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other."""
+    def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any, journal: Journal) -> np.ndarray | None:
+        """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other.
+
+        The journal has what changes, and nothing where there is no result.
+        """
         _, reader = twins(self.engine)
         if reader is None or (y is None) == bool(store.task):
             return None
@@ -417,8 +420,6 @@ class Columns(Known, TransformerMixin, WithParameters):
             Y = one_target(store, y)
             if Y is None:
                 return None
-        journal = self._journal
-        assert journal is not None
         found = parse_row(store, row, reader, int(self.max_categories), False, journal)
         if found is None:
             return None
@@ -428,11 +429,12 @@ class Columns(Known, TransformerMixin, WithParameters):
         for at in store.undecided:
             store.votes[at] += votes_of([row.get(store.sources[at].name)])
         store.t += 1
-        try:
-            decide_again(store, self.kinds or {}, journal)
-        except NeedsCopy:
-            journal.undo()
-            return None
+        if store.undecided:
+            try:
+                decide_again(store, self.kinds or {}, journal)
+            except NeedsCopy:
+                journal.undo()
+                return None
         return X
 
     # ---------------------------------------------------------------- encoding only

@@ -175,8 +175,13 @@ def votes_cast(votes: np.ndarray) -> int:
 def guess(sample: Cells, names: list[str]) -> dict[str, str]:
     """The kind of most cells of each column; the kind of a column without a value is left to its first ones.
 
-    >>> guess(Cells({"a": ["1", "x", "2.5", ""], "b": ["u", "1", "v", "w"]}, 4), ["a", "b"])
-    {'a': 'number', 'b': 'category'}
+    Whole numbers among words are codes unless they are more than nine tenths of the cells; numbers with a fraction are
+    measurements where they are more than half.
+
+    >>> codes, ages = [str(code) for code in range(1000, 1009)], [str(age) for age in range(20, 39)]
+    >>> columns = {"part": [*codes, "A77"], "age": [*ages, "unknown"], "length": ["1.5", "0.25", "", "short"]}
+    >>> {name: guess(Cells({name: cells}, len(cells)), [name])[name] for name, cells in columns.items()}
+    {'part': 'category', 'age': 'integer', 'length': 'number'}
     """
     votes = {name: votes_of(sample.get(name), sample.hints.get(name)) for name in names}
     return {name: kind for name, (kind, _) in readings(votes, {}, {}).items()}

@@ -146,6 +146,14 @@ class Inside(Entry):
 
 
 @dataclass(frozen=True)
+class Whole(Entry):
+    """The state of a learner, which checks it itself."""
+
+    def fault(self, value: Any) -> str | None:
+        return None if isinstance(value, dict) else "must be a state of its own"
+
+
+@dataclass(frozen=True)
 class Members(Entry):
     """The states of some learners, which these check themselves."""
 

@@ -110,12 +110,14 @@ class Calibrated(Wrapper):
     @in_turn
     def predict(self, X: Any) -> np.ndarray:
         """The labels of the largest probabilities, (n,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)  # raises NotFittedError before there are classes
+        return self.classes_[best]
 
     @in_turn
     def forecast(self, X: Any) -> np.ndarray:
         """The labels of the largest probabilities of rows each of which is the next one of the stream, (n,)."""
-        return self.classes_[self.forecast_proba(X).argmax(axis=1)]
+        best = self.forecast_proba(X).argmax(axis=1)  # raises NotFittedError before there are classes
+        return self.classes_[best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of :meth:`predict`."""

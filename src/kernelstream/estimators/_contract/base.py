@@ -116,9 +116,14 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_any(self, X: Any, y: Any, classes: Any, sample_weight: Any, encoded: bool = False) -> np.ndarray:
         """What ``learn`` does for every task: encode mixed rows, then the short path for plain calls, or all checks."""
         with self._turns:
-            if self.columns is not None and not encoded and mixed.encodes(self, X, fresh=False):
+            mixes = self.columns is not None and not encoded
+            if mixes and (self._encoder is not None or mixed.encodes(self, X, fresh=False)):
                 if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
                     y = np.array([y])
+                if self._encoder is not None and classes is None and sample_weight is None:
+                    scores = mixed.learn_row(self, X, y)
+                    if scores is not None:
+                        return scores
                 weighted = sample_weight is not None and np.ndim(sample_weight) > 0
 
                 def learn(rows: np.ndarray, at: slice) -> np.ndarray:
@@ -210,7 +215,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- learning
     def _learn_plain(self, X: Rows, y: np.ndarray) -> np.ndarray:
         """Learn checked rows with encoded targets; returns the scores before each update, (n, n_outputs)."""
-        call = open_call(self)
+        call = open_call(self) if "_open" in self.__dict__ else None
         if call is not None:  # the caller that opened it undoes what fails
             call.nothing_learned = False
             return self._learn_believed(X, y)
@@ -223,7 +228,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if marks is None or not marks.save():  # saving the marks is all that most models need
                 self._begin_call()
             undo = self._undo
-            scores = self._learn_believed(X, y)
+            scores = self._learn_believed(X, y) if self._sets_aside else self._learn_encoded(X, y, None)
             if undo.journaled:
                 undo.end()
             else:
@@ -523,9 +528,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return self._learner.auto_scaling() if isinstance(self.standardize, str) else bool(self.standardize)
 
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
-        """Weights of rows as the family takes them."""
-        weight = self._row_weights(state, y, weight)
-        return self._learner.weighed(state, weight, len(y))
+        """Weights of rows as the family takes them: sample weights in its unit, times those of the classes."""
+        if not self._weighs():
+            return self._learner.weighed(state, weight, len(y))
+        factor: Any = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
+        # a row of a class of weight 0 does not count for the mean either
+        weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
+        return factor * self._learner.weighed(state, weight, len(y))
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""

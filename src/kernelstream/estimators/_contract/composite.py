@@ -67,6 +67,8 @@ class Composite(Learner):
         return [*super().owners(state), *(pair for member in self.members for pair in member._owners())]
 
     def taken_back(self, members: list[Any]) -> None:
+        if any(member._state is not state for member, state in zip(members, self.states, strict=False)):
+            return  # others that had taken their places
         for i, member in enumerate(members):  # others may hold a reference to them
             self.size(i, member)
             member._cache = {}

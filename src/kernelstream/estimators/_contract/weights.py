@@ -20,7 +20,7 @@ def relative(state: State, weight: np.ndarray | None, n: int) -> np.ndarray | No
 
     Weights times any factor give the same numbers, so those of a survey (each row stands for hundreds of people) work
     as well as weights around 1: steps, penalties and shares are designed for rows that count as one. A row of weight 0
-    does not count.
+    does not count. Class weights are not among them: they multiply the result.
     """
     sums = state.get(SUMS)
     if sums is None:

@@ -90,6 +90,8 @@ class Cells(Learner):
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
         """The unit is about the deviation where the first target is far from 0, or wild."""
+        if not self.regression:
+            return
         trusted = y[weight > 0]
         first, unit = (math.frexp(v)[1] for v in (float(trusted[0]), deviation(trusted)))
         if abs(first - unit) > FAR_APART:

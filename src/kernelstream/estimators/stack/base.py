@@ -29,7 +29,7 @@ from .._contract.mixed import check_columns
 from .._contract.state import is_trained
 from .._contract.warm_up import rows_until
 from ..metric import SIZES
-from . import batch, intervals, level, reasons, watch
+from . import batch, intervals, level, reasons, renewal, watch
 from . import rows as few_rows
 from .members import chosen
 from .shell import StackShell
@@ -50,7 +50,18 @@ class Stack(Composite):
 
     est: StackShell
     squashes = True
-    relative_weights = True
+    _by_row = frozenset({"ring_rows", "ring_targets", "ring_weights"})  # those that are watched
+
+    @property
+    def relative_weights(self) -> bool:  # type: ignore[override]
+        """Rows that another whole has scaled come with their final weights."""
+        return bool(self.est.standardize)
+
+    def owners(self, state: State) -> list[tuple[Any, State]]:
+        found = super().owners(state)
+        if state.get("renewal", {}).get("fresh"):
+            found += [pair for member in renewal.fresh(self, state)._learner.members for pair in member._owners()]
+        return found
 
     # ---------------------------------------------------------------- members
     def _given(self) -> list[tuple[str, Any]]:
@@ -113,8 +124,9 @@ class Stack(Composite):
         if restarts is not None:
             state["restarts"] = restarts
             intervals.widen(self, state, d)
-            for name in ("reasons", "watch"):
-                state[name]["X"] = padded(state[name]["X"], d)
+            state["reasons"]["X"] = padded(state["reasons"]["X"], d)
+            state["watch"]["ring_rows"] = padded(state["watch"]["ring_rows"], d)
+            renewal.drop(self, state)
 
     def check_parameters(self) -> None:
         est = self.est
@@ -205,20 +217,30 @@ class Stack(Composite):
     def outputs_changed(self, state: State) -> None:
         for name in ("targets", "rows", "batch"):
             self.est._cache.pop(name, None)
+        renewal.drop(self, state)
+        if "watch" in state:
+            state["watch"]["first"] = state["t"]  # the targets kept are of other labels
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         batch.class_added(state, place)
         super().class_added(state, place, trained, change)
 
+    def _drawn_in(self, X: Rows) -> np.ndarray:
+        """Scaled rows as the members see them; rows that another whole has scaled are such rows already."""
+        return self.ops.squashed(dense(X)) if self.est.standardize else dense(X)
+
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         recent = bool(self.est.recent) and not self.est.__dict__.get("_fitting")
         state["recent_on"] = int(recent)
-        X = self.ops.squashed(dense(X))
+        X = self._drawn_in(X)
         scores = np.empty((X.shape[0], state["n_outputs"]))
         left: Callable[[], None] | None = None  # what is still to be done with the block before
         step = COMBINED if X.shape[0] > COMBINED and self.ops.THREADED and threads.second() else ROWS_AT_ONCE
         for rows in threads.cuts(X.shape[0], step):
             own = None if weight is None else weight[rows]
+            if left is not None and "renewal" in state:  # these may not be the members for long
+                left()
+                left = None
             F = self.forecasts(state, X[rows], y[rows], own, left)
             left = functools.partial(self._learn_block, state, X[rows], y[rows], own, recent, F, scores[rows])
         if left is not None:
@@ -237,9 +259,9 @@ class Stack(Composite):
                 stop = rows_until(weight, start, stop, last - state["t"])
             self._combine(state, F, y, weight, recent, scores, slice(start, stop))
             start = stop
+        errors = renewal.follow(self, state, X, y, weight, scores, t)
         reasons.follow(state["reasons"], X, y, t, weight)
-        errors = intervals.follow(self, state, X, scores, y, weight)
-        watch.follow(self, state, X, errors, t, weight)
+        intervals.follow(self, state, X, scores, errors, y, weight)
 
     def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
         return few_rows.learn(self, state, X, y)
@@ -272,6 +294,8 @@ class Stack(Composite):
         move_numbers(state[f"o{o}"], move)
         intervals.moved(state["intervals"][f"o{o}"], move)
         reasons.moved(state["reasons"], o, move)
+        watch.moved(state["watch"], o, move)
+        renewal.drop(self, state)  # what was learned holds at the new level, too
         batch.moved(self, state, o, move)
         return True
 
@@ -322,7 +346,7 @@ class Stack(Composite):
                 assert left is not None
                 left()
             elif i == len(members):
-                F[:, -1] = batch.scores(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
+                F[:, -1] = batch.forecasts(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
             elif y is None:
                 F[i // N, i % N] = self.member_scores(state, i, X)
             else:
@@ -375,7 +399,7 @@ class Stack(Composite):
         return self._scores(state, i, part)
 
     def score(self, state: State, X: Rows, following: bool = False) -> np.ndarray:
-        return self.combined(state, self.ops.squashed(dense(X)), following)
+        return self.combined(state, self._drawn_in(X), following)
 
     def combined(self, state: State, X: np.ndarray, following: bool = False) -> np.ndarray:
         """Scores of rows as the members see them; with ``following``, each is the next of the stream."""
@@ -385,7 +409,7 @@ class Stack(Composite):
         scores = self.members_score(state, X, streams and following)
         if streams and not following:
             scores += level.shift(self, state)
-        return scores
+        return renewal.blended(self, state, X, scores, streams and following)
 
     def follows(self, state: State) -> bool:
         """Whether the latest targets help to forecast the next one: they do not after ``fit``."""
@@ -426,11 +450,12 @@ class Stack(Composite):
         combination = Inside({name: Array(value.shape) for name, value in fresh.items()})
         schema |= {f"o{o}": combination for o in range(k)}
         schema |= {name: Inside(part.schema(self, state)) for name, part in FOLLOWERS.items()}
-        return schema | batch.schema(state)
+        return schema | batch.schema(state) | renewal.schema(self, state)
 
     def verify(self, state: State) -> None:
         super().verify(state)
         batch.verify(self.est, state)
+        renewal.verify(self, state)
 
 
 def of_output(y: np.ndarray, o: int) -> np.ndarray:

@@ -122,6 +122,15 @@ def scores(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarra
     return G if stack.regression or G.shape[1] == 1 else G - special.logsumexp(G, axis=1, keepdims=True)
 
 
+def forecasts(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarray:
+    """The same, with the bits that they have where they come through the members' units."""
+    found = scores(stack, learner, state, X)
+    if not stack.regression:
+        return found
+    mean, unit = state["target_mean"], state["target_unit"]
+    return (found - mean) / unit * unit + mean
+
+
 def row_learner(stack: Stack, state: State) -> Any:
     """The function for rows that go through all members in one call of the compiled core, in the members' units."""
     whole = learner(stack.est, state)

@@ -1,8 +1,8 @@
 """`fit` of the default learner: what a batch allows and a stream does not.
 
 From 200 rows on, all rows are learned at once (:mod:`.batch`). Before that, members and their combination learn the
-rows as ``learn`` does, so that the model can go on with the rows of a stream. They do this twice: the first time a
-tenth of the rows is held out, which decides whether the members count in what ``fit`` says.
+rows as ``learn`` does, so that the model can go on with the rows of a stream. Their forecasts of the last tenth of the
+rows, made before these are learned, decide whether the members count in what ``fit`` says.
 
 Fewer rows, or those of members that are given, are taken in random order, and a tenth is held out, too. Members learn
 the others as a stream; then those that take small steps go over the rows again as long as their loss on the held-out
@@ -28,7 +28,7 @@ from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
-from .._contract import mixed, warm_up, weights
+from .._contract import mixed, weights
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
@@ -124,24 +124,20 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     est._fitting = shuffle and not at_once  # rows in random order: the last ones say nothing about the next
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
+    if held is not None and at_once:  # the last ones: members take the rows in their order
+        held = counted[len(counted) - len(held) :]
     streamed = weight  # the stream's way over the rows that are not held out
     if held is not None:
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
     prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
-    S = None
-    if at_once and held is not None:
-        fresh = copy.deepcopy(est._state)
-        est._learn_part(rows, target, streamed)
-        warm_up.end(est)
-        S = est._learner.members_score(est._state, prepare(held)[0], False)
-        est._state, streamed = fresh, weight
-        est._forget()
     order = Order(est._state["seed"], rows, streamed, shuffle and not at_once, 1, listens(est))
     learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
-    if S is not None:
+    if at_once:
+        S = est._learner.members_score(est._state, prepare(held)[0], False)
+        est._learn_part(take(rows, held), target[held], None if weight is None else weight[held])
         if scales_columns(est._state):
             hold(est._state)
         batch.learn(est, prepare(held), S, prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)

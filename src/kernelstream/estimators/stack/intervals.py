@@ -84,23 +84,31 @@ def tracker(est: StackShell, state: State, o: int) -> Any:
     return made
 
 
-def follow(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
-    """Errors (n,) of the forecasts (n, outputs) before each row X, which trackers learn; a mean over outputs."""
+def errors(stack: Stack, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Errors (n,) of forecasts (n, outputs): the probability left to other labels, or a mean over the outputs."""
+    if not stack.regression:
+        return _doubts(stack.est, scores, y)
+    return np.abs(y.reshape(len(y), -1) - scores).mean(axis=1)
+
+
+def follow(
+    stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, errors: np.ndarray, y: np.ndarray, weight: Any
+) -> None:
+    """Trackers learn the forecasts (n, outputs) before each row X and their errors (n,)."""
     est = stack.est
     wanted: Wanted | None = None if est._renewing else est.__dict__.get("_wanted")
     if not stack.regression:
-        errors, own = _doubts(est, scores, y), tracker(est, state, 0)
+        own = tracker(est, state, 0)
         if wanted is None:  # nobody asks for widths
             own._pass(errors if weight is None else errors[weight > 0])
         else:
             wanted.found.append((0, own.learn(np.zeros(len(y)), errors, weight, coverage=wanted.coverage)[1]))
-        return errors
+        return
     targets = y.reshape(len(y), -1)
     for o, target in enumerate(targets.T):
         found = tracker(est, state, o).learn(scores[:, o], target, X, weight)
         if wanted is not None:
             wanted.found.append((o, found))
-    return np.abs(targets - scores).mean(axis=1)
 
 
 def fit(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.ndarray, weight: Any) -> None:

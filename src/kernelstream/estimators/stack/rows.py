@@ -31,7 +31,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
-    if "_wanted" in stack.est.__dict__:
+    if "_wanted" in stack.est.__dict__ or "renewal" in state:
         return None
     if "x_usual" in state and n >= corrupt.rows_until_look(int(state["x_count"])):  # where it is learned what is usual
         return None
@@ -41,7 +41,7 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
 
 def score(stack: Stack, state: State, X: Any, following: bool) -> np.ndarray | None:
     """Scores (n, outputs) of few rows, or None; with ``following``, each is the next of the stream."""
-    if batch.alone(state) or X.shape[0] > AT_ONCE:
+    if batch.alone(state) or "renewal" in state or X.shape[0] > AT_ONCE:
         return None
     streams = stack.follows(state)
     bound = bind(stack, state)
@@ -77,7 +77,7 @@ def bind(stack: Stack, state: State) -> Any:
 
 def _may_change(stack: Stack, state: State) -> bool:
     """Whether single rows can be learned into these states; those of a mapped file are read-only."""
-    if stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
+    if not stack.est.standardize or stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
         return False
     return all(_is_writable(part) for part in (*parts(state), *state["members"]))
 

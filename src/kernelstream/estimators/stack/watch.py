@@ -1,7 +1,8 @@
 """Has something changed? The default learner watches its own errors and rows.
 
-After every 128 rows the :class:`~kernelstream.monitor.Monitor` gets the errors, averaged over four rows each, and every
-fourth row as the members saw it. It then finds the same changes with a quarter of the work; they are ``changes_``.
+After every 64 rows the detectors of :mod:`kernelstream.monitor` get the errors, and every fourth row as the members
+saw it. What they find are ``changes_``. The last thousand rows are kept: after a rise of the errors, members begin anew
+with the rows since then (:mod:`.renewal`).
 """
 
 from __future__ import annotations
@@ -10,77 +11,122 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...monitor import Mark, Monitor
+from ...core.targets import Move
+from ...monitor import Adwin, KernelTwoSample, Mark
+from ...monitor._blocks import BLOCK
 from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
+from ...state import undo
 from ...state.nested import State, part
-from ...state.schema import Array, Inside, Schema
+from ...state.schema import Array, Count, Inside, Schema, length
 from ...state.turns import in_turn
 from .._contract.composite import fitted
+from .._contract.warm_up import rows_until
 from .shell import StackShell
 
 if TYPE_CHECKING:
     from .base import Stack
 
-ROWS_A_LOOK = 128  # rows between two looks
-ROWS_A_MEAN = 4
+ROWS_A_LOOK = 64  # rows between two looks
+EVERY = 4  # rows of which one is looked at
+MOST_KEPT, MOST_NUMBERS = 1024, 1 << 17  # rows that are kept, fewer where they hold more numbers
 MARKS = 100  # changes that are remembered
 UNKNOWN = -1.0  # error of a row that nobody has seen
 NAMES = ("adwin", "kernel")  # the detectors, in the order that marks count them
 
 
+def _room(state: State) -> int:
+    """How many rows are kept: whole looks."""
+    return ROWS_A_LOOK * int(np.clip(MOST_NUMBERS // state["first_width"], ROWS_A_LOOK, MOST_KEPT) // ROWS_A_LOOK)
+
+
 def start(stack: Stack, state: State) -> State:
     """Entries of a model that has not watched anything yet."""
+    room = _room(state)
     return {
         "errors": np.full(ROWS_A_LOOK, UNKNOWN),
-        "X": np.zeros((ROWS_A_LOOK // ROWS_A_MEAN, state["n_features"]), state["dtype"]),
+        "ring_rows": np.zeros((room, state["n_features"]), state["dtype"]),
+        "ring_targets": np.zeros((room, stack.outputs(state))),
+        "ring_weights": np.ones(room),
+        "first": state["t"],
         "marks": np.zeros((0, 3), np.int64),
     }
 
 
-def follow(stack: Stack, state: State, X: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None) -> None:
-    """Take rows X (n, d) as the members saw them, and errors (n,); t rows were learned before."""
-    if weight is not None and not weight.all():
-        X, errors = X[weight > 0], errors[weight > 0]
-    watched, begin = state["watch"], 0
-    while begin < len(errors):
-        at = (t + begin) % ROWS_A_LOOK
-        end = min(begin + ROWS_A_LOOK - at, len(errors))
-        watched["errors"][at : at + end - begin] = errors[begin:end]
-        first = -at % ROWS_A_MEAN
-        chosen = X[begin + first : end : ROWS_A_MEAN]
-        place = (at + first) // ROWS_A_MEAN
-        watched["X"][place : place + len(chosen)] = chosen
-        if at + end - begin == ROWS_A_LOOK:
-            look(stack, state, t + end)
-        begin = end
+def next_look(t: int, begin: int, n: int, weight: np.ndarray | None) -> tuple[int, int]:
+    """Where the rows from ``begin`` on up to the next look end, of n, and how many of them count; t did before."""
+    left = ROWS_A_LOOK - t % ROWS_A_LOOK
+    stop = rows_until(weight, begin, n, left)
+    return stop, stop - begin if weight is None else int(np.count_nonzero(weight[begin:stop] > 0))
 
 
-def look(stack: Stack, state: State, t: int) -> None:
-    """The last 128 rows are complete: has something changed?"""
+def follow(
+    stack: Stack, state: State, X: np.ndarray, y: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None
+) -> int | None:
+    """Take rows X (n, d) as the members saw them, up to the next look, their targets and errors (n,); t came before.
+
+    Returns the row since which the errors have been larger, where a look finds that they have.
+    """
+    if weight is not None:
+        counted = weight > 0
+        X, y, errors, weight = X[counted], y[counted], errors[counted], weight[counted]
+    watched, n = state["watch"], len(errors)
+    if not n:
+        return None
+    watched["errors"][t % ROWS_A_LOOK : t % ROWS_A_LOOK + n] = errors
+    room = len(watched["ring_targets"])
+    places = slice(t % room, t % room + n)
+    for name in ("ring_rows", "ring_targets", "ring_weights"):
+        undo.rows(watched[name], places)
+    watched["ring_rows"][places], watched["ring_targets"][places] = X, y.reshape(n, -1)
+    watched["ring_weights"][places] = 1.0 if weight is None else weight
+    return look(stack, state, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
+
+
+def kept(state: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The rows kept from a row on, of t in all, their targets and weights."""
     watched = state["watch"]
-    errors, X = watched["errors"], watched["X"]
+    room = len(watched["ring_targets"])
+    at = np.arange(max(since, watched["first"], t - room), t) % room
+    y, weight = watched["ring_targets"][at], watched["ring_weights"][at]
+    return watched["ring_rows"][at], y[:, 0] if y.shape[1] == 1 else y, None if (weight == 1.0).all() else weight
+
+
+def moved(watched: State, o: int, move: Move) -> None:
+    """Carry over the targets kept of an output."""
+    undo.rows(watched["ring_targets"], slice(None))
+    watched["ring_targets"][:, o] = move(watched["ring_targets"][:, o])
+
+
+def look(stack: Stack, state: State, t: int) -> int | None:
+    """The last rows are complete: has something changed?"""
+    watched = state["watch"]
+    errors = watched["errors"]
     if errors.min() < 0:  # the model comes from a file without
-        return
-    monitor = _attached(stack, state)
-    means = np.add.reduce(errors.reshape(-1, ROWS_A_MEAN), axis=1) / ROWS_A_MEAN
-    found = monitor.learn(means, X)
-    monitor.marks = []
-    watched |= {name: detector.state for name, detector in monitor.detectors.items()}
-    if found:
-        rows = [(t, max(t - ROWS_A_MEAN * (mark.row - mark.since), 0), NAMES.index(mark.detector)) for mark in found]
-        watched["marks"] = np.concatenate([watched["marks"], np.array(rows, np.int64)])[-MARKS:]
+        return None
+    first = (t - ROWS_A_LOOK) % len(watched["ring_rows"])
+    values = {"adwin": errors, "kernel": watched["ring_rows"][first : first + ROWS_A_LOOK : EVERY]}
+    units, since = {"adwin": 1, "kernel": EVERY}, None
+    for name, detector in _attached(stack, state).items():
+        for row, begun in detector.learn(values[name]):
+            mark = [t, max(t - units[name] * (row - begun), 0), NAMES.index(name)]
+            watched["marks"] = np.concatenate([watched["marks"], np.array([mark], np.int64)])[-MARKS:]
+            since = mark[1] if name == "adwin" else since
+        watched[name] = detector.state
+    return since
 
 
-def _attached(stack: Stack, state: State) -> Monitor:
+def _attached(stack: Stack, state: State) -> dict[str, Any]:
     """The detectors, whose states are part of the learner's; in a new model they have none yet."""
-    watched, cache = state["watch"], stack.est._cache
-    if "adwin" not in watched or "monitor" not in cache:
-        cache["monitor"] = Monitor(random_state=state["seed"])
-    monitor: Monitor = cache["monitor"]
-    for name, detector in monitor.detectors.items():
+    watched = state["watch"]
+    made: dict[str, Any] = {"adwin": Adwin(), "kernel": KernelTwoSample(random_state=state["seed"])}
+    if "adwin" in watched:
+        made = stack.est._cached("detectors", lambda: made)
+    else:
+        stack.est._cache["detectors"] = made
+    for name, detector in made.items():
         detector.state = watched.get(name, detector.state)
-    return monitor
+    return made
 
 
 def schema(stack: Stack, state: State) -> Schema:
@@ -90,14 +136,17 @@ def schema(stack: Stack, state: State) -> Schema:
     n = min(len(marks), MARKS) if isinstance(marks, np.ndarray) and marks.ndim else 0
     own: Schema = {
         "errors": Array((ROWS_A_LOOK,), low=UNKNOWN),
-        "X": Array((ROWS_A_LOOK // ROWS_A_MEAN, d), state["dtype"]),
+        "ring_rows": Array((_room(state), d), state["dtype"]),
+        "ring_targets": Array((_room(state), stack.outputs(state))),
+        "ring_weights": Array((_room(state),), low=0.0),
+        "first": Count(0, state["t"]),
         "marks": Array((n, 3), "int64", low=0),
     }
     if n and marks.shape == (n, 3) and marks[:, 2].max() >= len(NAMES):
         raise ValueError("state_['watch/marks'] names an unknown detector")
     if not any(name in watched for name in NAMES):
         return own
-    fresh = Monitor().detectors["kernel"].state
+    fresh = KernelTwoSample().state
     kernel = part(watched, "kernel")
     kept, first = kernel.get("kept"), kernel.get("first")
     width = kept.shape[1] if isinstance(kept, np.ndarray) and kept.ndim == 2 else 0
@@ -113,8 +162,8 @@ def schema(stack: Stack, state: State) -> Schema:
     }
     inputs: Schema = {
         "rows": count,
-        "kept": Array((0, width)),
-        "first": Array((min(seen, FIRST * 32), width)),
+        "kept": Array((length(kernel, "kept") % BLOCK, width)),
+        "first": Array((min(seen, FIRST * BLOCK), width)),
         "reference": Array(fresh["reference"].shape),
         "last": Array(fresh["last"].shape),
         "W": Array((width, fresh["reference"].size and 16), optional=True),

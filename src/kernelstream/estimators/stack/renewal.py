@@ -1,0 +1,239 @@
+r"""Members that begin anew where the world has changed, beside those that learned the past; the better ones stay.
+
+Where the watch finds that the errors have risen since row s, new members and a new combination learn the rows kept
+from s on, and all later ones. As long as both go on, the forecast is a mixture of theirs: of probabilities of labels,
+with shares that follow their losses l, or of numbers, by their recent squared errors e,
+
+.. math:: w_i \propto \left(0.98\, w_i + 0.01\right) e^{-l_i}, \qquad
+          w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
+
+The new ones take the place of the old where, after ``LEAST`` rows, their recent loss is less than ``CLEARLY`` of that
+of the old, or after ``MOST`` rows less than ``LESS`` of it; else they are dropped then. So a false alarm costs time and
+hardly any accuracy, and after a change the model is soon what it would be if it had begun there. The idea is that of
+background learners [1]_, with one for the whole.
+
+References
+----------
+.. [1] Gomes et al.: Adaptive random forests for evolving data stream classification, Machine Learning 106 (2017).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from ... import engine as engines
+from ...passes.stack.python import shares
+from ...random import Stream, generator
+from ...state.nested import State
+from ...state.schema import Array, Count, Inside, Schema, Whole
+from . import intervals, watch
+from .shell import StackShell
+
+if TYPE_CHECKING:
+    from .base import Stack
+
+SHARE = 0.02  # of the forecast that is spread evenly
+FEWEST_MISTAKES = 6.0  # in the last look: with fewer, a few rare labels in a row are no change
+LEAST, MOST = 512, 2048  # rows after which the new members may take over, and have to or are dropped
+CLEARLY, LESS = 0.5, 0.8  # of the loss of the old ones, from LEAST rows on and after MOST
+FADE = 0.998  # of the losses
+ROWS_BEFORE = 10  # usual errors that both sets of members begin with
+LEAST_PROBABILITY, TINY = 1e-6, 1e-300
+
+
+def schema(stack: Stack, state: State) -> Schema:
+    """The entry, which exists as long as there are two sets of members."""
+    if "renewal" not in state:
+        return {}
+    own: Schema = {
+        "logs": Array((2,)),
+        "sums": Array((2,), low=0.0),
+        "rows": Count(0, MOST),
+        "begun": Count(0, state["t"]),
+        "fresh": Whole(),
+    }
+    return {"renewal": Inside(own)}
+
+
+def verify(stack: Stack, state: State) -> None:
+    """ValueError for new members that are no whole model, or do not fit the others."""
+    if "renewal" not in state:
+        return
+    made = fresh(stack, state)
+    try:
+        made._check_state()
+    except (ValueError, KeyError, AttributeError) as error:
+        raise ValueError(f"the members that begin anew: {error}") from None
+    same = ("n_features", "n_outputs", "dtype", "first_width")
+    if any(made._state.get(name) != state[name] for name in same) or "renewal" in made._state:
+        raise ValueError("the members that begin anew do not fit the others")
+
+
+def fresh(stack: Stack, state: State) -> Any:
+    """The model of the new members, attached to its state."""
+    made: Any = stack.est._cached("fresh", lambda: _unfitted(stack.est, state))
+    own = state["renewal"]["fresh"]
+    if own and made.__dict__.get("_state") is not own:
+        made.state_ = own
+    return made
+
+
+def _unfitted(est: StackShell, state: State) -> Any:
+    """A model like the whole, of rows as its members see them: scaled by the whole, and of no change of its own."""
+    made = clone(est)
+    made.engine = engines.of_processor(est.engine)
+    made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
+    made.columns, made.standardize = "auto", False  # turns are its own: it also learns on a thread beside the members
+    return made
+
+
+def drop(stack: Stack, state: State) -> None:
+    """End what was begun."""
+    state.pop("renewal", None)
+    stack.est._cache.pop("fresh", None)
+
+
+def begin(stack: Stack, state: State, since: int, t: int) -> None:
+    """Let new members learn the rows kept from a row on, of t in all."""
+    drop(stack, state)
+    if not stack.regression and (len(state["classes"]) < 2 or float(state["watch"]["errors"].sum()) < FEWEST_MISTAKES):
+        return
+    sums = np.zeros(2)
+    if stack.regression:
+        sums += TINY + ROWS_BEFORE * np.median(state["watch"]["errors"]) ** 2 / np.mean(state["target_unit"] ** 2)
+    state["renewal"] = {"logs": np.zeros(2), "sums": sums, "rows": 0, "begun": t, "fresh": {}}
+    _learn(stack, state, *watch.kept(state, since, t))
+
+
+def _learn(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+    """Forecasts (n, n_outputs) of the new members before each row, which they learn."""
+    made, outputs = fresh(stack, state), state["n_outputs"]
+    given: dict[str, Any] = {} if weight is None else {"sample_weight": weight}
+    if not stack.regression:
+        classes = state["classes"]
+        y = classes[(y > 0).astype(int) if outputs == 1 else y.astype(int)]
+        given["classes"] = classes
+    scores = made.learn(X, y, **given)
+    state["renewal"]["fresh"] = made._state
+    return scores.reshape(len(X), outputs)
+
+
+def follow(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any, scores: np.ndarray, t: int) -> Any:
+    """Watch the errors (n,) of forecasts (n, n_outputs) of rows X, y; where members begin anew they change these.
+
+    ``scores`` are the forecasts of the members that learned the past, before each row; t rows were learned before. The
+    rows have been learned by these members, and are learned by new ones. Returns the errors.
+    """
+    n, start = len(X), 0
+    old: np.ndarray = scores
+    new: np.ndarray | None = None
+    if "renewal" in state:
+        old, new = scores.copy(), _learn(stack, state, X, y, weight)
+    errors = np.empty(n)
+    while start < n:
+        stop, counted = watch.next_look(t, start, n, weight)
+        rows = slice(start, stop)
+        own = None if weight is None else weight[rows]
+        if new is not None:
+            scores[rows] = _mixed(stack, state, old[rows], new[rows], y[rows], own)
+        errors[rows] = intervals.errors(stack, scores[rows], y[rows])
+        since = watch.follow(stack, state, X[rows], y[rows], errors[rows], t, own)
+        t, start = t + counted, stop
+        if "renewal" in state and t % watch.ROWS_A_LOOK == 0:
+            won = _decided(state)
+            if won is not None:
+                if won and new is not None:
+                    take_over(stack, state)
+                    old = new  # of the rows left
+                scores[start:] = old[start:]
+                drop(stack, state)
+                new = None
+        if since is not None and "renewal" not in state and stack.est.standardize:
+            begin(stack, state, since, t)
+            if "renewal" in state:
+                old, new = scores.copy(), np.empty_like(scores)
+                if start < n:
+                    left = None if weight is None else weight[start:]
+                    new[start:] = _learn(stack, state, X[start:], y[start:], left)
+    return errors
+
+
+def _mixed(stack: Stack, state: State, A: np.ndarray, B: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
+    """Mixtures (n, C) of the forecasts of old and new members; what both have earned by the rows is entered."""
+    part, F = state["renewal"], np.empty_like(A)
+    both = np.stack([A, B])
+    losses = _losses(stack, state, both, y)
+    for i in range(len(y)):
+        w = _shares(stack, part)
+        F[i] = mixed(stack, both[:, i], w)
+        if weight is not None and not weight[i] > 0:
+            continue
+        part["sums"][:] = FADE * part["sums"] + losses[:, i]
+        part["logs"][:] = -4 * np.log(part["sums"]) if stack.regression else np.log(w) - losses[:, i]
+        part["rows"] += 1
+    return F
+
+
+def _shares(stack: Stack, part: State) -> np.ndarray:
+    """Shares (2,) of the old and the new members in the forecast now."""
+    return shares(part["logs"], 0.0 if stack.regression else SHARE)
+
+
+def _losses(stack: Stack, state: State, F: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Losses (2, n) of forecasts F (2, n, C): mean squared errors in units of the first targets, or -log P(label)."""
+    if stack.regression:
+        apart = (F - y.reshape(len(y), -1)) / state["target_unit"]
+        return np.minimum(np.square(apart).mean(axis=2), 1e300)
+    if F.shape[2] == 1:
+        loss = np.logaddexp(0.0, -y * F[..., 0])
+    else:
+        loss = np.logaddexp.reduce(F, axis=2) - np.take_along_axis(F, y.astype(int)[None, :, None], axis=2)[..., 0]
+    return np.minimum(loss, -np.log(LEAST_PROBABILITY))
+
+
+def mixed(stack: Stack, F: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The mixture (…, C) of forecasts F (2, …, C) with shares w (2,): of numbers, or of probabilities of labels."""
+    if stack.regression:
+        return w[0] * F[0] + w[1] * F[1]
+    a, b = np.log(w)
+    if F.shape[-1] == 1:
+        yes, no = (np.logaddexp(a - np.logaddexp(0, -s * F[0]), b - np.logaddexp(0, -s * F[1])) for s in (1, -1))
+        return yes - no
+    logs = F - np.logaddexp.reduce(F, axis=-1, keepdims=True)
+    return np.logaddexp(a + logs[0], b + logs[1])
+
+
+def blended(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, following: bool) -> np.ndarray:
+    """Scores (n, C) of rows as members see them, from those of the old members."""
+    if "renewal" not in state:
+        return scores
+    made = fresh(stack, state)
+    F = np.stack([scores, made._scores(X, following).reshape(scores.shape)])
+    return mixed(stack, F, _shares(stack, state["renewal"]))
+
+
+def _decided(state: State) -> bool | None:
+    """Whether the new members have won; None as long as it is open."""
+    part = state["renewal"]
+    if part["rows"] >= MOST:
+        return bool(part["sums"][1] < LESS * part["sums"][0])
+    return True if part["rows"] >= LEAST and part["sums"][1] < CLEARLY * part["sums"][0] else None
+
+
+def take_over(stack: Stack, state: State) -> None:
+    """The new members and their combination take the place of the old ones."""
+    own, N = fresh(stack, state)._state, len(stack.examples())
+    state.pop("batch", None)
+    for name in ("targets", "rows", "batch", "learners"):
+        stack.est._cache.pop(name, None)
+    for member, part in zip(own["members"], state["members"], strict=True):
+        member["n_features"] = part["n_features"]
+    state["members"] = own["members"]
+    for name in ("target_mean", "target_unit", *(f"o{o}" for o in range(stack.outputs(state)))):
+        if name in own:
+            state[name] = own[name]
+    state["history"] = np.ascontiguousarray(state["history"][:, :N])
+    state["restarts"] = state["restarts"] + own["restarts"] + 1
