@@ -148,6 +148,10 @@ def test_weights_and_a_new_label_in_the_middle():
     scores = whole.learn(X, y, sample_weight=weight)
     cut = [parts.learn(X[i : i + 70], y[i : i + 70], sample_weight=weight[i : i + 70]) for i in range(0, len(y), 70)]
     assert_allclose(np.concatenate(cut), scores, rtol=1e-9, atol=1e-9)
+    for kind in ("two labels", "many labels"):  # an unknown label does not count in a row of weight 0
+        other, X, y = in_the_middle(kind)
+        other.learn(X[:3], [*y[:2], 9], sample_weight=[1.0, 1.0, 0.0])
+        assert 9 not in other.classes_ and "renewal" in other._state
     model.learn(X[:1], [7])
     assert "renewal" not in model._state and 7 in model.classes_
     model.learn(X, y)

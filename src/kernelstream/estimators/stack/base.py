@@ -87,7 +87,7 @@ class Stack(Composite):
         return int(self.est.n_features_in_ if state is None else state["first_width"])
 
     def begin(self, state: State) -> None:
-        if state["n_features"] > BROAD:
+        if state["n_features"] > BROAD and self.est.standardize:  # said once, by the whole
             name = type(self.est).__name__
             warnings.warn(
                 f"{name} is made for tables of up to {BROAD:,} columns, and slow with {state['n_features']:,}: "

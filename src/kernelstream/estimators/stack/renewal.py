@@ -29,7 +29,7 @@ from ...passes.stack.python import shares
 from ...random import Stream, generator
 from ...state.nested import State
 from ...state.schema import Array, Count, Inside, Schema, Whole
-from . import intervals, watch
+from . import batch, intervals, watch
 from .shell import StackShell
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ FEWEST_MISTAKES = 6.0  # in the last look: with fewer, a few rare labels in a ro
 LEAST, MOST = 512, 2048  # rows after which the new members may take over, and have to or are dropped
 CLEARLY, LESS = 0.5, 0.8  # of the loss of the old ones, from LEAST rows on and after MOST
 FADE = 0.998  # of the losses
+POWER = 4  # of their sums, by which forecasts of numbers are mixed: a worse one must not cost much
 ROWS_BEFORE = 10  # usual errors that both sets of members begin with
 LEAST_PROBABILITY, TINY = 1e-6, 1e-300
 
@@ -128,6 +129,8 @@ def follow(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any
     rows have been learned by these members, and are learned by new ones. Returns the errors.
     """
     n, start = len(X), 0
+    if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
+        y = np.minimum(y, scores.shape[1] - 1.0)
     old: np.ndarray = scores
     new: np.ndarray | None = None
     if "renewal" in state:
@@ -172,7 +175,7 @@ def _mixed(stack: Stack, state: State, A: np.ndarray, B: np.ndarray, y: np.ndarr
         if weight is not None and not weight[i] > 0:
             continue
         part["sums"][:] = FADE * part["sums"] + losses[:, i]
-        part["logs"][:] = -4 * np.log(part["sums"]) if stack.regression else np.log(w) - losses[:, i]
+        part["logs"][:] = -POWER * np.log(part["sums"]) if stack.regression else np.log(w) - losses[:, i]
         part["rows"] += 1
     return F
 
@@ -187,11 +190,7 @@ def _losses(stack: Stack, state: State, F: np.ndarray, y: np.ndarray) -> np.ndar
     if stack.regression:
         apart = (F - y.reshape(len(y), -1)) / state["target_unit"]
         return np.minimum(np.square(apart).mean(axis=2), 1e300)
-    if F.shape[2] == 1:
-        loss = np.logaddexp(0.0, -y * F[..., 0])
-    else:
-        loss = np.logaddexp.reduce(F, axis=2) - np.take_along_axis(F, y.astype(int)[None, :, None], axis=2)[..., 0]
-    return np.minimum(loss, -np.log(LEAST_PROBABILITY))
+    return np.minimum([batch.losses(False, own, y[:, None]) for own in F], -np.log(LEAST_PROBABILITY))
 
 
 def mixed(stack: Stack, F: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -229,8 +228,6 @@ def take_over(stack: Stack, state: State) -> None:
     state.pop("batch", None)
     for name in ("targets", "rows", "batch", "learners"):
         stack.est._cache.pop(name, None)
-    for member, part in zip(own["members"], state["members"], strict=True):
-        member["n_features"] = part["n_features"]
     state["members"] = own["members"]
     for name in ("target_mean", "target_unit", *(f"o{o}" for o in range(stack.outputs(state)))):
         if name in own:
