@@ -20,6 +20,8 @@ from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
 
 DELIMITERS = ",\t;|"
 SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
+LONGEST_FIELD = 131_072  # characters; what Python's own reader takes by default, whatever its limit is in this process
+TOO_LONG = f"a field has more than {LONGEST_FIELD:,} characters"
 UNCLOSED = "a quote that opens here is not closed"
 _SPACES = " \t\r\v\f"
 _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
@@ -211,12 +213,12 @@ class CSV(TextTable):
     def _plain_rows(self, n: int) -> list[list[str]]:
         """Up to n rows of the buffer, if none of them needs special treatment; no rows otherwise.
 
-        Quotes, carriage returns, rows of another length and what cannot be read are left to the loop over lines.
+        Quotes, carriage returns, long lines, rows of another length and what cannot be read are left to the loop over lines.
         """
         text = self.text
         *lines, _ = text.buffer[text.start : text.buffer.rfind(b"\n") + 1].split(b"\n", n)
         piece = b"\n".join(lines)
-        if b'"' in piece or b"\r" in piece:
+        if b'"' in piece or b"\r" in piece or max(map(len, lines), default=0) > LONGEST_FIELD:
             return []
         try:
             rows = list(csv.reader(piece.decode().split("\n"), delimiter=self.delimiter, skipinitialspace=True))
@@ -301,8 +303,12 @@ class CSV(TextTable):
         record: list[str] = []  # its lines
 
         def lines() -> Iterator[str]:
+            read = 0
             while content := self.text.readline():
                 record.append(_clean(decoded(content)))
+                read += len(content)
+                if len(record) > 1 and read > 8 * LONGEST_FIELD:
+                    raise csv.Error
                 yield record[-1]
 
         while True:
@@ -313,13 +319,14 @@ class CSV(TextTable):
             except StopIteration:
                 return
             except csv.Error:
-                long = f"a field has more than {csv.field_size_limit():,} characters"
-                yield line, UNCLOSED if len(record) > 1 else long
+                yield line, UNCLOSED if len(record) > 1 else TOO_LONG
             except ValueError as error:
                 yield self.text.line, str(error)
             else:
                 open_quote = len(record) > 1 and "".join(record).count('"') % 2 and not self.text.fill()
-                if open_quote or len(fields) > 1 or (fields and fields[0].strip(_SPACES)):
+                if max(map(len, fields), default=0) > LONGEST_FIELD:
+                    yield line, UNCLOSED if len(record) > 1 else TOO_LONG
+                elif open_quote or len(fields) > 1 or (fields and fields[0].strip(_SPACES)):
                     yield line, UNCLOSED if open_quote else fields
 
     def _reason(self, code: int, field: int, fields: Any) -> str:
