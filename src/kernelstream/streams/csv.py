@@ -213,7 +213,7 @@ class CSV(TextTable):
     def _plain_rows(self, n: int) -> list[list[str]]:
         """Up to n rows of the buffer, if none of them needs special treatment; no rows otherwise.
 
-        Quotes, carriage returns, long lines, rows of another length and what cannot be read are left to the loop over lines.
+        Quotes, carriage returns, long lines, rows of another length and what cannot be read are read line by line.
         """
         text = self.text
         *lines, _ = text.buffer[text.start : text.buffer.rfind(b"\n") + 1].split(b"\n", n)
