@@ -68,7 +68,7 @@ def files(tmp_path_factory):
 def plain_default():
     """The command line with FOGD as its default: for tests of the command line, which is quicker to learn with."""
     patch = pytest.MonkeyPatch()
-    patch.setattr("kernelstream.cli._algorithms.DEFAULT", "fogd")
+    patch.setattr("kernelstream.cli.algorithms.DEFAULT", "fogd")
     yield
     patch.undo()
 

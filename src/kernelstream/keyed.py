@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 
 from . import model_io
 from .columns import Columns, make_stream
-from .evaluate._runners import StreamRunner
+from .evaluate.runners import StreamRunner
 from .live.copies import seeded
 from .live.rows import takes_dictionaries
 from .live.sources import BadMessage, parse

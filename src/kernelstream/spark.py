@@ -25,8 +25,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from . import model_io
-from ._extra import needs
 from .columns.stream import encoder_of
+from .extra import needs
 from .keyed import NOTHING, KeyedLearner, loaded
 from .live import DurableLearner
 from .rows import take

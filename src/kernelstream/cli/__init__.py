@@ -22,12 +22,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from .._progress import Bar
+from ..progress import Bar
 from ..registry import plugins as _plugins
 from ..registry.names import did_you_mean
-from ._base import COMMANDS, Interrupted, UsageError, import_parts, print_json, print_table
 from ._later import imports_later
 from ._stopping import code_of
+from .base import COMMANDS, Interrupted, UsageError, import_parts, print_json, print_table
 
 __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what commands of other packages are made of
 

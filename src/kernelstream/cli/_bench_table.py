@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._progress import size_text
-from ..evaluate._metrics import BASIC
-from ._base import csv_text, print_json, print_table
-from ._targets import kind_of
+from ..evaluate.metrics import BASIC
+from ..progress import size_text
+from .base import csv_text, print_json, print_table
+from .targets import kind_of
 
 HEADINGS = (
     "terms: support vectors, or else weights for each output, of all members; "

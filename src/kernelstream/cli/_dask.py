@@ -7,10 +7,10 @@ import os
 import sys
 import time
 
-from ._algorithms import build, finds_novelties
-from ._base import UsageError, import_parts
-from ._reading import DATASET, fingerprint, open_data, reading
-from ._targets import targets_for
+from .algorithms import build, finds_novelties
+from .base import UsageError, import_parts
+from .reading import DATASET, fingerprint, open_data, reading
+from .targets import targets_for
 
 
 def train_on_workers(args: argparse.Namespace) -> None:

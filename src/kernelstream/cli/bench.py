@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ..streams._base import joined
-from ._algorithms import SEED, made, options_of, recipe_of, switched_off
-from ._base import Around, Interrupted, Run, UsageError, command, inner, positive, wants_bar
-from ._mixed import with_columns
-from ._reading import add_reading, open_data, reading
-from ._targets import kind_of, targets_for, task_of
-from ._values import listed, pair, parameter
+from ..streams.base import joined
+from .algorithms import SEED, made, options_of, recipe_of, switched_off
+from .base import Around, Interrupted, Run, UsageError, command, inner, positive, wants_bar
 from .evaluate import blocks_for
+from .mixed import with_columns
+from .reading import add_reading, open_data, reading
+from .targets import kind_of, targets_for, task_of
+from .values import listed, pair, parameter
 
 ALGORITHMS = ("auto", "fogd", "ridge", "column_cells", "window", "bsgd_merge")  # one of each sort
 BASELINES = {"regression": ("mean so far", "last value")}

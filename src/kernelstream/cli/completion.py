@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from ._base import COMMANDS, Run, UsageError, command
+from .base import COMMANDS, Run, UsageError, command
 
 EXAMPLES = """examples:
   source <(kernelstream completion bash)                      in ~/.bashrc

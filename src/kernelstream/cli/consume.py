@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ._base import Run, UsageError, command, positive, print_json
-from ._values import pair
+from .base import Run, UsageError, command, positive, print_json
 from .serve import add_durability, durability, name_of, read_model
+from .values import pair
 
 EXAMPLES = """examples:
   kernelstream consume kafka://localhost:9092/flats --model prices.ks --target price

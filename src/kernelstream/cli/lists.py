@@ -9,9 +9,9 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from .._extra import PAPERS
+from ..extra import PAPERS
 from ..registry.names import did_you_mean
-from ._base import Run, UsageError, command, positive, print_json, print_table
+from .base import Run, UsageError, command, positive, print_json, print_table
 
 
 @command("demo", "compare the default learner with common tools on a real and a drifting stream")

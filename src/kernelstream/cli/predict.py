@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import few
-from ._base import Run, UsageError, command, csv_text, inner, not_the_data
-from ._reading import DATASET, add_reading, open_data, reading
+from ..checks import few
+from .base import Run, UsageError, command, csv_text, inner, not_the_data
+from .reading import DATASET, add_reading, open_data, reading
 
 EXAMPLES = """examples:
   kernelstream predict prices.ks new.csv --out predicted.txt

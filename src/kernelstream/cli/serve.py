@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._checks import few
-from ._base import Run, UsageError, command, positive
-from ._values import value
+from ..checks import few
+from .base import Run, UsageError, command, positive
+from .values import value
 
 EXAMPLES = """examples:
   kernelstream serve prices.ks

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ._base import Run, UsageError, command, print_json, print_table
+from .base import Run, UsageError, command, print_json, print_table
 
 EXAMPLES = """examples:
   kernelstream store list prices.live

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from .. import model_io
-from .._checks import few
-from .._files import numbered
+from ..checks import few
+from ..files import numbered
 from . import records
 from .answers import StoreError
 from .consume import DEAD_FILE, FORMER_DEAD_FILE

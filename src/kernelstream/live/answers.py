@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import few
+from ..checks import few
 
 
 class StoreError(OSError):

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from .. import __version__
-from .._extra import needs
+from ..extra import needs
 from .describe import brief
 from .desk import Desk
 from .learner import DurableLearner, file_of, read_model

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_io
-from ..evaluate._runners import task_of
+from ..evaluate.runners import task_of
 from .answers import Learned
 from .log import Log
 from .samples import Clock, Samples

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from .._extra import needs
+from ..extra import needs
 from ..streams.cells import is_missing
 
 with needs("client"):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .._extra import needs
+from ..extra import needs
 from .sources import Message, Position, Unavailable
 
 with needs("kafka"):

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from .. import model_io
-from .._checks import fraction, whole
+from ..checks import fraction, whole
 from ..columns import Columns, make_stream
-from ..evaluate._runners import task_of
+from ..evaluate.runners import task_of
 from . import describe, records
 from .answers import InUse, Learned, UnknownId, View
 from .copies import seeded

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .._files import discard, numbered, sync_folder
+from ..files import discard, numbered, sync_folder
 
 MAGIC = b"KSLOG\x00\x01\n"
 MARK_FILE = "mark"

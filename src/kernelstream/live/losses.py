@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .._checks import few
-from .._files import write_atomic
+from ..checks import few
+from ..files import write_atomic
 
 LOST_FILE = "lost.json"
 ENTRY = ("first", "last", "found", "acknowledged")

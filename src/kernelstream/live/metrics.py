@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .._extra import needs
+from ..extra import needs
 from .consume import Consumed
 from .describe import wrong_cells
 from .learner import DurableLearner

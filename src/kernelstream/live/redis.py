@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from .._extra import needs
+from ..extra import needs
 from .sources import Message, Position, Unavailable
 
 with needs("redis"):

@@ -7,7 +7,7 @@ import functools
 import re
 from typing import Any
 
-from .._extra import needs
+from ..extra import needs
 from .responses import Problem
 
 with needs("serve"):

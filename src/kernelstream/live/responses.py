@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._extra import needs
+from ..extra import needs
 from .answers import Busy, StoreError, UnknownId
 from .log import LogError
 from .rights import Grant

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import few
+from ..checks import few
 from ..columns.stream import encoder_of
 from ..estimators._contract.base import StreamEstimator
 from ..registry.names import did_you_mean

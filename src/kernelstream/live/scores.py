@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluate._metrics import BASIC, errors, log_losses, of_true_class
-from ..evaluate._runners import labels_of, probabilities_of
+from ..evaluate.metrics import BASIC, errors, log_losses, of_true_class
+from ..evaluate.runners import labels_of, probabilities_of
 from ..monitor import Adwin
 
 RECENT_ROWS = 1000  # rows that count as recent

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .._extra import needs
+from ..extra import needs
 from .app import LOCAL, MAX_HEAD_BYTES, Application
 from .rights import Tokens
 from .store import Store

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import model_io
-from .._files import discard, numbered, sweep, write_atomic
-from ..evaluate._runners import rows_learned, task_of
+from ..evaluate.runners import rows_learned, task_of
+from ..files import discard, numbered, sweep, write_atomic
 from . import records
 from .answers import StoreError
 from .champions import Champions, ScoredModel, logger

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._checks import whole
-from .._files import write_atomic
+from ..checks import whole
+from ..files import write_atomic
 from .answers import StoreError
 from .learner import DurableLearner
 from .losses import Losses

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from .._extra import needs
+from ..extra import needs
 from .requests import BYTES_PER_STEP, Id, Learn, Row, Target, decoded, from_json, too_many
 from .responses import Problem
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from importlib import resources
 
-from .._extra import needs
+from ..extra import needs
 from .responses import Problem, check_right, encode
 from .store import Store
 

@@ -14,8 +14,8 @@ import zipfile
 import zlib
 from typing import Any
 
-from .._checks import few
-from .._extra import needs
+from ..checks import few
+from ..extra import needs
 from ._arff import RELATION, AsCSV
 
 CHUNK_BYTES = 1 << 20

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._files import npy_header
+from ..files import npy_header
 from ..rows import canonical
 from . import _matlab as matlab
-from ._base import BLOCK_ROWS, Block, Position, Stream, joined
+from .base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Arrays(Stream):

@@ -6,7 +6,7 @@ import sys
 import warnings
 from typing import Any
 
-from ._base import UsageError, inner
+from .base import UsageError, inner
 
 MARK_OPTIONS = ("decimal", "thousands")
 # options of readers of cells
@@ -46,8 +46,8 @@ def _plain(options: dict[str, Any]) -> dict[str, Any]:
 
 def _judged(kind: Any, source: Any, format: str, options: dict[str, Any], forced: bool) -> Any:
     from ..columns.kinds import all_numbers, guess
-    from ..streams._base import check_dtype
     from ..streams._open import fitting, known_options
+    from ..streams.base import check_dtype
 
     known = known_options(kind) - {*_OF_NUMBERS, "marks", "thousands"}
     passed = {key: value for key, value in options.items() if key in known and value is not None}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import one_of, whole
+from ..checks import one_of, whole
 from ..rows import concat, padded
 
 logger = logging.getLogger("kernelstream.streams")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..registry.names import did_you_mean
-from ._base import UsageError
-from ._values import pair, parameter
+from .base import UsageError
+from .values import pair, parameter
 
 DEFAULT = "auto"
 DEFAULT_NOVELTY = "norma_novelty"

@@ -7,10 +7,10 @@ import hashlib
 import os
 from typing import Any
 
-from .._checks import few
-from ._base import UsageError, inner, positive
-from ._mixed import open_file
-from ._values import kinds, listed, mark
+from ..checks import few
+from .base import UsageError, inner, positive
+from .mixed import open_file
+from .values import kinds, listed, mark
 
 DATASET = "dataset:"
 _OPTIONS = (

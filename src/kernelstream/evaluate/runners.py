@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from kernelstream import losses
 
 from ..next_row import for_next_row
-from ._metrics import CRPS_LEVELS, crps_or_error, of_true_class
+from .metrics import CRPS_LEVELS, crps_or_error, of_true_class
 
 # predicted (n,), probability of the true class, or score of the quantiles, (n,) or None
 Answer = tuple[np.ndarray, "np.ndarray | None"]
