@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
 from .estimators.feature import map_entries
-from .extra import needs
+from .extras import needs
 from .features.fourier import FourierMapping
 from .features.nystroem import GaussianNystroemMapping
 from .files import write_atomic

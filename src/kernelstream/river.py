@@ -25,7 +25,7 @@ from .checks import whole
 from .columns import Columns, make_stream
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.base import has_fixed_width
-from .extra import needs
+from .extras import needs
 from .next_row import for_next_row
 from .streams.cells import is_missing
 

@@ -9,6 +9,7 @@ from command_line import out
 from recipes import first_of_each_class
 
 from kernelstream import zoo
+from kernelstream.cli import algorithms
 from kernelstream.cli.algorithms import options_of
 from kernelstream.cli.targets import find_task
 from kernelstream.cli.values import parameter, value

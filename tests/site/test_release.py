@@ -72,7 +72,7 @@ def test_the_reference_has_no_name_that_is_gone():
     for name, parts in reference().items():
         if name == "kernelstream.river":
             pytest.importorskip("river")
-        if name == "kernelstream.spark" and find_spec("pyspark") is None:
+        if name == "kernelstream_service.spark" and find_spec("pyspark") is None:
             continue
         module = importlib.import_module(name)
         for part in parts:

@@ -10,6 +10,7 @@
 ['no', 'yes']
 """
 
+from ._bytes import is_pipe, name_of
 from ._open import FORMATS, open
 from .arrays import Arrays
 from .augment import augment
@@ -37,5 +38,7 @@ __all__ = [
     "Records",
     "Stream",
     "augment",
+    "is_pipe",
+    "name_of",
     "open",
 ]

@@ -15,13 +15,14 @@ import zlib
 from typing import Any
 
 from ..checks import few
-from ..extra import needs
-from ._arff import RELATION, AsCSV
+from ..extras import needs
+from . import formats
 
 CHUNK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 28  # no line of a table is that long
 
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zX": "xz", b"PK\x03\x04": "zip"}
+RELATION = b"@relation"  # how an ARFF file begins
 SUFFIXES = (".gz", ".bz2", ".zst", ".xz", ".zip")  # of names of packed files
 
 
@@ -99,7 +100,7 @@ class Bytes:
         """Open the content, unpacked, from its start."""
         self.file = _unpacked(self.raw, self.packing)
         self.file = self.file if self.encoding is None else _AsUTF8(self.file, self.encoding)
-        self.file = AsCSV(self.file, self.name) if self.arff else self.file
+        self.file = formats.reader(formats.ARFF)(self.file, self.name) if self.arff else self.file
         self.offset = 0
 
     def read(self, n: int) -> bytes:

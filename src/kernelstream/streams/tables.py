@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..extra import needs
+from ..extras import needs
 from ._table import Raw, Table
 from .base import BLOCK_ROWS, Position
 from .cells import NUMBERS, Cells, cells_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..checks import one_of
-from ..extra import PAPERS
+from ..extras import PAPERS
 from ..registry.names import Catalogue, did_you_mean
 
 TASKS = ("binary", "multiclass", "regression")
