@@ -115,8 +115,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     named = next((word for word in argv if not word.startswith("-")), None)
     for module in () if named in packages.OTHERS else [named] if named in MODULES else MODULES:
         importlib.import_module(f"{__name__}.{module}")
-    for name in [named] if named in packages.OTHERS else () if named in COMMANDS else packages.names():
-        packages.load(name)
+    if named is not None and named not in COMMANDS:
+        packages.load(named)
+    if named not in COMMANDS:
+        packages.announce()
     if named is not None and named not in COMMANDS:
         parser.error(f"there is no command {named!r}: {did_you_mean(named, COMMANDS)}there are {', '.join(COMMANDS)}")
     for name, about in COMMANDS.items():

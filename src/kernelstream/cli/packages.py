@@ -9,10 +9,11 @@ A package that brings a command names the module in which it stands under ``@com
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..extras import PAPERS, SERVICE
-from .base import COMMANDS, Run, UsageError, command
+from .base import COMMANDS, Run, Setup, UsageError, command
 
 GROUP = "kernelstream.commands"
 
@@ -26,22 +27,33 @@ OTHERS = {
 }
 
 
-def load(name: str) -> None:
-    """Import a command of another package; in the place of one that is not installed stands how to get it."""
-    from importlib import metadata  # slow to import, and needed only here
-
-    for point in metadata.entry_points(group=GROUP, name=name):
-        point.load()
-    if name in OTHERS and name not in COMMANDS:
-        about, remedy = OTHERS[name]
-
-        @command(name, about)
-        def missing(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-            raise UsageError(f"{name} is a command of another package: {remedy}")
-
-
 def names() -> list[str]:
     """The commands of other packages: those of the packages beside this one, and all that are installed."""
-    from importlib import metadata
+    return sorted({*OTHERS, *(point.name for point in _points())})
 
-    return sorted({*OTHERS, *(point.name for point in metadata.entry_points(group=GROUP))})
+
+def load(name: str) -> None:
+    """Import a command, if a package brings it."""
+    for point in _points(name=name):
+        point.load()
+
+
+def announce() -> None:
+    """Enter what the help says of commands that were not imported; one that is used says how to get it."""
+    for name in names():
+        if name not in COMMANDS:
+            about, remedy = OTHERS.get(name, ("", ""))
+            command(name, f"{about} (another package)")(_missing(name, remedy))
+
+
+def _points(**which: str) -> Iterable[Any]:
+    from importlib import metadata  # slow to import, and needed only here
+
+    return metadata.entry_points(group=GROUP, **which)
+
+
+def _missing(name: str, remedy: str) -> Setup:
+    def setup(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
+        raise UsageError(f"{name} is a command of another package: {remedy}")
+
+    return setup
