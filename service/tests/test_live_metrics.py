@@ -124,7 +124,7 @@ def test_logs_are_lines_of_json(fresh, monkeypatch):
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(json.loads(logs.JSONLines().format(record)))
-    logger = logging.getLogger("kernelstream")
+    logger = logging.getLogger("kernelstream_service")
     monkeypatch.setattr(logger, "handlers", [handler])
     monkeypatch.setattr(logger, "level", logging.INFO)
     logging.getLogger("kernelstream_service.requests").manager._clear_cache()

@@ -117,11 +117,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         importlib.import_module(f"{__name__}.{module}")
     if named is not None and named not in COMMANDS:
         packages.load(named)
-    if named not in COMMANDS:
-        packages.announce()
-    if named is not None and named not in COMMANDS:
-        parser.error(f"there is no command {named!r}: {did_you_mean(named, COMMANDS)}there are {', '.join(COMMANDS)}")
-    for name, about in COMMANDS.items():
+    commands = COMMANDS if named in COMMANDS else packages.announced() | COMMANDS
+    if named is not None and named not in commands:
+        parser.error(f"there is no command {named!r}: {did_you_mean(named, commands)}there are {', '.join(commands)}")
+    for name, about in commands.items():
         sub = subparsers.add_parser(
             name, help=about.help, description=about.help[0].upper() + about.help[1:] + ".", usage=about.usage,
             epilog=about.examples, formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..extras import PAPERS, SERVICE
-from .base import COMMANDS, Run, Setup, UsageError, command
+from .base import Command, Run, Setup, UsageError
 
 GROUP = "kernelstream.commands"
 
@@ -38,12 +38,10 @@ def load(name: str) -> None:
         point.load()
 
 
-def announce() -> None:
-    """Enter what the help says of commands that were not imported; one that is used says how to get it."""
-    for name in names():
-        if name not in COMMANDS:
-            about, remedy = OTHERS.get(name, ("", ""))
-            command(name, f"{about} (another package)")(_missing(name, remedy))
+def announced() -> dict[str, Command]:
+    """What the help says of commands without importing them; one that is used says how to get it."""
+    found = {name: OTHERS.get(name, ("", "")) for name in names()}
+    return {name: Command(f"{about} (another package)", _missing(name, get)) for name, (about, get) in found.items()}
 
 
 def _points(**which: str) -> Iterable[Any]:
