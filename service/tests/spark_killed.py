@@ -8,7 +8,8 @@ Prints a line when the query has been started.
 import sys
 from pathlib import Path
 
-from kernelstream import FeatureRegressor, spark
+from kernelstream import FeatureRegressor
+from kernelstream_service import spark
 
 SCHEMA = "key int, at long, a double, b double, y double"
 

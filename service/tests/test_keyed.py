@@ -8,10 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelstream as ks
-from kernelstream import keyed, model_io
+from kernelstream import model_io
 from kernelstream.columns import Columns, make_stream
 from kernelstream.evaluate import prequential
 from kernelstream.trust import WithIntervals
+from kernelstream_service import keyed
 from kernelstream_service.keyed import KeyedLearner
 
 

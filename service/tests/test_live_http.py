@@ -482,7 +482,7 @@ def test_a_model_keeps_its_columns(tmp_path):
     path = str(tmp_path / "flats.ks")
     train = ["train", str(tmp_path / "flats.csv"), "--target", "price", "--model", path, "--task", "regression", "-q"]
     assert cli.main(train) == 0
-    from kernelstream.cli.serve import name_of, read_model
+    from kernelstream_service.commands.serve import name_of, read_model
 
     model, columns = read_model(path)
     assert columns == COLUMNS and name_of(path) == "flats" and name_of("/x/.ks weird:näme.ks") == "ks-weird-n-me"

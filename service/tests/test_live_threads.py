@@ -12,8 +12,8 @@ from live_cases import CALLS, crash, logistic, moons, same, taught
 from waiting import in_threads, run_until
 
 from kernelstream import KernelClassifier, KernelRegressor, MultiKernelClassifier
+from kernelstream.copies import copied
 from kernelstream_service import Busy, DurableLearner, writer
-from kernelstream_service.copies import copied
 
 
 # -------------------------------------------------------------------- threads

@@ -25,7 +25,7 @@ SCHEMA = "k long, at long, a double, b double, y double"
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     pytest.importorskip("pyspark")
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     log = tmp_path_factory.mktemp("spark") / "log"
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # half the time of short runs
@@ -46,7 +46,7 @@ def table(rng):
 
 
 def test_missing_java_is_named(monkeypatch, session):
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     monkeypatch.setattr(spark.shutil, "which", lambda name: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -77,7 +77,7 @@ def states(session, checkpoint, key="k"):
 
 
 def test_a_learner_for_each_key_goes_on_after_a_restart(session, table, tmp_path):
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     table.loc[5, "a"] = np.nan
     table.loc[7, "y"] = np.nan
@@ -102,7 +102,7 @@ def test_a_learner_for_each_key_goes_on_after_a_restart(session, table, tmp_path
 
 
 def test_messages_bring_columns_late_and_bad_ones_are_counted(session, table, tmp_path):
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     texts = [f'{{"a": {row.a}, "y": "{"up" if row.y > 1 else "down"}"}}' for row in table.itertuples()]
     texts[3], texts[300] = "{no json", '{"a": 1.0, "late": "word", "y": "up"}'
@@ -123,7 +123,7 @@ def test_messages_bring_columns_late_and_bad_ones_are_counted(session, table, tm
 
 
 def test_idle_keys_are_forgotten_and_the_query_ends(session, table, tmp_path):
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     setting = "spark.sql.streaming.noDataMicroBatches.enabled"
     session.conf.set(setting, False)
@@ -142,7 +142,7 @@ def test_idle_keys_are_forgotten_and_the_query_ends(session, table, tmp_path):
 
 
 def test_one_model_learns_a_repeated_batch_once(session, table, tmp_path):
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     table.loc[250, "a"] = np.inf
     parts = [session.createDataFrame(table.iloc[i : i + 200]) for i in (0, 200)]
@@ -178,7 +178,7 @@ def test_one_model_learns_a_repeated_batch_once(session, table, tmp_path):
 
 
 def test_a_model_as_a_function_of_columns(session, table, tmp_path):
-    from kernelstream import spark
+    from kernelstream_service import spark
 
     X = table[["a", "b"]].to_numpy()
     model = ks.FeatureClassifier(random_state=0).fit(X, np.where(table.y > 1, "up", "down"))
