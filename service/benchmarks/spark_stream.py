@@ -4,7 +4,7 @@
 
 Generated rows of 8 columns of float64 in Parquet files, a file a batch; 100 keys; two cores (``local[2]``). The same
 query runs with a function that returns its input and keeps a state of a few bytes ("Spark alone"), and with learners of
-several sizes. Beside them one process without Spark that learns the same keys (``KeyedLearner``),
+several sizes. Beside them one process without Spark that learns the same keys (``keyed.KeyedLearner``),
 and ridge regression summed up by Spark and by Dask. "By processor time" is
 what the same work would give if nothing else ran on the two cores. Rates leave out the first batch, in which processes
 start. Writes spark_stream.json beside this file; ``--page`` puts the tables into docs/spark.md.

@@ -15,7 +15,6 @@ __version__ = "0.1.0"
 _HOMES = {
     "answers": ("Busy", "Learned", "StoreError", "UnknownId", "View"),
     "client": ("AsyncClient", "Client", "RequestError"),
-    "keyed": ("KeyedLearner",),
     "learner": ("DurableLearner",),
     "log": ("Log", "LogError"),
     "rows": ("RowError",),

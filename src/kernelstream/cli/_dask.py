@@ -58,7 +58,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
 def _files(names: list[str]) -> list[str]:
     """Files for the workers; patterns that the shell has not expanded are expanded here."""
     from ..distributed._data import expanded
-    from ..streams._bytes import is_pipe
+    from ..streams.bytes import is_pipe
 
     try:
         found = expanded(names)

@@ -44,7 +44,7 @@ def announced() -> dict[str, Command]:
     return {name: Command(f"{about} (another package)", _missing(name, get)) for name, (about, get) in found.items()}
 
 
-def _points(**which: str) -> Iterable[Any]:
+def _points(**which: Any) -> Iterable[Any]:
     from importlib import metadata  # slow to import, and needed only here
 
     return metadata.entry_points(group=GROUP, **which)

@@ -183,7 +183,7 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
 
 def _open_eagerly(args: argparse.Namespace, options: dict[str, Any], *rest: Any) -> Any:
     """A stream that gives the rows of a pipe as they come."""
-    from ..streams._bytes import is_pipe
+    from ..streams.bytes import is_pipe
 
     eager = bool(args.data) and is_pipe(args.data[0])
     stream = open_data(args, options | ({"eager": True} if eager and options["mixed"] else {}), *rest)

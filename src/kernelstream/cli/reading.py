@@ -23,7 +23,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument ``data`` and the options of readers."""
     parser.add_argument(
         "data", nargs="*", metavar="DATA",
-        help="files (CSV, TSV, ARFF, JSON lines, LIBSVM, Parquet, Feather, npy, npz, mat), '-' (pipe), or dataset:NAME",
+        help="files (CSV, TSV, JSON lines, LIBSVM, Parquet, Feather, npy, npz), '-' (pipe), or dataset:NAME",
     )  # fmt: skip
     group = parser.add_argument_group("reading")
     add = group.add_argument
@@ -160,8 +160,8 @@ def fingerprint(paths: list[str]) -> list[Any]:
     Tables in other formats are written at once, so all of the file counts. Opening a pipe again would take bytes away
     from its reader.
     """
-    from ..streams._bytes import is_pipe
     from ..streams._open import BINARY
+    from ..streams.bytes import is_pipe
 
     found = []
     for path in paths:

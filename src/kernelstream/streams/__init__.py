@@ -10,7 +10,6 @@
 ['no', 'yes']
 """
 
-from ._bytes import is_pipe, name_of
 from ._open import FORMATS, open
 from .arrays import Arrays
 from .augment import augment
@@ -38,7 +37,5 @@ __all__ = [
     "Records",
     "Stream",
     "augment",
-    "is_pipe",
-    "name_of",
     "open",
 ]

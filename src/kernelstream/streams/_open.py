@@ -8,10 +8,10 @@ import re
 from typing import Any
 
 from ..checks import one_of
-from ._bytes import SUFFIXES, Text, is_pipe, name_of
 from ._table import Table
 from .arrays import Arrays
 from .base import Stream
+from .bytes import SUFFIXES, Text, is_pipe, name_of
 from .csv import CSV
 from .iterators import Blocks
 from .jsonl import JSONLines
