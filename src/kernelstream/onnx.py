@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from . import losses
 from ._extra import needs
 from ._files import write_atomic
+from .columns.stream import encoder_of
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
 from .estimators.feature import map_entries
 from .features.fourier import FourierMapping
@@ -51,7 +53,7 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """
     with needs("onnx"):
         import onnx
-    if getattr(est, "columns_", None) is not None:
+    if encoder_of(est) is not None:
         raise ValueError(
             f"this {type(est).__name__} has no ONNX form, because an encoder of words and dates precedes its model. "
             "Export the model behind the encoder (model_ of make_stream), and feed it the result of columns_.transform"
@@ -144,9 +146,9 @@ def _classes(graph: _Graph, est: Any, score: str) -> None:
         flat, index = score, graph.node("ArgMax", score, axis=1, keepdims=0)
     graph.result("label", graph.node("Gather", labels, index), graph.label_type(classes), ["n"])
     graph.result("score", graph.node("Identity", flat), graph.float, ["n"] if outputs == 1 else ["n", outputs])
-    if len(classes) < 2 or est._needs_link():
+    if len(classes) < 2 or est.link_now() is not None:
         return
-    name = est._loss_for(len(classes)).name
+    name = losses.get(est.loss, "multiclass" if len(classes) > 2 else "classification").name
     if name == "logistic":
         p = graph.node("Sigmoid", score)
         p = graph.node("Concat", graph.node("Sub", graph.constant(np.array(1.0)), p), p, axis=1)

@@ -235,11 +235,12 @@ def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool
 def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str, whole: bool = True) -> None:
     """Print what was done, and where a ``whole`` model was written, on standard output unless the model goes there."""
     from ..evaluate import model_bytes
+    from ..innermost import innermost
 
     file = sys.stderr if args.model is not None and descriptor(args.model) == 1 else sys.stdout
     model = args.model if whole else None
     if args.json:
-        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
+        features = getattr(innermost(est), "n_features_in_", None)
         print_json(about | {"model": model, "model_bytes": model_bytes(est), "features": features}, file)
     elif not args.quiet:
         written = "" if model is None else f"; {model}"

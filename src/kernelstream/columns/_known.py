@@ -26,6 +26,11 @@ class Known:
     _store: Store
 
     @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned so far."""
+        return int(self._learned().t)
+
+    @property
     def kinds_(self) -> dict[str, str]:
         """The kind of every column so far."""
         return {source.name: source.kind for source in self._learned().by_name.values()}

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._progress import RowsBar
+from ..innermost import innermost
 from ..rows import canonical
 from ._metrics import errors
 from ._result import Recorder, Result, model_bytes
@@ -169,7 +170,7 @@ def _runner(est: Any, task: str, classes: Any, probability: bool) -> Runner:
         return StreamRunner(est, task, classes, probability)
     if hasattr(est, "partial_fit") and hasattr(est, "predict"):
         return BatchRunner(est, task, classes, probability)
-    name = type(getattr(est, "model", est)).__name__
+    name = type(innermost(est)).__name__
     raise ValueError(f"{name} cannot learn from a stream: it has neither learn nor partial_fit and predict")
 
 

@@ -26,7 +26,7 @@ def if_model_has(name: str) -> Any:
     """Decorator of a method that exists only if the model inside has one of this name."""
 
     def check(self: Any) -> bool:
-        getattr(self.__dict__.get("model_", self.model), name)  # its own error says why not
+        getattr(self.model_inside, name)  # its own error says why not
         return True
 
     return available_if(check)
@@ -91,6 +91,11 @@ class Wrapper(WithParameters):
         """Raise ValueError for parameters out of range."""
 
     # ---------------------------------------------------------------- the contract
+    @property
+    def model_inside(self) -> Any:
+        """The model that learns or, before the first row, the one whose copy will; see ``innermost``."""
+        return self.__dict__.get("model_", self.model)
+
     def _inside(self) -> Any:
         """The model that learns: a new one, before it has learned anything."""
         if "model_" in self.__dict__:

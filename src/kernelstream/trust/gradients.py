@@ -8,16 +8,10 @@ import numpy as np
 
 from ..core.ranges import scale_of, scaled, slopes
 from ..features.fourier import FourierMapping
+from ..innermost import innermost
 from .recent import differences
 
 STEP = 0.02  # of differences, in deviations of a column
-
-
-def innermost(model: Any) -> Any:
-    """The learner itself, without the wrappers around it."""
-    while hasattr(model, "model_"):
-        model = model.model_
-    return model
 
 
 def deviations(model: Any, fallback: np.ndarray) -> np.ndarray:

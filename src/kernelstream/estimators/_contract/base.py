@@ -33,6 +33,7 @@ from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .changes import fade, restart
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -358,6 +359,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise
 
     _admit = admit
+    fade, restart = fade, restart
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
