@@ -227,11 +227,11 @@ class StreamPipeline(Wrapper):
         self.columns_ = self._fresh()[0]
         self.columns_.state_ = part(entries, "columns")
 
-    def _check_state(self) -> None:
-        """Raise ValueError when the states do not fit the parameters, themselves or each other."""
+    def check_state(self) -> None:
+        """Raise ValueError where the states do not fit the parameters, themselves or each other."""
         if not hasattr(self.model_, "state_"):
             raise ValueError("state_ holds no model")
-        self.model_._check_state()
+        self.model_.check_state()
         if self.columns_.width_ > self.model_.n_features_in_:
             raise ValueError(f"{self.columns_.width_} columns for a model of {self.model_.n_features_in_}")
 

@@ -247,10 +247,11 @@ class Wrapper(WithParameters):
         if strange:
             raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, sorted(strange)))}")
 
-    def _check_state(self) -> None:
+    def check_state(self) -> None:
+        """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
         self._check_parameters()
         if hasattr(self.model_, "state_"):
-            self.model_._check_state()
+            self.model_.check_state()
         check(self._own(), self._schema())
 
     def __sklearn_is_fitted__(self) -> bool:

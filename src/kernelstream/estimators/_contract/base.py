@@ -189,6 +189,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             return self
         return self._widened(n_features)
 
+    @in_turn
+    def check_state(self) -> None:
+        """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
+        self._check_state()
+
     def _widened(self, n_features: int) -> StreamEstimator:
         self._sync()
         before = self._of_state()

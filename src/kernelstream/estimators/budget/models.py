@@ -13,7 +13,7 @@ from ...updates import Update
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import KernelExpansion, dual_coef, n_support, support_vectors
+from .base import KernelExpansion, dual_coef, kernel, n_support, support_vectors
 
 
 @described()
@@ -46,6 +46,8 @@ class BudgetClassifier(StreamClassifier):
         Coefficients of the support vectors.
     n_support_ : int
         Number of support vectors now.
+    kernel_ : Kernel
+        With its bandwidth.
 
     See Also
     --------
@@ -74,6 +76,7 @@ class BudgetClassifier(StreamClassifier):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    kernel_ = property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -119,6 +122,7 @@ class BudgetRegressor(StreamRegressor):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    kernel_ = property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
