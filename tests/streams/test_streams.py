@@ -179,7 +179,7 @@ def test_files_that_are_no_arrow_are_named(tmp_path):
 def test_small_reads_change_nothing(folder, monkeypatch):
     monkeypatch.setattr(_bytes, "CHUNK_BYTES", 13)
     for kind, name in ((LibSVM, "a.libsvm"), (lambda text, **kw: CSV(text, "y", **kw), "a.csv.gz")):
-        text = _bytes.Text(folder / name, chunk=13)
+        text = _bytes.LineBuffer(folder / name, chunk=13)
         X, y, _ = whole(kind(text, block=37))
         np.testing.assert_array_equal(X, DENSE)
         np.testing.assert_array_equal(y, LABELS)

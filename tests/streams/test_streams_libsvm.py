@@ -102,4 +102,4 @@ def test_libsvm_width():
 def test_a_line_that_never_ends(monkeypatch):
     monkeypatch.setattr(_bytes, "MAX_LINE_BYTES", 1000)
     with pytest.raises(ValueError, match="not a text file"):
-        list(LibSVM(_bytes.Text(io.BytesIO(b"1" * 5000), chunk=100)))
+        list(LibSVM(_bytes.LineBuffer(io.BytesIO(b"1" * 5000), chunk=100)))

@@ -12,10 +12,9 @@ import numpy as np
 from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from ..features import FeatureMap, Mapping, RandomFourier
+from ..features import FeatureMap, LinearForm, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
-from ..features.linear_form import LinearForm
 from ..features.raw import RawFeatures, RawMapping
 from ..features.sampling import Draws
 from ..passes.linear.host import LARGE, WIDE

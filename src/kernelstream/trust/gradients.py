@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..core.ranges import scale_of, scaled, slopes
+from ..features import LinearForm
 from ..features.fourier import FourierMapping
-from ..features.linear_form import LinearForm
 from ..innermost import innermost
 from ..state.nested import State
 from .recent import differences

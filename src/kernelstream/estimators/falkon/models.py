@@ -27,7 +27,7 @@ from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from ..binning.fit import best_constant
-from .choice import Search
+from .choice import FalkonSearch
 
 USUAL_CENTERS = 2000
 FEW_ROWS = 1 << 12  # for the squared loss, number of rows up to which all are centres on the processor,
@@ -79,7 +79,7 @@ class Falkon(WithKernel):
         loss, lam = self.est._loss_for(2), self.lam
         common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
         if self.free:
-            search = Search(X, Y, weight, *common)
+            search = FalkonSearch(X, Y, weight, *common)
             width, kernel, penalty = search.widths_and_kernel(
                 lambda X: self.given.resolved(self.given.kernel_entries(X))
             )
@@ -90,7 +90,7 @@ class Falkon(WithKernel):
         else:
             self.estimate(state, X)
         if lam is None:
-            lam = Search(X, Y, weight, *common).penalty(self.kernel(state))
+            lam = FalkonSearch(X, Y, weight, *common).penalty(self.kernel(state))
         return X, float(lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from ... import second_order
 from ..._checks import fraction
 from ...core import threads
-from ...features.linear_form import LinearForm
+from ...features import LinearForm
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
