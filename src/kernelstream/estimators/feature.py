@@ -78,8 +78,10 @@ class Linear(Learner):
     def check_parameters(self) -> None:
         self.update.check(self.est._loss_for(2))
 
-    def mapping(self, state: State) -> Mapping:
-        """The map with its random numbers."""
+    def mapping(self, state: State, dtype: Any = None) -> Mapping:
+        """The map with its random numbers, for rows of a float type, by default that of the model."""
+        if dtype is not None and np.dtype(dtype) != state["dtype"]:
+            return checked(self.map.build(map_entries(state), state["n_features"], np.dtype(dtype)))
         return self.est._cached("mapping", lambda: checked(self._build(state)))
 
     def _build(self, state: State) -> Mapping:
@@ -99,16 +101,10 @@ class Linear(Learner):
         weights = state["w_mean"] if "w_mean" in state else state["w"] * state["scale"][:, None]
         offset = state["center"][1] if "center" in state else 0.0
         return LinearForm(
-            self.mapping_as(state, dtype),
+            self.mapping(state, dtype),
             np.asarray(weights, np.float64),
             np.broadcast_to(np.asarray(offset, np.float64), weights.shape[:1]),
         )
-
-    def mapping_as(self, state: State, dtype: Any) -> Mapping:
-        """The map with its random numbers, for rows of a float type."""
-        if dtype is None or np.dtype(dtype) == state["dtype"]:
-            return self.mapping(state)
-        return checked(self.map.build(map_entries(state), state["n_features"], np.dtype(dtype)))
 
     def _made_of(self, state: State) -> Any:
         """What the frequencies of independent columns depend on, apart from the number of columns."""

@@ -15,7 +15,6 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...kernels import Kernel
 from ...random import Stream, uniforms
 from ...rows import Rows
 from ...state.change import Change
@@ -364,11 +363,6 @@ def support_vectors(est: StreamEstimator) -> np.ndarray:
 def dual_coef(est: Shell[KernelExpansion]) -> np.ndarray:
     """Coefficients in the decision function, (n_outputs, n_support)."""
     return est._learner.coefficients(est.state_)
-
-
-def kernel(est: Shell[KernelExpansion]) -> Kernel:
-    """The kernel with its bandwidth."""
-    return est._learner.kernel(est.state_)
 
 
 def n_support(est: StreamEstimator) -> int:

@@ -11,9 +11,10 @@ from ... import losses
 from ...budgets import Budget
 from ...updates import Update
 from .._contract.classifier import StreamClassifier
+from .._contract.kernel import kernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import KernelExpansion, dual_coef, kernel, n_support, support_vectors
+from .base import KernelExpansion, dual_coef, n_support, support_vectors
 
 
 @described()

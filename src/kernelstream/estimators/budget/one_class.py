@@ -13,9 +13,10 @@ from ...budgets import Budget
 from ...state.turns import in_turn
 from ...updates import Novelty
 from .._contract.base import State
+from .._contract.kernel import kernel
 from .._contract.outlier import StreamOutlier
 from .._described import described
-from .base import KernelExpansion, dual_coef, kernel, n_support, support_vectors
+from .base import KernelExpansion, dual_coef, n_support, support_vectors
 from .models import BudgetClassifier
 
 

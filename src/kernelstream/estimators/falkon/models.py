@@ -10,7 +10,6 @@ import numpy as np
 from ... import losses
 from ..._checks import positive, whole
 from ..._progress import SolverBar
-from ...kernels import Kernel
 from ...losses import Loss
 from ...random import Stream, generator
 from ...registry.caller import warn_unsolved
@@ -19,11 +18,11 @@ from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from .._contract.base import Shell, State, StreamEstimator
+from .._contract.base import State, StreamEstimator
 from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
-from .._contract.kernel import WithKernel
+from .._contract.kernel import WithKernel, kernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from ..binning.fit import best_constant
@@ -162,11 +161,6 @@ class Falkon(WithKernel):
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
-def kernel(est: Shell[Falkon]) -> Kernel:
-    """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-    return est._learner.kernel(est.state_)
-
-
 def width(est: StreamEstimator) -> np.ndarray:
     """What the columns are divided by, (d,)."""
     return est.state_.get("width", np.ones(est.n_features_in_))
@@ -229,7 +223,7 @@ class FalkonClassifier(StreamClassifier):
     classes_ : array
         The labels, sorted.
     kernel_ : Kernel
-        The kernel in use, with a numeric bandwidth.
+        The kernel in use, with a numeric bandwidth: that of columns divided by ``width_``.
     width_ : (d,) array
         What the columns are divided by.
     lam_ : float

@@ -122,7 +122,7 @@ class SecondOrder(Linear):
             return None
         weights = np.asarray(self.weights(state)[0], np.float64)
         offset = weights[:, 0] if self.intercept else np.zeros(len(weights))
-        return LinearForm(self.mapping_as(state, dtype), weights[:, int(self.intercept) :], offset)
+        return LinearForm(self.mapping(state, dtype), weights[:, int(self.intercept) :], offset)
 
     def _needs_uncertainty(self) -> bool:
         """Whether scores depend on how uncertain the model is of a row, so that they are not linear in the features."""
