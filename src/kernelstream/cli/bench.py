@@ -225,7 +225,6 @@ def _one(
 ) -> _Line | None:
     """One algorithm, up to the deadline; None for one that cannot learn row by row."""
     from ..evaluate import model_size
-    from ..innermost import innermost
 
     given = {name: value for name, value in given.items() if _has(recipe, data.task, name)}
     if every and not hasattr(made(recipe, data.task, given), "partial_fit"):
@@ -243,7 +242,7 @@ def _one(
         if line.results and result.n_rows < line.results[0].n_rows:
             break  # cut short
         line.results.append(result)
-        line.sizes.append(model_size(innermost(est)))
+        line.sizes.append(model_size(est))
         if data.test is not None:
             line.tests.append(_error_on_test(data, est))
     return line
