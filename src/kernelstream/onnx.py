@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from . import losses
-from ._extra import needs
-from ._files import write_atomic
 from .columns.stream import encoder_of
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
+from .extras import needs
 from .features.fourier import FourierMapping
 from .features.nystroem import GaussianNystroemMapping
+from .files import write_atomic
 
 OPSET = 17
 KINDS = (FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor)

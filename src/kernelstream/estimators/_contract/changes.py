@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..._checks import fraction
+from ...checks import fraction
 from ...state.nested import State
 from ...state.turns import in_turn
 
