@@ -61,7 +61,8 @@ class Known:
                 found[source.name] = 0.0 if code is None else float(store.counts[code]) / max(store.t, 1)
         return found
 
-    def _target(self) -> tuple[float, float] | None:
+    @property
+    def target_moments_(self) -> tuple[float, float] | None:
         """Mean and deviation of the targets, where they are numbers."""
         store = self._learned()
         if store.task != "number" or not store.target[0, 0] > 0:
