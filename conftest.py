@@ -15,7 +15,8 @@ collect_ignore_glob = ["tests/passes/triton_*.py", "tests/files/fixtures/*.py"]
 if find_spec("triton") is None:
     collect_ignore_glob.append("src/kernelstream/engine/torch/*")
 if find_spec("pyspark") is None:
-    collect_ignore_glob += ["src/kernelstream/spark.py", "tests/distributed/spark_killed.py"]
+    collect_ignore_glob += [f"src/kernelstream/{name}" for name in ("spark.py", "distributed/spark.py")]
+    collect_ignore_glob.append("tests/distributed/spark_killed.py")
 
 
 @pytest.fixture(autouse=True)
