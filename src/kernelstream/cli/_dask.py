@@ -10,17 +10,17 @@ import sys
 import time
 from typing import Any
 
-from .._extra import needs
-from ._algorithms import build, finds_novelties
-from ._base import UsageError, import_parts
-from ._reading import DATASET, fingerprint, open_data, reading
-from ._targets import targets_for
+from ..extras import needs
+from .algorithms import build, finds_novelties
+from .base import UsageError, import_parts
+from .reading import DATASET, fingerprint, open_data, reading
+from .targets import targets_for
+from .training import kept, report, task_of_run
 
 
 def train_on_workers(args: argparse.Namespace) -> None:
     """Train on files that the workers read; only the first block of the first file is read here."""
     from .. import distributed, model_io
-    from .train import kept, report, task_of_run
 
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:
@@ -75,7 +75,7 @@ def _carry_on() -> None:
 def _files(names: list[str]) -> list[str]:
     """Files for the workers; patterns that the shell has not expanded are expanded here."""
     from ..distributed import files
-    from ..streams._bytes import is_pipe
+    from ..streams.bytes import is_pipe
 
     try:
         found = [part.name for part in files(names)]

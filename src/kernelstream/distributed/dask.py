@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._extra import needs
+from ..extras import needs
 from .sums import Part, Parts, check_columns, names_of_columns, rows_and_target
 
 with needs("distributed"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._extra import needs
+from ..extras import needs
 from .sums import Part, Parts, names_of_columns, rows_and_target
 
 with needs("spark"):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from ..estimators._contract.scaling import extremes, units_differ
 from ..rows import concat
-from ..streams._base import Block
+from ..streams.base import Block
 from .sums import Part, Parts
 
 
