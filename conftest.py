@@ -22,6 +22,7 @@ if find_spec("triton") is None:
     collect_ignore_glob.append("src/kernelstream/engine/torch/*")
 if find_spec("pyspark") is None:
     collect_ignore_glob += ["service/kernelstream_service/spark.py", "service/tests/spark_killed.py"]
+    collect_ignore_glob.append("src/kernelstream/distributed/spark.py")
 
 
 @pytest.fixture(autouse=True)

@@ -50,9 +50,9 @@ class Explanation(NamedTuple):
         """The contributions as a pandas data frame."""
         return self.contributions.to_frame()
 
-    def plot(self, path: Any = None, **options: Any) -> Any:
+    def plot(self, path: Any = None) -> Any:
         """Draw the contributions of one row, or the mean of their sizes over several."""
-        return self.contributions.plot(path, **options)
+        return self.contributions.plot(path)
 
 
 def along(gradients: Callable[[np.ndarray], np.ndarray], X: np.ndarray, base: np.ndarray, which: np.ndarray) -> Any:

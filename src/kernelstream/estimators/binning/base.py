@@ -155,12 +155,10 @@ class Binning(Solved):
             keys, starts, W = without_zeros(keys, starts, W)
         state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
 
-    def choose_bandwidth(
-        self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
-    ) -> None:
-        """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
+    def choose_bandwidth(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Enter a bandwidth, found on rows X."""
         if self.free:
-            state["width"] = column_ranges(X) if width is None else width
+            state["width"] = column_ranges(X)
             some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
             state["gamma"] = Search(self, state, X, Y, weight).bandwidth(median)
