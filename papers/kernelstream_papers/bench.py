@@ -141,7 +141,7 @@ class _Line:
 
 def _run(args: argparse.Namespace) -> None:
     from kernelstream import zoo
-    from kernelstream.cli.train import kept
+    from kernelstream.cli.training import kept
     from kernelstream.streams.bytes import is_pipe, name_of
 
     from .bench_table import show

@@ -33,7 +33,7 @@ from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
-from .changes import fade, restart
+from .changes import forget
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -364,7 +364,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise
 
     _admit = admit
-    fade, restart = fade, restart
+    forget = forget
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
