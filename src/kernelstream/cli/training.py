@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from ..files import descriptor, is_special
+from ..innermost import innermost
 from ..progress import size_text
 from .base import UsageError, inner, print_json
 from .mixed import CELL_OPTIONS
