@@ -50,7 +50,6 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
 def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str, whole: bool = True) -> None:
     """Print what was done, and where a ``whole`` model was written, on standard output unless the model goes there."""
     from ..evaluate import model_bytes
-    from ..innermost import innermost
 
     file = sys.stderr if args.model is not None and descriptor(args.model) == 1 else sys.stdout
     model = args.model if whole else None

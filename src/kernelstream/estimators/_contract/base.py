@@ -41,7 +41,7 @@ from .learner import Learner
 from .order import Order, check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded, scales_columns
-from .state import scaled_rows, widen_rows
+from .state import check_model, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
 
 L = TypeVar("L", bound=Learner)
@@ -422,7 +422,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         check_standardize(self.standardize)
         self._learner.check_parameters()
 
-    _check_state = check_state
+    _check_state = check_model
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None

@@ -30,7 +30,7 @@ COMMON: Schema = {  # entries that every state has
 SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; outside of it, it is multiplied into them
 
 
-def check_state(est: Any, trained: bool | None = None) -> None:
+def check_model(est: Any, trained: bool | None = None) -> None:
     """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
 
     Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
