@@ -12,7 +12,7 @@ import numpy as np
 from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from ..features import FeatureMap, LinearForm, Mapping, RandomFourier
+from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.raw import RawFeatures, RawMapping
@@ -33,6 +33,8 @@ from ._contract.regressor import StreamRegressor
 from ._contract.state import centres, is_trained, no_centres, scales
 from ._contract.warm_up import WARM_UP
 from ._described import described
+
+LinearForm = tuple[Mapping, np.ndarray, np.ndarray]
 
 MAP = "map_"  # prefix of the map's entries in the state
 
@@ -95,16 +97,12 @@ class Linear(Learner):
         return build(*shape)
 
     def linear_form(self, state: State, dtype: Any) -> LinearForm | None:
-        """The model as weights of features of a float type; None where it is not, or not yet, linear in them."""
+        """The map for rows of a float type, weights (outputs, r) and offset; None where the model is not linear."""
         if not is_trained(state) or "w" not in state:
             return None
         weights = state["w_mean"] if "w_mean" in state else state["w"] * state["scale"][:, None]
         offset = state["center"][1] if "center" in state else 0.0
-        return LinearForm(
-            self.mapping(state, dtype),
-            np.asarray(weights, np.float64),
-            np.broadcast_to(np.asarray(offset, np.float64), weights.shape[:1]),
-        )
+        return self.mapping(state, dtype), np.asarray(weights, np.float64), np.full(len(weights), offset, np.float64)
 
     def _made_of(self, state: State) -> Any:
         """What the frequencies of independent columns depend on, apart from the number of columns."""
@@ -266,8 +264,10 @@ def linear_form(est: Shell[Linear], dtype: Any = None) -> LinearForm | None:
 
     Returns
     -------
-    LinearForm or None
-        None where the answers are not linear in the features, or not yet.
+    mapping : Mapping
+        z, with its random numbers.
+    weights, offset : (outputs, r) and (outputs,) float64 arrays
+        None in place of all three where the answers are not linear in the features, or not yet.
     """
     return est._learner.linear_form(est.state_, dtype)
 

@@ -33,7 +33,7 @@ from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
-from .changes import fade, restart
+from .changes import forget
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -41,7 +41,7 @@ from .learner import Learner
 from .order import Order, check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded, scales_columns
-from .state import check_state, scaled_rows, widen_rows
+from .state import check_model, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
 
 L = TypeVar("L", bound=Learner)
@@ -364,7 +364,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise
 
     _admit = admit
-    fade, restart = fade, restart
+    forget = forget
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
@@ -422,15 +422,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         check_standardize(self.standardize)
         self._learner.check_parameters()
 
-    def _check_state(self, trained: bool | None = None) -> None:
-        """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
-
-        Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
-        """
-        self._check_parameters()
-        check_state(self, trained)
-        self._learner.verify(self._state)
-        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
+    _check_state = check_model
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None

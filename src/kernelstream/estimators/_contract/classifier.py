@@ -178,7 +178,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @in_turn
     def link_now(self) -> np.ndarray | None:
         """How scores become probabilities now, (k,), where a link is learned; None where the loss says it."""
-        return np.array((self.__dict__.get("_state") or {}).get("link", ())) if self._needs_link() else None
+        if not self._needs_link():
+            return None
+        return np.array(self._state.get("link", ()) if self.__sklearn_is_fitted__() else ())
 
     @in_turn
     def proba_by_link(self, scores: np.ndarray, held: np.ndarray) -> np.ndarray:

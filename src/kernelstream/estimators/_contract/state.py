@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from ... import engine as engines
 from ...core import corrupt
 from ...core.ranges import COLUMNS
 from ...core.targets import ABOVE, BELOW, BLOCK, HIGH, LOW, PLACE, SIGNED, no_targets
@@ -29,8 +30,12 @@ COMMON: Schema = {  # entries that every state has
 SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; outside of it, it is multiplied into them
 
 
-def check_state(est: Any, trained: bool | None) -> None:
-    """ValueError unless all entries of an estimator's state have the right type, shape and range."""
+def check_model(est: Any, trained: bool | None = None) -> None:
+    """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
+
+    Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
+    """
+    est._check_parameters()
     state = est._state
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
     trained = is_trained(state) if trained is None else trained
@@ -38,6 +43,8 @@ def check_state(est: Any, trained: bool | None) -> None:
     if est._learner.relative_weights:
         schema |= weights.schema(state)
     check(state, schema | est._learner.schema(state, trained))
+    est._learner.verify(state)
+    engines.get(est.engine if engines.usable(est.engine) else "auto")  # raises for an unknown engine
 
 
 def is_trained(state: State) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from ... import second_order
 from ...checks import fraction
 from ...core import threads
-from ...features import LinearForm
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
@@ -19,7 +18,7 @@ from ...state.turns import in_turn
 from .._contract.base import Shell, State
 from .._contract.state import is_trained
 from .._contract.warm_up import runs
-from ..feature import MAP, Linear, map_entries
+from ..feature import MAP, Linear, LinearForm, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
@@ -122,7 +121,7 @@ class SecondOrder(Linear):
             return None
         weights = np.asarray(self.weights(state)[0], np.float64)
         offset = weights[:, 0] if self.intercept else np.zeros(len(weights))
-        return LinearForm(self.mapping(state, dtype), weights[:, int(self.intercept) :], offset)
+        return self.mapping(state, dtype), weights[:, int(self.intercept) :], offset
 
     def _needs_uncertainty(self) -> bool:
         """Whether scores depend on how uncertain the model is of a row, so that they are not linear in the features."""
