@@ -9,7 +9,7 @@ in the folder ``papers`` has examples.
 """
 
 from .checks import positive, whole
-from .estimators._contract.base import State, entry
+from .estimators._contract.base import State, StreamEstimator, entry
 from .estimators._contract.batch import Solved, history, n_iter
 from .estimators._contract.classifier import StreamClassifier, one_against_rest
 from .estimators._contract.door import checked_rows
@@ -33,6 +33,7 @@ __all__ = [
     "SolverBar",
     "State",
     "StreamClassifier",
+    "StreamEstimator",
     "StreamOutlier",
     "StreamRegressor",
     "WithKernel",
