@@ -243,7 +243,7 @@ def _one(
         if line.results and result.n_rows < line.results[0].n_rows:
             break  # cut short
         line.results.append(result)
-        line.sizes.append(model_size(getattr(est, "model_", est)))
+        line.sizes.append(model_size(est))
         if data.test is not None:
             line.tests.append(_error_on_test(data, est))
     return line

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from ..files import descriptor, is_special
+from ..innermost import innermost
 from ..progress import size_text
 from .base import UsageError, inner, print_json
 from .mixed import CELL_OPTIONS
@@ -53,7 +54,7 @@ def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str,
     file = sys.stderr if args.model is not None and descriptor(args.model) == 1 else sys.stdout
     model = args.model if whole else None
     if args.json:
-        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
+        features = getattr(innermost(est), "n_features_in_", None)
         print_json(about | {"model": model, "model_bytes": model_bytes(est), "features": features}, file)
     elif not args.quiet:
         written = "" if model is None else f"; {model}"
