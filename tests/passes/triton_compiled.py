@@ -44,7 +44,7 @@ def walk_programs():
     ):  # fmt: skip
         for wide in (False, True):
             loss, number = losses.get(name), "*fp64" if wide else "*fp32"
-            case = walk.Case(formulas.program(loss, update), C, wide, center=C == 1, unit=C > 1, average=average)
+            case = walk.WalkKind(formulas.program(loss, update), C, wide, center=C == 1, unit=C > 1, average=average)
             shape = walk.shape_of(width, C, 3, wide, 132)
             names = ("Z", "K", "y", "weight", "F", "w", "G", "mean", "parts")
             signature = dict.fromkeys(names, number) | dict.fromkeys(("numbers", "memory", "book"), "*fp64")

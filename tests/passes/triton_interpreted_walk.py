@@ -65,7 +65,7 @@ class Case:
 
     def walk(self, programs):
         kind = formulas.program(self.loss, self.inner), *self.there["w"].shape[:1], self.Z.dtype == np.float64
-        case = walk.Case(*kind, center="center" in self.state, unit=False, average=self.average)
+        case = walk.WalkKind(*kind, center="center" in self.state, unit=False, average=self.average)
         walked = walk.Walk(case, self.held(), programs, programs)
         walked.words.share_memory_()
         walked.failed.share_memory_()
@@ -73,11 +73,11 @@ class Case:
 
     def learn(self, walked):
         Z = torch.tensor(self.Z)
-        rows = walk.Rows(Z, (Z * Z).sum(1), torch.tensor(self.y), torch.tensor(self.weight), self.F)
+        rows = walk.WalkedRows(Z, (Z * Z).sum(1), torch.tensor(self.y), torch.tensor(self.weight), self.F)
         walked(rows, self.held())
 
     def held(self):
-        return walk.Held(*(self.there.get(name) for name in ("w", "G", "w_mean", "memory")), self.book)
+        return walk.WalkedState(*(self.there.get(name) for name in ("w", "G", "w_mean", "memory")), self.book)
 
     def compare(self, tolerance):
         state = self.state

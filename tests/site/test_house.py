@@ -22,15 +22,15 @@ LIBRARY, SERVICE, PAPERS = (
 )
 
 ROOMS = {  # lines of Python; the files beside the rooms of the library count as one
-    "files": 3_131,
+    "files": 3_142,
     "budgets": 1_106,
-    "cli": 2_490,
+    "cli": 2_495,
     "columns": 2_540,
     "core": 1_679,
     "datasets": 308,
     "distributed": 856,
-    "engine": 3_402,
-    "estimators": 14_418,
+    "engine": 3_403,
+    "estimators": 14_420,
     "evaluate": 1_017,
     "features": 2_201,
     "kernels": 2_170,
@@ -52,8 +52,8 @@ ROOMS = {  # lines of Python; the files beside the rooms of the library count as
 }
 
 BUDGETS = {
-    "lines of the library": 52_511,
-    "lines of all packages": 66_633,
+    "lines of the library": 52_716,
+    "lines of all packages": 66_841,
     "lines of C++": 12_454,
     "private reaches": 560,
     "__dict__ in estimators": 59,

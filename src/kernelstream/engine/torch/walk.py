@@ -97,7 +97,7 @@ def places_read(programs: int, columns: int, warps: int) -> int:
     return max(places, (32 if places * columns <= 32 else 32 * warps) // columns)
 
 
-class Rows(NamedTuple):
+class WalkedRows(NamedTuple):
     """Rows to learn in order, of one type of numbers.
 
     Attributes
@@ -119,7 +119,7 @@ class Rows(NamedTuple):
     F: torch.Tensor
 
 
-class Held(NamedTuple):
+class WalkedState(NamedTuple):
     """What the rows change, in place.
 
     Attributes
@@ -139,7 +139,7 @@ class Held(NamedTuple):
     book: torch.Tensor
 
 
-class Case(NamedTuple):
+class WalkKind(NamedTuple):
     """What a program is compiled for, beside the division of the features.
 
     Attributes
@@ -173,28 +173,28 @@ class Case(NamedTuple):
 class Walk:
     """A division of the features, the words of its programs and the flag of a wait that timed out."""
 
-    def __init__(self, case: Case, held: Held, most: int, programs: int | None = None):
+    def __init__(self, kind: WalkKind, held: WalkedState, most: int, programs: int | None = None):
         (outputs, width), device = held.w.shape, held.w.device
         arrays = sum(array is not None for array in held[:3])
-        self.case, self.shape = case, shape_of(width, outputs, arrays, case.double, most, programs)
-        words = 2 * self.shape.programs * triton.next_power_of_2(outputs) * (2 if case.double else 1)
+        self.kind, self.shape = kind, shape_of(width, outputs, arrays, kind.double, most, programs)
+        words = 2 * self.shape.programs * triton.next_power_of_2(outputs) * (2 if kind.double else 1)
         self.words = torch.zeros(words, dtype=torch.int64, device=device)
         self.failed = torch.zeros(1, dtype=torch.int32, device=device)
-        self.numbers = torch.tensor(case.program.numbers, dtype=torch.float64, device=device)
+        self.numbers = torch.tensor(kind.program.numbers, dtype=torch.float64, device=device)
         self.waits = WAITS
 
-    def __call__(self, rows: Rows, held: Held) -> None:
+    def __call__(self, rows: WalkedRows, held: WalkedState) -> None:
         """Learn rows in order."""
         w, (m, width), shape = held.w, rows.Z.shape, self.shape
-        parts = w.new_empty((shape.programs, m, self.case.outputs)) if self.case.average else w
+        parts = w.new_empty((shape.programs, m, self.kind.outputs)) if self.kind.average else w
         if shape.programs > 1:
             self.words.zero_()
         _walk[(shape.programs,)](
             *rows, *(w if array is None else array for array in held), parts, self.words, self.failed, self.numbers,
-            m, width, rows.Z.stride(0), self.waits, **self.case.constants(shape),
+            m, width, rows.Z.stride(0), self.waits, **self.kind.constants(shape),
             num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1,
         )  # fmt: skip
-        if self.case.average:
+        if self.kind.average:
             rows.F.add_(parts.sum(dim=0))
 
     def check(self) -> None:

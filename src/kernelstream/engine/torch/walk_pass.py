@@ -22,7 +22,7 @@ from .each_row import EachRowPass
 from .formulas import Program
 from .maps import Fourier, round_
 from .passes import DeviceFeaturePass
-from .walk import Case, Held, Rows, Walk
+from .walk import Walk, WalkedRows, WalkedState, WalkKind
 
 CHUNK = 32  # blocks whose rows are brought at once
 
@@ -45,7 +45,7 @@ class WalkPass(EachRowPass):
             return
         device, kind, m = self.ops.device, self.w.dtype, self.ops.block
         self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        case = Case(
+        case = WalkKind(
             self.program, len(self.w), kind == torch.float64, "center" in self.state, self.map.unit, self.average
         )
         self.walk = Walk(case, self._held(), self.multiprocessors, self.programs)
@@ -56,8 +56,8 @@ class WalkPass(EachRowPass):
             self.Z = torch.empty((m, self.map.n_out), dtype=kind, device=device)
             self.room = self.Z.new_empty((m, min(self.map.n_out // 2, FREQUENCIES)))
 
-    def _held(self) -> Held:
-        return Held(self.w, self.held.get("G"), self.held.get("w_mean"), self.memory, self.book)
+    def _held(self) -> WalkedState:
+        return WalkedState(self.w, self.held.get("G"), self.held.get("w_mean"), self.memory, self.book)
 
     # ---------------------------------------------------------------- numbers in the state and on the device
     def _new_book(self) -> torch.Tensor:
@@ -132,7 +132,7 @@ class WalkPass(EachRowPass):
         with closing(self._blocks(X)) as blocks:
             for rows, Z in blocks:
                 K = targets if self.map.unit else torch.linalg.vector_norm(Z, dim=1, dtype=kind).square_()
-                self.walk(Rows(Z, K, targets[rows], weights[rows], F[rows]), held)
+                self.walk(WalkedRows(Z, K, targets[rows], weights[rows], F[rows]), held)
         scores = F.double().cpu().numpy()
         self.walk.check()
         self._check(scores)
