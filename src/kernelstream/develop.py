@@ -12,7 +12,8 @@ from ._checks import positive, whole
 from ._progress import SolverBar
 from .estimators._contract.base import State, entry
 from .estimators._contract.batch import Solved, history, n_iter
-from .estimators._contract.classifier import StreamClassifier, one_against_rest
+from .estimators._contract.classifier import StreamClassifier
+from .estimators._contract.context import one_against_rest
 from .estimators._contract.door import checked_rows
 from .estimators._contract.kernel import WithKernel
 from .estimators._contract.learner import Learner

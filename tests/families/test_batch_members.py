@@ -41,7 +41,7 @@ def part(model, X):
 def function_of(model, X):
     """What it says as one of the members, (n, outputs)."""
     seen = squashed(scaled_rows(model._ops, X, model._state))
-    return batch.scores(model._learner, batch.learner(model, model._state), model._state, seen)
+    return batch.scores(model._learner, batch.learner(model._learner, model._state), model._state, seen)
 
 
 @pytest.fixture

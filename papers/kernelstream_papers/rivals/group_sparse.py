@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -124,5 +124,6 @@ class GroupSparseClassifier(StreamClassifier):
         w = self.coef_
         return np.linalg.norm(w.reshape(len(w), self.groups, -1), axis=2)
 
-    def _loss_for(self, n_classes: int) -> Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         return one_against_rest(Hinge(), n_classes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -125,6 +126,21 @@ CONFIDENCE: dict[str, Callable[[float, float], Rule]] = {
 }  # fmt: skip
 
 
+class ConfidenceRules(Confidence):
+    """The rules of this page."""
+
+    confidence: float
+    C: float
+
+    @cached_property
+    def rule(self) -> Rule:
+        """What a row does to A and b."""
+        if not 0.5 < positive("confidence", self.confidence) < 1.0:
+            raise ValueError(f"confidence must be in (0.5, 1), got {self.confidence!r}")
+        made = find(CONFIDENCE, "rule", self.parameters["rule"])
+        return made(NormalDist().inv_cdf(self.confidence), positive("C", self.C))
+
+
 @estimators.register
 @described(like=estimators.AROWClassifier)
 @dataclass(eq=False, repr=False)
@@ -189,16 +205,11 @@ class ConfidenceWeightedClassifier(StreamClassifier):
     _: KW_ONLY
     standardize: bool | str = "auto"
 
-    _learns = Confidence
+    _learns = ConfidenceRules
 
-    def _loss_for(self, n_classes: int) -> Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         return one_against_rest(Hinge(), n_classes)
-
-    def _rule(self) -> Rule:
-        if not 0.5 < positive("confidence", self.confidence) < 1.0:
-            raise ValueError(f"confidence must be in (0.5, 1), got {self.confidence!r}")
-        made = find(CONFIDENCE, "rule", self.rule)
-        return made(NormalDist().inv_cdf(self.confidence), positive("C", self.C))
 
 
 # ---------------------------------------------------------------- the norm of the weights
@@ -395,5 +406,6 @@ class LargeMarginClassifier(StreamClassifier):
 
     _learns = MarginSteps
 
-    def _loss_for(self, n_classes: int) -> Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         return one_against_rest(Hinge(), n_classes)

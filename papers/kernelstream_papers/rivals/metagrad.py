@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
@@ -127,5 +127,6 @@ class MetaGradClassifier(StreamClassifier):
 
     _learns = ManyRates
 
-    def _loss_for(self, n_classes: int) -> Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         return one_against_rest(Hinge(), n_classes)

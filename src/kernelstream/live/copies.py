@@ -23,8 +23,8 @@ def copied(model: Any, example: Any) -> Any:
     made = copy.deepcopy(model)
     if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
         with model._turns:
-            cache = model.__dict__.get("_cache") or {}
-            made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
+            derived = model._learner.derived
+            made._learner.derived |= {name: derived[name] for name in ("mapping",) if name in derived}
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)
@@ -40,8 +40,9 @@ def _loosen(made: Any) -> None:
         if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
             seen.add(id(one))
             waiting += gc.get_referents(one)
-            if isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyTypes):
-                one.est = weakref.proxy(one.est)  # type: ignore[assignment]
+            est = getattr(one, "est", None) if isinstance(one, Learner) else None
+            if est is not None and not isinstance(est, weakref.ProxyTypes):
+                one.est = weakref.proxy(est)  # type: ignore[union-attr]
 
 
 def seeded(model: Any) -> Any:

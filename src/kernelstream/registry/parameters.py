@@ -55,7 +55,11 @@ class WithParameters(BaseEstimator):
 
 def named_part(est: Any, name: str) -> Any:
     """The part that parameter ``name`` of an estimator holds, or that its name stands for."""
-    value, named = getattr(est, name), est._named_parts[name]
+    return named_value(name, getattr(est, name), est._named_parts[name])
+
+
+def named_value(name: str, value: Any, named: dict[str, Any]) -> Any:
+    """The same, from the value of the parameter and the parts that names stand for."""
     if isinstance(value, str) and value in named:
         return named[value]()
     kinds = {type(make()) for make in named.values()}

@@ -102,7 +102,9 @@ class Wrapper(WithParameters):
             )
         return clone(self.model)
 
-    _replaced = _by_row = frozenset[str]()
+    def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
+        """All arrays are copied before a call."""
+        return frozenset(), frozenset()
 
     def _inside_call(self) -> list[Any]:
         """What goes back with the wrapper when a call fails."""

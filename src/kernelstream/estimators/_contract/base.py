@@ -31,8 +31,9 @@ from ...state.nested import copied, flatten, nest, thawed
 from ...state.schema import Superfluous
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
-from . import mixed, warm_up
+from . import mixed, warm_up, weights
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .context import Context
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -69,6 +70,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_believed`
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
+    _loss_rule: ClassVar[Any]  # the loss for a number of classes, from the parameters
+    _how = cast("Any", MappingProxyType({}))  # further arguments of its `learn` and `solve`, while a call asks for more
 
     _state: State = field(init=False)
     _turns = OwnTurns()
@@ -84,7 +87,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         learns = cls.__dict__.get("_learns")
         if learns is not None:  # what a shell does follows from the methods that its learner has
             cls._few_at_once = learns.learn_few is not Learner.learn_few
-            cls._has_fast_path = learns.learn_scaled is Learner.learn_scaled
+            cls._has_fast_path = learns.learn_scaled is None
             cls._at_once = learns.solve is not Learner.solve
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
@@ -195,15 +198,18 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if not is_whole(n_features) or n_features < d:
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
+            learner = self._learner
             if "feature_names_in_" in self.__dict__ and self._encoder is None:
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name and cannot take others")
             self._check_parameters()
             state = thawed(before)
-            self._learner.widen(state, int(n_features))
+            lasting: dict[Any, Any] = learner.widen(state, int(n_features)) or {}
             widen_rows(state, int(n_features))
             self._state = state
             self.n_features_in_ = int(n_features)
             self._forget()
+            learner.derived = lasting
+            self._cache["learner"] = learner
         return self
 
     def _of_state(self) -> State:
@@ -219,7 +225,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if call is not None:  # the caller that opened it undoes what fails
             call.nothing_learned = False
             return self._learn_believed(X, y)
-        if self._few_at_once:
+        if self._few_at_once and not self._how:
             found = self._learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
@@ -250,7 +256,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if "x_count" in self._state:  # scales_columns, without a call
             X = warm_up.standardized(self, self._state, X, weight)
         learner: Any = self._cache.get("learner") or self._learner
-        scores = learner.learn(self._state, X, y, weight)
+        scores = learner.learn(self._state, X, y, weight, **self._how)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
         if ready is not None and ready[0] is link:  # the short path, for calls of one row
@@ -261,6 +267,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         else:
             self._follow(scores, y, weight)
         return scores
+
+    def _learn_public(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn rows with public targets that are all known, after the warm-up or between its points."""
+        learner, state = self._learner, self._state
+        if learner.learn_scaled is not None:
+            return learner.learn_scaled(X, y, weight, **self._how)
+        return self._learn_encoded(X, self._encode(state, y), self._final_weights(state, y, weight))
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         self._check_reset()
@@ -289,7 +302,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._learn_task(X, y, weight)
             return
         X, y, weight = counted(X, y, weight)
-        self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight))
+        self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight), **self._how)
         self._state["t"] = X.shape[0]
         self._link_from(X, y, weight)
 
@@ -312,8 +325,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if undo.begin():
             self._derive_again()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
-        held: Any = self._cache.get("held")
-        undo.put_back = held.mark() if hasattr(held, "mark") else None
+        undo.put_back = self._learner.mark()
         return undo
 
     def _inside_call(self) -> list[Any]:
@@ -330,15 +342,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._undo = undo
             if nothing_learned:
                 return
-            self._derive_again({} if undo.put_back is None else {"held": undo.put_back()})
+            self._derive_again()
+            if undo.put_back is not None:
+                self._learner.derived["held"] = undo.put_back()
             self._learner.remake(self._state)
 
-    def _derive_again(self, cache: Any = MappingProxyType({})) -> None:
-        """Drop what was derived from the state; members stay, since others may hold them."""
-        members = self._cache.get("learners")
-        self._cache = dict(cache)
-        if members is not None:
-            self._learner.taken_back(members)
+    def _derive_again(self) -> None:
+        """Drop what was derived from the state; the learner stays, and members, since others may hold them."""
+        learner = self._learner
+        self._cache = {"learner": learner}
+        learner.put_back(self._state)
 
     _lasting = LISTENERS
 
@@ -442,8 +455,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return found
 
     def _forget(self) -> None:
-        self._sync()
+        """Drop what was derived from the state and the parameters, the learner too."""
+        learner = self._cache.get("learner")
+        if learner is not None:
+            learner.leave_device()
+            learner.forget()
         self._cache, self._undo, self._marks = {}, None, None
+
+    def _renewed(self) -> None:
+        """The state has other arrays by now: drop what was derived, but for the learner, which knows it."""
+        self._cache, self._undo, self._marks = {"learner": self._learner}, None, None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
@@ -530,11 +551,20 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them: sample weights in its unit, times those of the classes."""
         if not self._weighs():
-            return self._learner.weighed(state, weight, len(y))
+            return self._in_unit(state, weight, len(y))
         factor: Any = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
         # a row of a class of weight 0 does not count for the mean either
         weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
-        return factor * self._learner.weighed(state, weight, len(y))
+        return factor * self._in_unit(state, weight, len(y))
+
+    def _in_unit(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
+        """Sample weights of n rows in the unit of the family; called once for every row."""
+        if not self._learner.relative_weights:
+            return weight
+        found = weights.relative(state, weight, n)
+        if weights.SUMS in state:  # from now on rows without weights are weighed too
+            self._cache.pop("fast", None)
+        return found
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
@@ -542,28 +572,38 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_final_weights` counted."""
-        self._learner.forget_rows(state)
+        state.pop(weights.SUMS, None)
 
     # ---------------------------------------------------------------- the learner
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         if found is None:
-            found = self._learns(self)
+            parameters = self._parameters()
+            found = self._learns(parameters, self._context(parameters))
+            if hasattr(found, "est"):  # of the families whose fit is still their own
+                found.est = self
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found
 
+    def _parameters(self) -> dict[str, Any]:
+        """Parameters by name, and what a class has in their place."""
+        names = [entry.name for entry in fields(self) if not entry.name.startswith("_")]
+        return {name: getattr(self, name) for name in names} | {"loss": getattr(self, "loss", None)}
+
+    def _context(self, parameters: dict[str, Any]) -> Context:
+        """What the learner is given besides."""
+        state = self.__dict__.get("_state")
+        width = getattr(self, "n_features_in_", 1) if state is None else state.get("first_width", state["n_features"])
+        loss_for = functools.partial(self._loss_rule, parameters)
+        return Context(type(self), self._ops, self.engine, loss_for, self.random_state, width)
+
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever the engine holds of it."""
-        held = self._cache.get("held")
-        if held is not None:
-            held.sync()
-
-    def _leave_device(self) -> None:
-        """The same, and drop what the engine holds, because the state will be changed elsewhere."""
-        self._sync()
-        self._cache.pop("held", None)
+        learner = self._cache.get("learner")
+        if learner is not None:
+            learner.sync()
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
@@ -580,9 +620,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """Learn validated rows; returns the scores in public form."""
         return self._public(warm_up.learn(self, X, y, weight))
 
+    def _loss_for(self, n_classes: int) -> Any:
+        """The loss for a number of classes; 0 for numbers."""
+        return self._learner.context.loss_for(n_classes)
+
     def _loss_now(self, state: State) -> Any:
         """The loss in use."""
-        raise NotImplementedError
+        return self._learner.loss(state)
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         """Target as the passes take it, (n,) float64."""

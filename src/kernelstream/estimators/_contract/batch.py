@@ -19,16 +19,16 @@ class Solved(Learner):
     @cached_property
     def solver(self) -> solvers.Solver:
         """The solver."""
-        return solvers.get(self.parameter("solver"))
+        return solvers.get(self.parameters["solver"])
 
     def check_solver(self) -> None:
         """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
         solver = self.solver
         if not {getattr(kind, "name", "") for kind in type(solver).__mro__} & set(self.solved_by):
             known = ", ".join(map(repr, self.solved_by))
-            raise ValueError(f"{type(self.est).__name__} is solved by {known}; got {solver.name!r}")
+            raise ValueError(f"{self.context.name} is solved by {known}; got {solver.name!r}")
         solver.check()
-        solver.serves(self.est._loss_for(2))
+        solver.serves(self.context.loss_for(2))
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution

@@ -14,15 +14,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import column_or_1d
 
-from ... import losses
 from ..._checks import is_number
-from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change
 from ...state.turns import in_turn
 from ...streams.cells import is_missing
 from . import link, warm_up
 from .base import State, StreamEstimator
+from .context import loss_of_labels
 from .state import is_trained
 
 #: Scores (m, outputs) of a run of rows, the classes known then, the place of the one whose first row it begins with.
@@ -158,9 +157,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return p
 
     # ---------------------------------------------------------------- the loss in use
-    def _loss_for(self, n_classes: int) -> Loss:
-        loss = losses.get(self.loss, task="classification")
-        return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+    _loss_rule = staticmethod(loss_of_labels)
 
     def _needs_link(self) -> bool:
         """Whether the loss defines no probabilities, so that a link must be learned."""
@@ -193,10 +190,6 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         if not self._link_frozen and self._needs_link():
             link.fit_on_held_out_rows(self, X, y, weight)
-
-    def _loss_now(self, state: State) -> Loss:
-        n = len(state["classes"])
-        return self._cached("loss2" if n <= 2 else "loss3", lambda: self._loss_for(n))
 
     def _outputs_of(self, n_classes: int) -> int:
         """Number of outputs of a model with ``n_classes`` classes."""
@@ -298,7 +291,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         kept[place:] += 1
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
-        if len(kept) <= 2 and self._cached("loss2", lambda: self._loss_for(2)).kind == "binary":
+        if len(kept) <= 2 and self._loss_for(2).kind == "binary":
             own = self._from_shared(state, kept, change)
         else:
             own = change
@@ -449,11 +442,6 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _forget_rows(self, state: State) -> None:
         super()._forget_rows(state)
         state["class_counts"][:] = 0
-
-
-def one_against_rest(loss: Loss, n_classes: int) -> Loss:
-    """A loss of one output, for ``n_classes`` classes with an output each."""
-    return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
 
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
 from ..feature import Linear
 from .base import Shell, StreamEstimator
+from .context import Context
 from .learner import Learner
 from .scaling import AUTO
 from .state import is_trained
@@ -32,52 +33,40 @@ class Composite(Learner):
 
     def examples(self) -> list[Any]:
         """Unfitted copies of the members, for questions about them; never changed."""
-        return self.est._cached("examples", self.prototypes)
+        return self.cached("examples", self.prototypes)
 
-    def forget_examples(self) -> None:
-        """Drop the copies, because the parameters may have changed."""
-        self.est.__dict__.get("_cache", {}).pop("examples", None)
-        for name in ("_restricting", "restricts_rows"):
-            self.__dict__.pop(name, None)
-
-    def size(self, i: int, member: Any) -> None:
+    def size(self, state: State, i: int, member: Any) -> None:
         """Give a copy of member i the size that the member has now."""
 
-    @property
-    def states(self) -> list[State]:
-        """Of the members."""
-        return self.est._state["members"]
-
-    @property
-    def members(self) -> list[Any]:
+    def attached(self, state: State) -> list[Any]:
         """The members, attached to their states."""
-        return self.est._cached("learners", self._attached)
+        return self.cached("members", lambda: self._attach(state))
 
-    def _attached(self) -> list[Any]:
-        made, states = self.prototypes(), self.states
+    def _attach(self, state: State) -> list[Any]:
+        made, states = self.prototypes(), state["members"]
         while len(made) < len(states):  # a set for every output
             made += self.prototypes()
-        for i, (member, state) in enumerate(zip(made, states, strict=True)):
-            self.size(i, member)
-            member._turns = self.est._turns  # they share the state, so they share the turns
-            member.state_ = state
+        for i, (member, own) in enumerate(zip(made, states, strict=True)):
+            self.size(state, i, member)
+            member.state_ = own
         return made
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
-        return [*super().owners(state), *(pair for member in self.members for pair in member._owners())]
+        return [*super().owners(state), *(pair for member in self.attached(state) for pair in member._owners())]
 
-    def taken_back(self, members: list[Any]) -> None:
-        if any(member._state is not state for member, state in zip(members, self.states, strict=False)):
-            return  # others that had taken their places
+    def put_back(self, state: State) -> None:
+        members = self.derived.get("members")
+        self.forget()
+        if members is None or any(m._state is not own for m, own in zip(members, state["members"], strict=False)):
+            return  # others had taken their places
         for i, member in enumerate(members):  # others may hold a reference to them
-            self.size(i, member)
-            member._cache = {}
+            self.size(state, i, member)
+            member._derive_again()
             member._learner.remake(member._state)
-        self.est._cache["learners"] = members
+        self.derived["members"] = members
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State) -> None:
-        self.est._state = state
+    def begin(self, state: State, before: State | None = None) -> None:
         state["members"] = [start(member, i, state) for i, member in enumerate(self.examples())]
 
     def declared(self, state: State) -> None:
@@ -88,7 +77,7 @@ class Composite(Learner):
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
-        for member in self.members:
+        for member in self.attached(state):
             _without_labels(member._state, state)
             member._enter(member._state, state["classes"], place, trained, change)
 
@@ -106,16 +95,16 @@ class Composite(Learner):
         return any(member._learner.one_width() for member in self.examples()) and not self.restricts_rows
 
     def estimate(self, state: State, X: Rows) -> None:
-        for member in self.members:
+        for member in self.attached(state):
             if member._learner.warm_up_rows():
                 member._learner.estimate(member._state, X)
 
-    def end_warm_up(self) -> None:
-        for member in self.members:
-            member._learner.end_warm_up()
+    def end_warm_up(self, state: State) -> None:
+        for member in self.attached(state):
+            member._learner.end_warm_up(member._state)
 
     def widen(self, state: State, d: int) -> None:
-        for member, part in zip(self.members, state["members"], strict=True):
+        for member, part in zip(self.attached(state), state["members"], strict=True):
             member._learner.widen(part, d)
             part["n_features"] = d
 
@@ -146,7 +135,7 @@ class Composite(Learner):
         return {"members": Members(n)}
 
     def verify(self, state: State) -> None:
-        for i, member in enumerate(self.members):
+        for i, member in enumerate(self.attached(state)):
             try:
                 member._check_state(is_trained(state))
             except ValueError as error:
@@ -178,20 +167,20 @@ def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
-def check(member: Any, whole: StreamEstimator) -> None:
-    """Raise ValueError for something that cannot be a member of ``whole``."""
+def check(member: Any, whole: Context) -> None:
+    """Raise ValueError for something that cannot be a member of what has this context."""
     if not isinstance(member, StreamEstimator):
         raise ValueError(f"members must be estimators of this library, got {member!r}")
-    if type(member) is type(whole):
-        raise ValueError(f"a {type(whole).__name__} cannot be a member of another one")
-    if is_classifier(member) != is_classifier(whole):
-        kind = "classifiers" if is_classifier(whole) else "regressors"
-        raise ValueError(f"the members of a {type(whole).__name__} must be {kind}, got {type(member).__name__}")
+    if type(member) is whole.kind:
+        raise ValueError(f"a {whole.name} cannot be a member of another one")
+    if is_classifier(member) == whole.regression:
+        kind = "regressors" if whole.regression else "classifiers"
+        raise ValueError(f"the members of a {whole.name} must be {kind}, got {type(member).__name__}")
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
-            raise ValueError(f"set {name} of the {type(whole).__name__}, which applies to all members, not of a member")
+            raise ValueError(f"set {name} of the {whole.name}, which applies to all members, not of a member")
     if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
-        raise ValueError(f"random_state of a member must be an integer, or None for that of the {type(whole).__name__}")
+        raise ValueError(f"random_state of a member must be an integer, or None for that of the {whole.name}")
     member._check_parameters()
 
 
@@ -202,13 +191,14 @@ def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
         learner.engine = engine
         if learner.standardize == AUTO:
             learner.standardize = False
+        learner._forget()
     return made
 
 
 def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:
     """Encoded target as the member takes it: labels ±1 become codes for losses that keep a column for every class."""
     own = member._state
-    if "classes" not in own or state["n_outputs"] > 1 or member._loss_now(own).kind != "multiclass":
+    if "classes" not in own or state["n_outputs"] > 1 or member._learner.loss(own).kind != "multiclass":
         return y
     return (y > 0).astype(float) if len(state["classes"]) == 2 else np.zeros(len(y))
 
@@ -238,8 +228,10 @@ def fitted(est: StreamEstimator) -> State:
 @in_turn
 def learners(est: Shell[Composite]) -> list[Any]:
     """The members, fitted; they go on learning with the whole."""
-    est._of_state()
-    return est._learner.members
+    members = est._learner.attached(est._of_state())
+    for member in members:
+        member._turns = est._turns  # they share the state, so they share the turns
+    return members
 
 
 @in_turn

@@ -82,8 +82,9 @@ def _start(est: StreamEstimator, X: Rows, declared: Any, empty: bool) -> None:
     }
     if est._scaling():
         state |= no_moments(X.shape[1], fills_gaps(est))
+    before = est.__dict__.pop("_state", None)
     est._forget()
-    est._learner.begin(state)
+    est._learner.begin(state, before)
     est._declare(state, declared)
     est._state = state
     if not (empty or est._at_once or state["warm_rows"]):

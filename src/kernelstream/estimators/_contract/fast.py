@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_consistent_length
 
 from ...rows import MODERATE, host, is_canonical
+from . import weights
 from .door import checked_rows
 from .scaling import scales_columns
 
@@ -48,7 +49,7 @@ def plain_form(est: StreamEstimator) -> FastPath | None:
 def _may_be_plain(est: StreamEstimator) -> bool:
     if est._state["warm_rows"] or (est._encoder is None and hasattr(est, "feature_names_in_")):
         return False
-    return not (est._weighs() or est._learner.weighs(est._state))
+    return not (est._weighs() or weights.SUMS in est._state)
 
 
 def plain_rows(est: StreamEstimator, X: Any, fast: FastPath) -> bool:

@@ -23,13 +23,13 @@ class WithKernel(Learner):
     @cached_property
     def given(self) -> KernelParameters:
         """The kernel, and the bandwidth of one given by name."""
-        return KernelParameters(self.parameter("kernel"), self.parameter("gamma"))
+        return KernelParameters(self.parameters["kernel"], self.parameters["gamma"])
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with its bandwidth."""
-        return self.est._cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
+        return self.cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State, before: State | None = None) -> None:
         if not self.given.kernel_needs_data:
             self.estimate(state, None)
 

@@ -9,6 +9,7 @@ from sklearn.base import OutlierMixin
 
 from ...state.turns import in_turn
 from .base import StreamEstimator
+from .context import no_loss
 
 
 class StreamOutlier(OutlierMixin, StreamEstimator):
@@ -71,6 +72,8 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """-1 for novelties, +1 for the rest, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    _loss_rule = staticmethod(no_loss)
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return np.zeros(n), None

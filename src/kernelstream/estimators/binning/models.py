@@ -5,14 +5,26 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from ... import losses
+from ... import losses, solvers
 from ...losses import Loss
 from ...solvers import Solver
 from .._contract.batch import history, lam, n_iter
-from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.classifier import StreamClassifier
+from .._contract.context import one_against_rest
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from .base import Binning, coef, gamma
+
+
+def loss_of_solver(parameters: dict[str, Any], n_classes: int) -> Loss:
+    """The loss that suits the solver, unless one is given; of several classes for each against the rest."""
+    default = "squared" if solvers.get(parameters["solver"]).name == "cg" else "squared_hinge"
+    return one_against_rest(losses.get(default if parameters["loss"] == "auto" else parameters["loss"]), n_classes)
+
+
+def squared_unless_given(parameters: dict[str, Any], n_classes: int) -> Loss:
+    """The squared loss, unless one is given."""
+    return losses.get("squared" if parameters["loss"] == "auto" else parameters["loss"], task="regression")
 
 
 @described()
@@ -102,9 +114,7 @@ class BinningClassifier(StreamClassifier):
 
     _learns = Binning
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        default = "squared" if self._learner.solver.name == "cg" else "squared_hinge"
-        return one_against_rest(losses.get(default if self.loss == "auto" else self.loss), n_classes)
+    _loss_rule = staticmethod(loss_of_solver)
 
 
 @described(like=BinningClassifier)
@@ -161,5 +171,4 @@ class BinningRegressor(StreamRegressor):
 
     _learns = Binning
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return losses.get("squared" if self.loss == "auto" else self.loss, task="regression")
+    _loss_rule = staticmethod(squared_unless_given)

@@ -39,7 +39,7 @@ class GaussianProcess(Doubly):
 
     @property
     def center(self) -> bool:  # type: ignore[override]
-        return self.parameter("normalize_y")
+        return self.parameters["normalize_y"]
 
     def variance(self, state: State, X: Rows) -> np.ndarray:
         """Posterior variance of f divided by the amplitude, (n,)."""
@@ -125,12 +125,12 @@ class GaussianProcess(Doubly):
     def warm_up_rows(self) -> int:
         return CHOICE_ROWS if self.measures_loss else super().warm_up_rows()
 
-    def begin(self, state: State) -> None:
+    def begin(self, state: State, before: State | None = None) -> None:
         state["rows"] = 0
         if not self.warm_up_rows():
             self._checked_points(state)
             state |= {"noise": float(self.noise), "amplitude": 1.0}
-        super().begin(state)
+        super().begin(state, before)
 
     def stream_rows(self, n: int) -> int:
         return n

@@ -2,7 +2,6 @@ r"""Confidence-weighted classifiers: AROW and the online Newton step, with full 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -18,7 +17,8 @@ from ...second_order import Margin, Newton, Rule
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Schema
 from .._contract.base import State
-from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.classifier import StreamClassifier
+from .._contract.context import binary_loss
 from .._described import described
 from .base import SecondOrder, coef, mix_matrices, targets
 
@@ -27,16 +27,10 @@ class Confidence(SecondOrder):
     """One matrix A per class, full or diagonal; the scores decide which rows count, and how much."""
 
     diagonal: bool
-    _rule: Callable[[], Rule]
-
-    @cached_property
-    def rule(self) -> Rule:
-        """What a row does to A and b."""
-        return self._rule()
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        self._rule()
+        _ = self.rule  # which may refuse its own parameters
 
     def reset(self, state: State) -> None:
         if not self.diagonal:
@@ -74,13 +68,31 @@ class Confidence(SecondOrder):
             state["w"] = sign[:, None] * state["w"][source]
         else:
             mix_matrices(state, change)
-            self.est._cache.pop("held", None)
+            self.drop("held")
 
     def _statistics(self, state: State, r: int) -> Schema:
         if not self.diagonal:
             return super()._statistics(state, r)
         shape = (state["n_outputs"], r)
         return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
+
+
+class Margins(Confidence):
+    """Rows with a margin below 1 count."""
+
+    rule = Margin()
+
+
+class NewtonSteps(Confidence):
+    """Every row counts by the gradient of its loss."""
+
+    curvature: float
+
+    @cached_property
+    def rule(self) -> Rule:
+        """What a row does to A and b."""
+        loss = losses.get(self.parameters["loss"], task="binary")
+        return Newton(loss, float(positive("curvature", self.curvature)))
 
 
 @described()
@@ -134,7 +146,6 @@ class AROWClassifier(StreamClassifier):
     """
 
     loss = "hinge"  # how labels are coded
-    _rule = Margin
     _learner: ClassVar[Confidence]
     coef_ = property(coef)
 
@@ -145,10 +156,8 @@ class AROWClassifier(StreamClassifier):
     intercept: bool = False
     standardize: bool | str = "auto"
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
-
-    _learns = Confidence
+    _loss_rule = staticmethod(binary_loss)
+    _learns = Margins
 
 
 @described(like=AROWClassifier)
@@ -208,11 +217,5 @@ class NewtonClassifier(StreamClassifier):
     class_weight: Any = field(default=None, init=False)
     standardize: bool | str = "auto"
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
-
-    _learns = Confidence
-
-    def _rule(self) -> Rule:
-        loss = losses.get(self.loss, task="binary")
-        return Newton(loss, float(positive("curvature", self.curvature)))
+    _loss_rule = staticmethod(binary_loss)
+    _learns = NewtonSteps

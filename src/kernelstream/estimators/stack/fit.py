@@ -111,7 +111,7 @@ def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool
         try:
             _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
         finally:
-            est.__dict__.pop("_fitting", None)
+            est.__dict__.pop("_how", None)
 
 
 def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
@@ -120,8 +120,8 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
         est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    at_once = shuffle and passes != 1 and batch.helps(est, target[counted])
-    est._fitting = shuffle and not at_once  # rows in random order: the last ones say nothing about the next
+    at_once = shuffle and passes != 1 and batch.helps(est._learner, target[counted])
+    est._how = {"shuffled": shuffle and not at_once}
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     if held is not None and at_once:  # the last ones: members take the rows in their order
@@ -140,13 +140,20 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
         est._learn_part(take(rows, held), target[held], None if weight is None else weight[held])
         if scales_columns(est._state):
             hold(est._state)
-        batch.learn(est, prepare(held), S, prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
+        batch.learn(
+            est._learner,
+            est._state,
+            prepare(held),
+            S,
+            prepare(train[batch.chosen(est._state["seed"], len(train))]),
+            clock,
+        )
         return
     # the combination takes them as a stream
     held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
     _more_passes(est, prepare, train, held_rows, most, clock)
     _weigh(est, *held_rows)
-    _members_learn(est, list(range(len(est._learner.members))), *held_rows)
+    _members_learn(est, list(range(len(est._state["members"]))), *held_rows)
 
 
 def _more_passes(
@@ -154,7 +161,7 @@ def _more_passes(
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
     state = est._state
-    active = [i for i, member in enumerate(est._learner.members) if isinstance(member._learner, REPEATED)]
+    active = [i for i, member in enumerate(est._learner.attached(state)) if isinstance(member._learner, REPEATED)]
     best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
@@ -164,7 +171,7 @@ def _more_passes(
         for i in list(active):
             loss = _held_loss(est, i, *held_rows)
             if loss < best[i][0]:
-                best[i] = (loss, copy.deepcopy(est._learner.members[i]._state))
+                best[i] = (loss, copy.deepcopy(est._learner.attached(state)[i]._state))
             else:
                 active.remove(i)
         clock.step(f"pass {number + 1}")
@@ -174,7 +181,7 @@ def _more_passes(
         if kept is not None:
             est._state["members"][i].clear()
             est._state["members"][i].update(kept)
-            est._learner.members[i]._forget()
+            est._learner.attached(state)[i]._forget()
 
 
 def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
@@ -183,7 +190,7 @@ def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, whic
     X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
     y = target[which]
     w = None if weight is None else weight[which]
-    if est._weighs() or est._learner.weighs(state):
+    if est._weighs() or weights.SUMS in state:
         w = weights.over_mean(state, est._row_weights(state, y, w), len(y))
     return X, est._encode(state, y), w
 

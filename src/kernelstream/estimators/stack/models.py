@@ -373,10 +373,11 @@ class KernelRegressor(StreamRegressor):
         asked = check_quantiles(quantiles)
         forecast, stretches = collected(self, 0.9, lambda: self.learn(X, y, sample_weight))
         found = np.where(asked == 0.5, forecast[..., None], np.copysign(np.inf, asked - 0.5))
+        stack: Any = self._learner
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = [part for at, part in stretches if at == o]
             if own:  # the first rows had nothing to go by
                 place = found if forecast.ndim == 1 else found[:, o]
-                held = tracker(self, self._state, o).at(np.concatenate(own), asked)
+                held = tracker(stack, self._state, o).at(np.concatenate(own), asked)
                 place[len(forecast) - len(held) :] = held
         return forecast, found

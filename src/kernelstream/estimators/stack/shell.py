@@ -16,5 +16,4 @@ class StackShell(StreamEstimator):
     members: Any
     size: str
     recent: bool
-    _fitting: bool
     _learner: Stack

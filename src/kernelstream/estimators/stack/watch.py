@@ -121,9 +121,9 @@ def _attached(stack: Stack, state: State) -> dict[str, Any]:
     watched = state["watch"]
     made: dict[str, Any] = {"adwin": Adwin(), "kernel": KernelTwoSample(random_state=state["seed"])}
     if "adwin" in watched:
-        made = stack.est._cached("detectors", lambda: made)
+        made = stack.cached("detectors", lambda: made)
     else:
-        stack.est._cache["detectors"] = made
+        stack.derived["detectors"] = made
     for name, detector in made.items():
         detector.state = watched.get(name, detector.state)
     return made
