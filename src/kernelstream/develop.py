@@ -10,8 +10,8 @@ in the folder ``papers`` has examples.
 
 from ._checks import positive, whole
 from ._progress import SolverBar
-from .estimators._contract.base import State, entry
-from .estimators._contract.batch import Solved, history, n_iter
+from .estimators._contract.base import State
+from .estimators._contract.batch import Solved, entry, history, n_iter
 from .estimators._contract.classifier import StreamClassifier
 from .estimators._contract.context import one_against_rest
 from .estimators._contract.door import checked_rows

@@ -45,9 +45,9 @@ class ManyRates(RowSteps):
         """``2^-i / (5 D G)`` for i = 0, …, ceil(log2(T)/2), with D = 2 radius."""
         return 0.5 ** np.arange(math.ceil(0.5 * math.log2(self.horizon)) + 1) / (10.0 * self.radius * self.G)
 
-    def start(self, width: int) -> dict[str, np.ndarray]:
+    def fresh(self, width: int) -> dict[str, np.ndarray]:
         k = len(self._rates)
-        return super().start(width) | {
+        return super().fresh(width) | {
             "slaves": np.zeros((k, width)), "squares": np.zeros(width), "lost": np.zeros(k),
         }  # fmt: skip
 

@@ -102,15 +102,15 @@ class Linear(Learner):
         """What the frequencies of independent columns depend on, apart from the number of columns."""
         return repr(self.map), repr(map_entries(state)), state["dtype"]
 
-    def domain(self) -> Any:
-        return self.map
+    def domains(self) -> list[Any]:
+        return [self.map] if self.map.restricted else []
 
     def seed_source(self) -> Any:
         given = self.context.random_state
         return getattr(self.map, "random_state", None) if given is None else given
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.map.needs_data:
             self.estimate(state, None)
 

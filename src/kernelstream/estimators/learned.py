@@ -129,7 +129,7 @@ class LearnedFeatures(Learner):
         self.update.check(self.context.loss_for(2))
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.warm_up_rows():
             self.estimate(state, None)
 

@@ -28,8 +28,8 @@ from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ..state.turns import in_turn
 from . import _leaves
 from ._contract import link
-from ._contract.base import Shell, State, StreamEstimator, entry
-from ._contract.batch import dual_coef, intercept, lam
+from ._contract.base import Shell, State, StreamEstimator
+from ._contract.batch import dual_coef, entry, intercept, lam
 from ._contract.classifier import StreamClassifier
 from ._contract.door import checked_rows
 from ._contract.learner import Learner
@@ -85,13 +85,6 @@ class LearnedMetric(Learner):
     lam: float | None
     size: str
 
-    def check_rows(self, X: Rows) -> None:
-        if X.shape[1] > WIDE and sp.issparse(X):
-            raise ValueError(
-                f"{self.context.name} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
-                f"hash them first (scikit-learn's FeatureHasher)"
-            )
-
     def check_parameters(self) -> None:
         if self.lam is not None:
             positive("lam", self.lam)
@@ -104,6 +97,11 @@ class LearnedMetric(Learner):
         self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, apart: int, clock: Clock
     ) -> LeftOut:
         """The same as long as the clock allows; forecasts of the first ``apart`` rows and some others by the rest."""
+        if X.shape[1] > WIDE and sp.issparse(X):
+            raise ValueError(
+                f"{self.context.name} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
+                f"hash them first (scikit-learn's FeatureHasher)"
+            )
         X, apart = dense_rows(X), min(apart, MOST_LEFT)
         held = _some(len(Y), apart, state["seed"])
         targets, offset, unit = scaled_targets(Y, weight, self.regression)

@@ -25,7 +25,7 @@ from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...registry.parameters import WithParameters
-from ...rows import Rows, take
+from ...rows import Rows, host, take
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.schema import Superfluous
@@ -33,7 +33,7 @@ from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up, weights
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
-from .context import Context
+from .context import handed_over
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -79,7 +79,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _undo: Any = field(init=False)
     _marks: Any = field(init=False)
     _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
-    _renewing: bool = field(default=False, init=False)  # whether the first rows are learned again
     _infinite: frozenset[int] = field(default=frozenset(), init=False)  # columns of whose infinity was warned
     _link_frozen: bool = field(default=False, init=False)  # whether rows are known ones, which the link must not learn
 
@@ -141,8 +140,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 X, y, target = made_plain(self, X, y, fast)
             if fast is None or target is None:
                 return self._learn_checked(X, y, classes, sample_weight)
-            if fast.restricts_rows:
-                self._learner.check_rows(X)
+            for domain in fast.domains:
+                domain.check(host(X))
             scores = self._learn_plain(X, target)
             return scores[:, 0] if scores.shape[1] == 1 else scores  # `_public`, without a call of Python
 
@@ -207,9 +206,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             widen_rows(state, int(n_features))
             self._state = state
             self.n_features_in_ = int(n_features)
-            self._forget()
             learner.derived = lasting
-            self._cache["learner"] = learner
+            self._forget(learner)
         return self
 
     def _of_state(self) -> State:
@@ -311,17 +309,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return np.concatenate(scores) if len(scores) > 1 else scores[0]
 
     # ---------------------------------------------------------------- all or nothing
-    def _owners(self) -> list[tuple[Any, State]]:
-        """Estimators and the states they learn into: this one, and its members if it has any."""
-        return self._learner.owners(self._state)
-
     def _begin_call(self) -> Undo | None:
         """Remember the state before a call, if there is one."""
         if self.__dict__.get("_state") is None:
             return None
         undo: Undo | None = self.__dict__.get("_undo")
         if undo is None:
-            undo = self._undo = Undo(self._owners)
+            undo = self._undo = Undo(lambda: self._learner.owners(self._state))
         if undo.begin():
             self._derive_again()
         self._marks = None if undo.journaled or self._ops.on_device else undo.marks
@@ -342,16 +336,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._undo = undo
             if nothing_learned:
                 return
-            self._derive_again()
+            self._derive_again(remake=True)
             if undo.put_back is not None:
                 self._learner.derived["held"] = undo.put_back()
-            self._learner.remake(self._state)
 
-    def _derive_again(self) -> None:
+    def _derive_again(self, remake: bool = False) -> None:
         """Drop what was derived from the state; the learner stays, and members, since others may hold them."""
         learner = self._learner
         self._cache = {"learner": learner}
-        learner.put_back(self._state)
+        learner.put_back(self._state, remake)
 
     _lasting = LISTENERS
 
@@ -454,17 +447,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             found = cache[name] = make()
         return found
 
-    def _forget(self) -> None:
-        """Drop what was derived from the state and the parameters, the learner too."""
-        learner = self._cache.get("learner")
-        if learner is not None:
-            learner.leave_device()
-            learner.forget()
-        self._cache, self._undo, self._marks = {}, None, None
-
-    def _renewed(self) -> None:
-        """The state has other arrays by now: drop what was derived, but for the learner, which knows it."""
-        self._cache, self._undo, self._marks = {"learner": self._learner}, None, None
+    def _forget(self, learner: Learner | None = None) -> None:
+        """Drop what was derived from the state; and the learner, unless it is given since it knows of the change."""
+        former = self._cache.get("learner")
+        if former is not None and former is not learner:
+            former.leave_device()
+            former.forget()
+        self._cache, self._undo, self._marks = {} if learner is None else {"learner": learner}, None, None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
@@ -480,15 +469,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         """
         with self._turns:
             fast = plain_form(self) if self._has_fast_path else None
-            if (
-                fast is not None
-                and X.dtype == fast.dtype
-                and X.shape[1] == fast.width
-                and fast.all_below(X, fast.exponent)
-            ):
+            if fast is not None and plain_rows(self, X, fast):
                 target = self._fast_row(y)
                 if target is not None:
-                    self._learner.check_rows(X)
+                    for domain in fast.domains:
+                        domain.check(X)
                     self._learn_plain(X, target)
                     return
             self._learn_checked(X, np.array([y]), None, None)
@@ -526,7 +511,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     @in_turn
     def __getstate__(self) -> Any:
         self._sync()
-        kept = {key: value for key, value in super().__getstate__().items() if key not in _PASSING}
+        again = ("_cache", "_undo", "_marks", "_turns", "_open")  # copies make these again
+        kept = {key: value for key, value in super().__getstate__().items() if key not in again}
         # the arrays too: another thread may go on learning before they are written
         if kept.get("_state") is not None:
             kept["_state"] = copied(kept["_state"])
@@ -550,21 +536,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them: sample weights in its unit, times those of the classes."""
-        if not self._weighs():
-            return self._in_unit(state, weight, len(y))
-        factor: Any = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
-        # a row of a class of weight 0 does not count for the mean either
-        weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
-        return factor * self._in_unit(state, weight, len(y))
-
-    def _in_unit(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-        """Sample weights of n rows in the unit of the family; called once for every row."""
-        if not self._learner.relative_weights:
-            return weight
-        found = weights.relative(state, weight, n)
-        if weights.SUMS in state:  # from now on rows without weights are weighed too
-            self._cache.pop("fast", None)
-        return found
+        factor: Any = None
+        if self._weighs():
+            factor = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
+            # a row of a class of weight 0 does not count for the mean either
+            weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
+        if self._learner.relative_weights:
+            weight = weights.relative(state, weight, len(y))
+            if weights.SUMS in state:  # from now on rows without weights are weighed too
+                self._cache.pop("fast", None)
+        return weight if factor is None else factor * weight
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
@@ -579,25 +560,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         if found is None:
-            parameters = self._parameters()
-            found = self._learns(parameters, self._context(parameters))
+            found = self._learns(*handed_over(self, self._ops))
             if hasattr(found, "est"):  # of the families whose fit is still their own
                 found.est = self
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found
-
-    def _parameters(self) -> dict[str, Any]:
-        """Parameters by name, and what a class has in their place."""
-        names = [entry.name for entry in fields(self) if not entry.name.startswith("_")]
-        return {name: getattr(self, name) for name in names} | {"loss": getattr(self, "loss", None)}
-
-    def _context(self, parameters: dict[str, Any]) -> Context:
-        """What the learner is given besides."""
-        state = self.__dict__.get("_state")
-        width = getattr(self, "n_features_in_", 1) if state is None else state.get("first_width", state["n_features"])
-        loss_for = functools.partial(self._loss_rule, parameters)
-        return Context(type(self), self._ops, self.engine, loss_for, self.random_state, width)
 
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever the engine holds of it."""
@@ -623,10 +591,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _loss_for(self, n_classes: int) -> Any:
         """The loss for a number of classes; 0 for numbers."""
         return self._learner.context.loss_for(n_classes)
-
-    def _loss_now(self, state: State) -> Any:
-        """The loss in use."""
-        return self._learner.loss(state)
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         """Target as the passes take it, (n,) float64."""
@@ -675,15 +639,6 @@ class _Absent:
         raise AttributeError(f"{cls.__name__} learns all rows at once: use fit")
 
 
-def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:
-    """A property of estimators: an entry of the state, in another form where one is given."""
-    return property(lambda est: form(est.state_[name]), doc=text)
-
-
 def has_fixed_width(est: Any) -> bool:
     """Whether an estimator is one of ours that cannot take more columns once it has learned."""
     return isinstance(est, StreamEstimator) and type(est._learner).widen is Learner.widen
-
-
-# attributes that copies make again
-_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open")

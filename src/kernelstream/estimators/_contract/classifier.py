@@ -147,7 +147,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return np.ones((len(scores), 1))
         if self._needs_link():
             return link.answers(self, self._state, scores)
-        loss: Any = self._loss_now(self._state)
+        loss: Any = self._learner.loss(self._state)
         if scores.shape[1] > 1:
             return link.agreeing(loss.probability(scores), np.argmax(scores, axis=1))
         p, f = np.empty((len(scores), 2)), scores[:, 0]
@@ -260,20 +260,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             state["class_counts"] = np.zeros(0)
             state["classes_fixed"] = 0
             for label in classes:
-                self._add_class(state, label, trained=False)
+                self._add_class(state, label)
         else:
             for label in np.setdiff1d(classes, state["classes"]):
-                self._add_class(state, label, trained=is_trained(state))
+                self._add_class(state, label, is_trained(state))
         state["classes_fixed"] = int(fixed)
-        self._learner.declared(state)
 
     # ---------------------------------------------------------------- growing
     def _sign_of_lone(self, state: State) -> float:
         """The side a lone class is put on until the second one appears."""
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
 
-    def _add_class(self, state: State, label: Any, trained: bool, coming: int = 0) -> int:
-        """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones."""
+    def _add_class(self, state: State, label: Any, trained: bool | None = None, coming: int = 0) -> int:
+        """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones.
+
+        ``trained`` says whether there are weights; None where the learner has not entered anything yet.
+        """
         old = state["classes"]
         place = int(np.searchsorted(old, label))
         if place < len(old) and old[place] == label:
@@ -282,7 +284,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         self._enter(state, new, place, trained, Change.added(place, len(old), coming))
         return place
 
-    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool, change: Change) -> None:
+    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool | None, change: Change) -> None:
         """Change the outputs to those of classes with a new one; the scores of the others must stay the same.
 
         ``change`` is that of models with an output for every class; two classes may share one.
@@ -297,6 +299,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             own = change
         state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(own)
         link.grow(state, kept, len(new))
+        if trained is None:
+            return
         if trained and not (len(own) == own.before == 1 and own.factor[0] == 1):
             self._learner.mix_outputs(state, own)
         self._learner.class_added(state, place, trained, change)
@@ -372,7 +376,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes = state["classes"]
         # a row of weight 0 may have an unknown label: any number will do
         codes = np.minimum(np.searchsorted(classes, y), max(len(classes) - 1, 0)).astype(np.float64)
-        if state["n_outputs"] > 1 or self._loss_now(state).kind == "multiclass":
+        if state["n_outputs"] > 1 or self._learner.loss(state).kind == "multiclass":
             return codes
         if len(classes) == 1:
             return np.full(len(y), self._sign_of_lone(state))

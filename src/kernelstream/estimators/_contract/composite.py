@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,33 +51,28 @@ class Composite(Learner):
         return made
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
-        return [*super().owners(state), *(pair for member in self.attached(state) for pair in member._owners())]
+        return [
+            *super().owners(state),
+            *(pair for member in self.attached(state) for pair in member._learner.owners(member._state)),
+        ]
 
-    def put_back(self, state: State) -> None:
+    def put_back(self, state: State, remake: bool) -> None:
         members = self.derived.get("members")
         self.forget()
         if members is None or any(m._state is not own for m, own in zip(members, state["members"], strict=False)):
             return  # others had taken their places
         for i, member in enumerate(members):  # others may hold a reference to them
             self.size(state, i, member)
-            member._derive_again()
-            member._learner.remake(member._state)
+            member._derive_again(remake=True)
         self.derived["members"] = members
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         state["members"] = [start(member, i, state) for i, member in enumerate(self.examples())]
-
-    def declared(self, state: State) -> None:
-        for member in state["members"]:
-            if "classes" in state:
-                _without_labels(member, state)
-                member["classes_fixed"] = state["classes_fixed"]
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
         for member in self.attached(state):
-            _without_labels(member._state, state)
             member._enter(member._state, state["classes"], place, trained, change)
 
     def weights(self, state: State) -> np.ndarray:
@@ -92,7 +86,7 @@ class Composite(Learner):
         return max(member._learner.warm_up_rows() for member in self.examples())
 
     def one_width(self) -> bool:
-        return any(member._learner.one_width() for member in self.examples()) and not self.restricts_rows
+        return any(member._learner.one_width() for member in self.examples()) and not self.domains()
 
     def estimate(self, state: State, X: Rows) -> None:
         for member in self.attached(state):
@@ -108,20 +102,8 @@ class Composite(Learner):
             member._learner.widen(part, d)
             part["n_features"] = d
 
-    @cached_property
-    def restricts_rows(self) -> bool:
-        """Whether a member may refuse rows."""
-        return bool(self._restricting)
-
-    def check_rows(self, X: Rows) -> None:
-        for learner in self._restricting:
-            learner.check_rows(X)
-
-    @cached_property
-    def _restricting(self) -> list[Learner]:
-        """Those of the members that may refuse rows."""
-        learners = [member._learner for member in self.examples()]
-        return [learner for learner in learners if learner.restricts_rows]
+    def domains(self) -> list[Any]:
+        return [domain for member in self.examples() for domain in member._learner.domains()]
 
     # ---------------------------------------------------------------- checks
     def count(self, state: State) -> int:
@@ -142,21 +124,18 @@ class Composite(Learner):
                 raise ValueError(f"learner {i}: {error}") from None
 
 
-def _without_labels(member: State, state: State) -> None:
-    """Enter that there are no labels yet into a member's state."""
-    if "classes" not in member:
-        member |= {"classes": state["classes"][:0], "class_counts": state["class_counts"][:0], "classes_fixed": 0}
-
-
 # -------------------------------------------------------------------- members: first states, targets and scores
 def start(member: StreamEstimator, i: int, state: State) -> State:
     """State of member i before any row, from that of the whole."""
     source = member._learner.seed_source()
     own = {name: state[name] for name in ("n_features", "dtype")} | WARM
     own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
-    member._learner.begin(own)
-    if not is_classifier(member):
+    if is_classifier(member):
+        own |= {name: np.array(state[name]) for name in ("classes", "class_counts")}
+        own |= {"classes_fixed": state["classes_fixed"], "n_outputs": member._outputs_of(len(state["classes"]))}
+    else:
         member._declare(own, None)
+    member._learner.start(own, None)
     return own
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from sklearn.base import RegressorMixin
 
 from ... import losses
 from ...losses import Loss
-
-#: The loss that goes with the parameters of an estimator, for a number of classes (0 for numbers).
-LossRule = Callable[[dict[str, Any], int], Any]
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,16 @@ class Context:
     def regression(self) -> bool:
         """Whether targets are numbers."""
         return issubclass(self.kind, RegressorMixin)
+
+
+def handed_over(est: Any, ops: Any) -> tuple[dict[str, Any], Context]:
+    """What the learner of an estimator gets: its parameters, those that its class has in their place, the context."""
+    parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
+    parameters["loss"] = getattr(est, "loss", None)
+    state = est.__dict__.get("_state")
+    width = getattr(est, "n_features_in_", 1) if state is None else state.get("first_width", state["n_features"])
+    loss_for = partial(type(est)._loss_rule, parameters)
+    return parameters, Context(type(est), ops, est.engine, loss_for, est.random_state, width)
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

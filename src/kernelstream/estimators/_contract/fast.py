@@ -27,7 +27,7 @@ class FastPath(NamedTuple):
     width: int
     all_below: Any
     exponent: int  # of the bound of all numbers
-    restricts_rows: bool  # whether the learner checks rows further
+    domains: list[Any]  # of the learner, which check rows further
     plain_rows: Any
     single: bool  # whether rows are float32
 
@@ -41,7 +41,7 @@ def plain_form(est: StreamEstimator) -> FastPath | None:
     if _may_be_plain(est):
         state, ops = est._state, est._ops
         dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
-        rows = est._learner.restricts_rows, ops.plain_rows, dtype == np.float32
+        rows = est._learner.domains(), ops.plain_rows, dtype == np.float32
         fast = est._cache["fast"] = FastPath(dtype, state["n_features"], ops.all_below, most, *rows)
     return fast
 

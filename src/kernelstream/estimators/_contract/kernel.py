@@ -29,7 +29,7 @@ class WithKernel(Learner):
         """The kernel with its bandwidth."""
         return self.cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
 
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.given.kernel_needs_data:
             self.estimate(state, None)
 
@@ -54,5 +54,5 @@ class WithKernel(Learner):
         check(under(state, self.prefix), schema)
         return prefixed(self.prefix, schema)
 
-    def domain(self) -> Any:
-        return self.given
+    def domains(self) -> list[Any]:
+        return [self.given] if self.given.restricted else []

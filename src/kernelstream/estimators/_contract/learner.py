@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from inspect import get_annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ...core.targets import Move
-from ...rows import Rows, host
+from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
@@ -91,24 +89,16 @@ class Learner:
         parts = (own.update, own.strategy) if hasattr(own, "strategy") else (own.update,)
         return self.cached(("spec", state["n_outputs"]), lambda: self.ops.spec(self.loss(state), *parts))
 
-    def unfitted(self) -> Any:
-        """An estimator with these parameters that has not learned anything."""
-        kind: Any = self.context.kind
-        return clone(kind(**{name: self.parameters[name] for name in kind._get_param_names()}))
-
     def seed_source(self) -> Any:
         """Where the seed of a model comes from."""
         return self.context.random_state
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State, before: State | None = None) -> None:
-        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``.
+    def start(self, state: State, before: State | None) -> None:
+        """Add entries that need no rows: width, type of numbers, seed and what is declared of the target are there.
 
         ``before`` is the state of the model that starts over, if there is one.
         """
-
-    def declared(self, state: State) -> None:
-        """What is known of the target before the first row has been entered into the state."""
 
     def warm_up_rows(self) -> int:
         """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
@@ -138,7 +128,7 @@ class Learner:
     def schema(self, state: State, trained: bool) -> Schema:
         """What the learner's entries may be, in a state whose common entries have been checked.
 
-        These are the entries of ``begin`` and ``estimate``, and those of :meth:`reset` if the state is ``trained``.
+        These are the entries of ``start`` and ``estimate``, and those of :meth:`reset` if the state is ``trained``.
         Nothing may be drawn or allocated here: the state may come from a file that lies about its sizes.
         """
         raise NotImplementedError
@@ -147,20 +137,9 @@ class Learner:
         """Raise ValueError for entries that agree with the schema but not with each other."""
 
     # ---------------------------------------------------------------- rows
-    def domain(self) -> Any:
-        """The part (a map, a kernel) that may refuse finite rows, with ``restricted`` and ``check``; None without."""
-        return None
-
-    def check_rows(self, X: Rows) -> None:
-        """Raise ValueError for finite rows that cannot be learned."""
-        if self.restricts_rows:
-            self.domain().check(host(X))
-
-    @cached_property
-    def restricts_rows(self) -> bool:
-        """Whether there are finite rows that :meth:`check_rows` may refuse."""
-        domain = self.domain()
-        return domain is not None and domain.restricted
+    def domains(self) -> list[Any]:
+        """The parts (maps, kernels) that may refuse finite rows by raising ValueError in their ``check``."""
+        return []
 
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense; ValueError if that is left to the user."""
@@ -179,16 +158,12 @@ class Learner:
         """
         trusted = weight > 0
         self.estimate(state, X if trusted.all() else X[trusted])
-        self.start_again(state)
-        if trusted.any():
-            self.start_targets(state, y, weight)
-        self.learn(state, X, target, weight, **how)
-
-    def start_again(self, state: State) -> None:
-        """Weights of an untrained model, after the estimates have changed."""
         self.leave_device()
         self.forget()
         self.reset(state)
+        if trusted.any():
+            self.start_targets(state, y, weight)
+        self.learn(state, X, target, weight, **how)
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
         """Enter what is known from the targets y (n,) or (n, k) of the first rows before they are learned.
@@ -267,9 +242,6 @@ class Learner:
             f"{self.context.name} cannot take more columns once it has learned: provide all of them from the start"
         )
 
-    def remake(self, state: State) -> None:
-        """After an undo, recompute entries that were not copied because they follow from the others."""
-
     # ---------------------------------------------------------------- a failed call
     def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
         """Arrays that are not copied before a call: those that are replaced, and those whose changes are announced."""
@@ -284,6 +256,9 @@ class Learner:
         held: Any = self.derived.get("held")
         return held.mark() if hasattr(held, "mark") else None
 
-    def put_back(self, state: State) -> None:
-        """Arrays of the state are others by now, with the same numbers: drop what is bound to those before."""
+    def put_back(self, state: State, remake: bool) -> None:
+        """Arrays of the state are others by now: drop what is bound to those before.
+
+        With ``remake``, a call has been undone: entries that were not copied are made again from the others.
+        """
         self.forget()

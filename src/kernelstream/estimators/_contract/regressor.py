@@ -82,7 +82,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         state["n_outputs"] = 1 if declared is None else declared
         if not self._at_once:
             state |= no_targets(state["n_outputs"])
-        self._learner.declared(state)
 
     _sets_aside = True
 

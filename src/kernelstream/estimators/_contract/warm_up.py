@@ -165,8 +165,9 @@ def renew(est: StreamEstimator) -> None:
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
     X = settled(est, state, X, weight)
-    est._learner.start_over(state, X, y, est._encode(state, y), weight, **est._how)
-    est._renewed()
+    learner = est._learner
+    learner.start_over(state, X, y, est._encode(state, y), weight, **est._how)
+    est._forget(learner)
 
 
 def warn_about_units(est: StreamEstimator, X: Any) -> None:

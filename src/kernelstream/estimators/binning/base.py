@@ -112,7 +112,7 @@ class Binning(Solved):
         )
 
     # ---------------------------------------------------------------- fit
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if self.warm_start and before and "cells" in before and before["n_features"] == state["n_features"]:
             state |= {name: before[name] for name in ("seed", "gamma", "width", "searched_lam") if name in before}
             state["before"] = {name: before[name] for name in ("cells", "starts", "w")}  # until there are new weights

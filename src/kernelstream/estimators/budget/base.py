@@ -64,7 +64,13 @@ class KernelExpansion(WithKernel):
         large = frozenset(name for name in names if name in state and state[name].nbytes > COPIED)
         return large, self._by_row
 
-    def remake(self, state: State) -> None:
+    def put_back(self, state: State, remake: bool) -> None:
+        super().put_back(state, remake)
+        if remake:
+            self._remake(state)
+
+    def _remake(self, state: State) -> None:
+        """Recompute the matrices that were not copied."""
         n, names = state.get("n_support", 0), self.writes(state)[0]
         if not names:
             return

@@ -97,7 +97,7 @@ class Cells(Learner):
         if abs(first - unit) > FAR_APART:
             state["unit"] = unit or 1  # 0 means that it is not known
 
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         state["grid_width"] = state["n_features"]
 
     def reset(self, state: State) -> None:

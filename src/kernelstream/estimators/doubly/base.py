@@ -146,7 +146,7 @@ class Doubly(WithKernel):
             return CHOICE_ROWS
         return WARM_UP if self.center or self.given.kernel_needs_data else 0
 
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.warm_up_rows():
             state |= {"offset": 0.0, "eta": float(self.step.eta), "lam": self.regulariser(state, CHOICE_ROWS)}
 
@@ -224,7 +224,9 @@ class Doubly(WithKernel):
     ) -> None:
         plan = Plan(len(y), WARM_STEPS, self.batch_size, self.step.damping())
         self.choose(state, X, target, weight, self.stream_rows(len(y)), plan)
-        self.start_again(state)
+        self.leave_device()
+        self.forget()
+        self.reset(state)
         self.descent(state).train(state, X, target, weight, plan.steps, plan.batch, state["seed"])
 
     # ---------------------------------------------------------------- fit
@@ -243,7 +245,9 @@ class Doubly(WithKernel):
         else:
             state["lam"] = self.regulariser(state, n)
         state |= {"warm_rows": 0, "warm_count": 0}
-        self.start_again(state)
+        self.leave_device()
+        self.forget()
+        self.reset(state)
         descent = self.descent(state)
         if plan.large:  # a stream that continues from here has smaller batches
             descent = replace(descent, precondition=plan.precondition)

@@ -62,7 +62,11 @@ class Stack(Composite):
         found = super().owners(state)
         if state.get("renewal", {}).get("fresh"):
             fresh = renewal.fresh(self, state)
-            found += [pair for member in fresh._learner.attached(fresh._state) for pair in member._owners()]
+            found += [
+                pair
+                for member in fresh._learner.attached(fresh._state)
+                for pair in member._learner.owners(member._state)
+            ]
         return found
 
     # ---------------------------------------------------------------- members
@@ -83,7 +87,7 @@ class Stack(Composite):
     def prototypes(self) -> list[Any]:
         return composite.copies([member for _, member in self._given()], engines.of_processor(self.context.engine))
 
-    def begin(self, state: State, before: State | None = None) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if state["n_features"] > BROAD and self.standardize:  # said once, by the whole
             name = self.context.name
             warnings.warn(
@@ -94,10 +98,7 @@ class Stack(Composite):
                 stacklevel=caller(),
             )
         state["first_width"] = state["n_features"]
-        super().begin(state, before)
-
-    def declared(self, state: State) -> None:
-        super().declared(state)
+        super().start(state, before)
         examples = self.examples()
         state["members"] += [
             composite.start(examples[i % len(examples)], i, state)
@@ -362,7 +363,7 @@ class Stack(Composite):
                 assert left is not None
                 left()
             elif i == len(members):
-                F[:, -1] = batch.forecasts(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
+                F[:, -1] = batch.forecasts(self, state, X).reshape(n, k, -1).swapaxes(0, 1)
             elif y is None:
                 F[i // N, i % N] = self.member_scores(state, i, X)
             else:
@@ -420,7 +421,7 @@ class Stack(Composite):
     def combined(self, state: State, X: np.ndarray, following: bool = False) -> np.ndarray:
         """Scores of rows as the members see them; with ``following``, each is the next of the stream."""
         if batch.alone(state):
-            return batch.scores(self, batch.learner(self, state), state, X)
+            return batch.scores(self, state, X)
         streams = self.follows(state)
         scores = self.members_score(state, X, streams and following)
         if streams and not following:

@@ -57,15 +57,15 @@ def chosen(seed: int, n: int) -> np.ndarray:
 
 def learn(stack: Stack, state: State, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:
     """Learn all rows at once; S (n, outputs) are the scores of those held out, of members that learned the others."""
-    learner = _make(stack, state)
-    F, Y, own, rows_left, first = fit_in_time(learner, *joined(held, others), len(held[1]), clock)
-    k = len(first)
-    G = _spread(stack, learner, F, state["n_outputs"])
+    made = _unfitted(stack, state)
+    F, Y, own, rows_left, first = fit_in_time(made, *joined(held, others), len(held[1]), clock)
+    k, metric = len(first), made.state_
+    G = _spread(stack, metric, F, state["n_outputs"])
     if not stack.regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
-        Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
+        Y = metric["classes"][np.minimum(place, len(metric["classes"]) - 1), None]
     share = _chosen_share(stack.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
-    state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
+    state["batch"] = {"share": share, "rows": int(state["t"]), "metric": metric}
     errors = np.average(mistakes(stack.regression, G, Y), axis=0, weights=own)
     for o, part in enumerate(stack.combinations(state)):
         state[f"o{o}"] = with_batch(part, min(share, MOST_SHARE), float(errors[o]), int(state["t"]))
@@ -105,20 +105,21 @@ def alone(state: State) -> bool:
 
 
 def learner(stack: Stack, state: State) -> Any:
-    """What learned all rows at once, attached to its state; None if nothing did."""
-    return stack.cached("batch", lambda: _attached(stack, state)) if "batch" in state else None
+    """What learned all rows at once; None if nothing did."""
+    return stack.cached("batch", lambda: _unfitted(stack, state)._learner) if "batch" in state else None
 
 
-def scores(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarray:
+def scores(stack: Stack, state: State, X: np.ndarray) -> np.ndarray:
     """b g (n, outputs) of rows X as members see them; logarithms of probabilities for several classes."""
-    F = learner._learner.score(learner._state, X[:, : learner.n_features_in_])
-    G = _spread(stack, learner, F, state["n_outputs"])
+    metric = state["batch"]["metric"]
+    F = learner(stack, state).score(metric, X[:, : metric["n_features"]])
+    G = _spread(stack, metric, F, state["n_outputs"])
     return G if stack.regression or G.shape[1] == 1 else G - special.logsumexp(G, axis=1, keepdims=True)
 
 
-def forecasts(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarray:
+def forecasts(stack: Stack, state: State, X: np.ndarray) -> np.ndarray:
     """The same, with the bits that they have where they come through the members' units."""
-    found = scores(stack, learner, state, X)
+    found = scores(stack, state, X)
     if not stack.regression:
         return found
     mean, unit = state["target_mean"], state["target_unit"]
@@ -127,15 +128,13 @@ def forecasts(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.nda
 
 def row_learner(stack: Stack, state: State) -> Any:
     """The function for rows that go through all members in one call of the compiled core, in the members' units."""
-    whole = learner(stack, state)
     mean, unit = stack.unit(state, 0) if stack.regression else (0.0, 1.0)
 
     def function(X: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray((scores(stack, whole, state, X) - mean) / unit)
+        return np.ascontiguousarray((scores(stack, state, X) - mean) / unit)
 
-    return stack.ops.row_learner(
-        "function", whole._learner, whole._state, state["n_features"], state["n_outputs"], function
-    )
+    shape = state["n_features"], state["n_outputs"]
+    return stack.ops.row_learner("function", learner(stack, state), state["batch"]["metric"], *shape, function)
 
 
 def class_added(state: State, place: int) -> None:
@@ -180,39 +179,35 @@ def verify(stack: Stack, state: State) -> None:
     """ValueError for a learner that does not fit the state, whose other entries keep to :func:`schema`."""
     if "batch" not in state:
         return
-    learner, C = _attached(stack, state), state["n_outputs"]
-    learner._check_state(True)
-    if learner.n_features_in_ > state["n_features"]:
-        raise ValueError(f"the learned metric has {learner.n_features_in_} columns, more than the model")
+    metric, C = state["batch"]["metric"], state["n_outputs"]
+    made = _unfitted(stack, state)
+    made.state_ = metric
+    made._check_state(True)
+    if metric["n_features"] > state["n_features"]:
+        raise ValueError(f"the learned metric has {metric['n_features']} columns, more than the model")
     if stack.regression:
-        ok = learner._state["n_outputs"] == C
+        ok = metric["n_outputs"] == C
     else:
-        ok = set(np.asarray(learner.classes_).tolist()) <= set((-1, 1) if C == 1 else range(C))
+        ok = set(metric["classes"].tolist()) <= set((-1, 1) if C == 1 else range(C))
     if not ok:
         raise ValueError("the learned metric knows other targets than the model")
 
 
-def _make(stack: Stack, state: State) -> Any:
+def _unfitted(stack: Stack, state: State) -> Any:
+    """The estimator of all rows at once."""
     made = MetricRegressor if stack.regression else MetricClassifier
     return made(size=stack.parameters["size"], engine=stack.context.engine, random_state=int(state["seed"]))
 
 
-def _attached(stack: Stack, state: State) -> Any:
-    """The learner of a state."""
-    learner = _make(stack, state)
-    learner.state_ = state["batch"]["metric"]
-    return learner
-
-
-def _spread(stack: Stack, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
-    """b g (n, C) of the whole's outputs, from scores of the learner: forecasts, log-odds, one for each class."""
+def _spread(stack: Stack, metric: State, F: np.ndarray, C: int) -> np.ndarray:
+    """b g (n, C) of the whole's outputs, from scores of the function: forecasts, log-odds, one for each class."""
     if stack.regression:
         return F
-    steepness = learner._state["steepness"]
+    steepness = metric["steepness"]
     if C == 1:
         return steepness * logarithms(F)
     full = np.full((len(F), C), -1.0)  # a class that it has not seen
-    full[:, np.asarray(learner.classes_, int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
+    full[:, metric["classes"].astype(int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
     return steepness * logarithms(full)
 
 

@@ -28,6 +28,7 @@ from ...passes.stack.python import start_stack
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
+from ...state.nested import State
 from .._contract import mixed, weights
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
@@ -37,7 +38,7 @@ from ..cells.models import Cells
 from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch
-from .base import of_output
+from .base import Stack, of_output
 from .batch import Part
 from .shell import StackShell
 
@@ -135,43 +136,38 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
+    stack, state = est._learner, est._state
     if at_once:
-        S = est._learner.members_score(est._state, prepare(held)[0], False)
+        S = stack.members_score(state, prepare(held)[0], False)
         est._learn_part(take(rows, held), target[held], None if weight is None else weight[held])
-        if scales_columns(est._state):
-            hold(est._state)
-        batch.learn(
-            est._learner,
-            est._state,
-            prepare(held),
-            S,
-            prepare(train[batch.chosen(est._state["seed"], len(train))]),
-            clock,
-        )
+        if scales_columns(state):
+            hold(state)
+        others = prepare(train[batch.chosen(state["seed"], len(train))])
+        batch.learn(stack, state, prepare(held), S, others, clock)
         return
     # the combination takes them as a stream
-    held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
-    _more_passes(est, prepare, train, held_rows, most, clock)
-    _weigh(est, *held_rows)
-    _members_learn(est, list(range(len(est._state["members"]))), *held_rows)
+    held_rows = prepare(generator(state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
+    _more_passes(stack, state, prepare, train, held_rows, most, clock)
+    _weigh(stack, state, *held_rows)
+    _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
 
 
 def _more_passes(
-    est: StackShell, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
+    stack: Stack, state: State, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
-    state = est._state
-    active = [i for i, member in enumerate(est._learner.attached(state)) if isinstance(member._learner, REPEATED)]
-    best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
+    members = stack.attached(state)
+    active = [i for i, member in enumerate(members) if isinstance(member._learner, REPEATED)]
+    best = {i: (_held_loss(stack, state, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
         for part in threads.cuts(len(order), 8192):
             X, y, w = prepare(order[part])
-            _members_learn(est, active, X, y, w)
+            _members_learn(stack, state, active, X, y, w)
         for i in list(active):
-            loss = _held_loss(est, i, *held_rows)
+            loss = _held_loss(stack, state, i, *held_rows)
             if loss < best[i][0]:
-                best[i] = (loss, copy.deepcopy(est._learner.attached(state)[i]._state))
+                best[i] = (loss, copy.deepcopy(state["members"][i]))
             else:
                 active.remove(i)
         clock.step(f"pass {number + 1}")
@@ -179,9 +175,9 @@ def _more_passes(
             break
     for i, (_, kept) in best.items():
         if kept is not None:
-            est._state["members"][i].clear()
-            est._state["members"][i].update(kept)
-            est._learner.attached(state)[i]._forget()
+            state["members"][i].clear()
+            state["members"][i].update(kept)
+            members[i]._forget()
 
 
 def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
@@ -195,35 +191,32 @@ def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, whic
     return X, est._encode(state, y), w
 
 
-def _members_learn(est: StackShell, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:
-    N = len(est._learner.examples())
+def _members_learn(stack: Stack, state: State, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+    N = len(stack.examples())
 
     def work(i: int) -> None:
-        est._learner.member_learns(est._state, i, X, of_output(y, i // N), weight)
+        stack.member_learns(state, i, X, of_output(y, i // N), weight)
 
-    threads.each(work, which, est._ops.THREADED)
+    threads.each(work, which, stack.ops.THREADED)
 
 
-def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
+def _held_loss(stack: Stack, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
     """Mean loss of a member on held-out rows."""
-    N = len(est._learner.examples())
-    f = est._learner.member_scores(est._state, i, X)
-    value = batch.mean_loss(est._learner.regression, f, of_output(y, i // N), weight)
+    f, own = stack.member_scores(state, i, X), of_output(y, i // len(stack.examples()))
+    value = batch.mean_loss(stack.regression, f, own, weight)
     return value if np.isfinite(value) else np.inf
 
 
-def _weigh(est: StackShell, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+def _weigh(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """The combination, made again on forecasts of held-out rows."""
-    state, N = est._state, len(est._learner.examples())
-    F = est._learner.forecasts(state, X, None, None)
-    outputs = est._learner.columns(state)
-    for o, part in enumerate(est._learner.combinations(state)):
+    F = stack.forecasts(state, X, None, None)
+    for o, part in enumerate(stack.combinations(state)):
         errors = part["member_errors"].copy()
-        for name, value in start_stack(N, outputs, est._learner.regression).items():
+        for name, value in start_stack(len(stack.examples()), stack.columns(state), stack.regression).items():
             part[name][...] = value
         own = of_output(y, o)
         for _ in range(2):  # the second time with a good start
-            est._ops.stack_pass(F[o], own, weight, part, (est._learner.regression, False))
+            stack.ops.stack_pass(F[o], own, weight, part, (stack.regression, False))
         part["member_errors"][...] = errors
 
 

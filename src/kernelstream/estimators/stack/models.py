@@ -223,7 +223,7 @@ class KernelClassifier(StreamClassifier):
         scores, stretches = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
-        loss: Any = self._loss_now(self._state)
+        loss: Any = self._learner.loss(self._state)
         p = loss.probability(scores)
         p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
         half = np.full(len(p), np.inf)

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from ... import engine as engines
 from ...passes.stack.python import shares
@@ -82,7 +83,8 @@ def fresh(stack: Stack, state: State) -> Any:
 
 def _unfitted(stack: Stack, state: State) -> Any:
     """A model like the whole, of rows as its members see them: scaled by the whole, and of no change of its own."""
-    made = stack.unfitted()
+    kind: Any = stack.context.kind
+    made = clone(kind(**{name: stack.parameters[name] for name in kind._get_param_names()}))
     made.engine = engines.of_processor(stack.context.engine)
     made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
     made.columns, made.standardize = "auto", False  # turns are its own: it also learns on a thread beside the members
