@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import column_or_1d
 
-from ..._checks import is_number
+from ...checks import is_number
 from ...rows import Rows, native
 from ...state.change import Change
 from ...state.turns import in_turn

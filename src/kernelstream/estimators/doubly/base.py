@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
-from ..._checks import positive
+from ...checks import positive
 from ...core import threads
 from ...core.ranges import settle
 from ...kernels import Kernel

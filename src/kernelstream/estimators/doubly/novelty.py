@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import fraction
+from ...checks import fraction
 from ...kernels import Kernel
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.novelty import NoveltyDescent, threshold

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils import Tags
 
-from ..._checks import flag, positive, whole
+from ...checks import flag, positive, whole
 from ...registry.parameters import WithParameters
 from ...updates import check_auto
 
