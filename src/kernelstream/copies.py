@@ -23,8 +23,7 @@ def copied(model: Any, example: Any) -> Any:
     made = copy.deepcopy(model)
     if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
         with model._turns:
-            derived = model._learner.derived
-            made._learner.derived |= {name: derived[name] for name in ("mapping",) if name in derived}
+            made._learner.derived |= {name: part for name, part in model._learner.derived.items() if name == "mapping"}
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)
@@ -40,9 +39,8 @@ def _loosen(made: Any) -> None:
         if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
             seen.add(id(one))
             waiting += gc.get_referents(one)
-            est = getattr(one, "est", None) if isinstance(one, Learner) else None
-            if est is not None and not isinstance(est, weakref.ProxyTypes):
-                one.est = weakref.proxy(est)  # type: ignore[union-attr]
+            if hasattr(one, "est") and isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyTypes):
+                one.est = weakref.proxy(one.est)  # type: ignore[attr-defined]
 
 
 def seeded(model: Any) -> Any:

@@ -206,7 +206,7 @@ def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     monkeypatch.setattr(fit, "_weigh", weigh)
     monkeypatch.setattr(batch, "LEAST_ROWS", 1000)
     KernelClassifier(size="small", random_state=0).fit(X[order], y[order])
-    seen = [call.args[2] for call in weigh.call_args_list]
+    seen = [call.args[3] for call in weigh.call_args_list]
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)
 
 

@@ -18,7 +18,6 @@ from kernelstream.develop import (
     described,
     entry,
     n_iter,
-    one_against_rest,
     positive,
     whole,
 )
@@ -182,9 +181,7 @@ class KernelSDCAClassifier(StreamClassifier):
 
     _learns = DualAscent
 
-    @staticmethod
-    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> losses.Loss:
-        return one_against_rest(losses.get(parameters["loss"], task="binary"), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)
 
 
 @estimators.register

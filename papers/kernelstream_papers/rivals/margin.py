@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 from statistics import NormalDist
 from typing import Any, ClassVar
 
@@ -25,12 +24,10 @@ from kernelstream.develop import (
     StreamClassifier,
     described,
     entry,
-    one_against_rest,
     positive,
 )
 from kernelstream.estimators.second_order.base import targets
 from kernelstream.features import FeatureMap
-from kernelstream.losses import Hinge, Loss
 from kernelstream.registry.names import find
 from kernelstream.rows import Rows
 from kernelstream.second_order import Rule
@@ -126,21 +123,6 @@ CONFIDENCE: dict[str, Callable[[float, float], Rule]] = {
 }  # fmt: skip
 
 
-class ConfidenceRules(Confidence):
-    """The rules of this page."""
-
-    confidence: float
-    C: float
-
-    @cached_property
-    def rule(self) -> Rule:
-        """What a row does to A and b."""
-        if not 0.5 < positive("confidence", self.confidence) < 1.0:
-            raise ValueError(f"confidence must be in (0.5, 1), got {self.confidence!r}")
-        made = find(CONFIDENCE, "rule", self.parameters["rule"])
-        return made(NormalDist().inv_cdf(self.confidence), positive("C", self.C))
-
-
 @estimators.register
 @described(like=estimators.AROWClassifier)
 @dataclass(eq=False, repr=False)
@@ -205,11 +187,16 @@ class ConfidenceWeightedClassifier(StreamClassifier):
     _: KW_ONLY
     standardize: bool | str = "auto"
 
-    _learns = ConfidenceRules
+    _learns = Confidence
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)
 
     @staticmethod
-    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
+    def _rule(parameters: dict[str, Any]) -> Rule:
+        confidence = parameters["confidence"]
+        if not 0.5 < positive("confidence", confidence) < 1.0:
+            raise ValueError(f"confidence must be in (0.5, 1), got {confidence!r}")
+        made = find(CONFIDENCE, "rule", parameters["rule"])
+        return made(NormalDist().inv_cdf(confidence), positive("C", parameters["C"]))
 
 
 # ---------------------------------------------------------------- the norm of the weights
@@ -405,7 +392,4 @@ class LargeMarginClassifier(StreamClassifier):
     standardize: bool | str = "auto"
 
     _learns = MarginSteps
-
-    @staticmethod
-    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
 
 from kernelstream import estimators
-from kernelstream.develop import State, StreamClassifier, described, entry, one_against_rest, positive, whole
+from kernelstream.develop import State, StreamClassifier, described, entry, positive, whole
 from kernelstream.features import FeatureMap
-from kernelstream.losses import Hinge, Loss
 
 from .margin import LargeMarginClassifier, RowSteps
 
@@ -127,6 +126,4 @@ class MetaGradClassifier(StreamClassifier):
 
     _learns = ManyRates
 
-    @staticmethod
-    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)

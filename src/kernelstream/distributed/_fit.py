@@ -14,7 +14,6 @@ from ..estimators.falkon.models import Falkon
 from ..estimators.second_order.ridge import Ridge
 from ..estimators.stack.batch import MOST_ROWS
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
-from ..estimators.stack.shell import StackShell
 from ..random import seed_from
 from ..streams.base import BLOCK_ROWS
 from ._client import compute, connect, need
@@ -108,7 +107,7 @@ def _solver(est: Any) -> Callable[..., dict[str, Any]]:
     )
 
 
-def _fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
+def _fit_default_learner(est: Any, data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
     """The state of ``est.fit``: with at most 100,000 rows that of all of them, in the order of the partitions.
 
     The members of the default learner follow rows one by one, and its metric needs them in one place: neither is a sum
@@ -128,7 +127,7 @@ def _fit_default_learner(est: StackShell, data: Data, client: Any, classes: Any 
     return compute(client, work(est, rows.delayed(some), rows.delayed(some, target=True), classes))
 
 
-def _fitted(est: StackShell, X: Any, y: np.ndarray, classes: Any) -> dict[str, Any]:
+def _fitted(est: Any, X: Any, y: np.ndarray, classes: Any) -> dict[str, Any]:
     if classes is not None and len(unknown := np.setdiff1d(y, classes)):
         raise ValueError(f"y has labels that are not in classes: {unknown.tolist()}")
     return est.fit(X, y).state_

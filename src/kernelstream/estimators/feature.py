@@ -49,6 +49,8 @@ FORGETTING = 0.9997
 class Linear(Learner):
     """A linear function of features that learns by first-order steps."""
 
+    _lasting = ("draws",)  # all bandwidths of the warm-up have the same
+
     def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
         """Where columns are very many, sparse rows touch few weights, and only these are copied before a call."""
         d = state.get("n_features", 0)
@@ -81,12 +83,6 @@ class Linear(Learner):
     def mapping(self, state: State) -> Mapping:
         """The map with its random numbers."""
         return self.cached("mapping", lambda: checked(self._build(state)))
-
-    def forget(self) -> None:
-        draws = self.derived.get("draws")
-        super().forget()
-        if draws is not None:  # all bandwidths of the warm-up have the same
-            self.derived["draws"] = draws
 
     def _build(self, state: State) -> Mapping:
         build: Any = self.map.build

@@ -17,7 +17,7 @@ from ..checks import positive, whole
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
-from ..registry.parameters import WithParameters, named_value
+from ..registry.parameters import WithParameters, named_part
 from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
@@ -107,7 +107,7 @@ class LearnedFeatures(Learner):
     @cached_property
     def step(self) -> RRFStep:
         """The step sizes."""
-        return named_value("step", self.parameters["step"], STEPS["step"])
+        return named_part(self.context.kind, "step", self.parameters["step"])
 
     @cached_property
     def update(self) -> AdaGrad:

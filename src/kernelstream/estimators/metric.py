@@ -439,12 +439,6 @@ def _depth(n: int, effort: Effort) -> int:
     return int(np.ceil(np.log2(n / leaf)))
 
 
-def squared_against_rest(parameters: dict[str, Any], n_classes: int) -> Loss:
-    """Squared errors of codes, for each class against the rest."""
-    loss = losses.get("squared")
-    return losses.OneVsRest(loss) if n_classes > 2 else loss
-
-
 @described()
 @dataclass(eq=False, repr=False)
 class MetricClassifier(StreamClassifier):
@@ -543,7 +537,10 @@ class MetricClassifier(StreamClassifier):
 
     _learns = LearnedMetric
 
-    _loss_rule = staticmethod(squared_against_rest)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        loss = losses.get("squared")
+        return losses.OneVsRest(loss) if n_classes > 2 else loss
 
     def _needs_link(self) -> bool:
         return False

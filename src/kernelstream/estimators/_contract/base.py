@@ -85,7 +85,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def __init_subclass__(cls, **options: Any) -> None:
         learns = cls.__dict__.get("_learns")
         if learns is not None:  # what a shell does follows from the methods that its learner has
-            cls._few_at_once = learns.learn_few is not Learner.learn_few
+            cls._few_at_once = learns.learn_few is not None
             cls._has_fast_path = learns.learn_scaled is None
             cls._at_once = learns.solve is not Learner.solve
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
@@ -202,11 +202,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name and cannot take others")
             self._check_parameters()
             state = thawed(before)
-            lasting: dict[Any, Any] = learner.widen(state, int(n_features)) or {}
+            lasting = learner.widen(state, int(n_features))
             widen_rows(state, int(n_features))
             self._state = state
             self.n_features_in_ = int(n_features)
-            learner.derived = lasting
+            learner.forget()
+            learner.derived |= lasting or {}
             self._forget(learner)
         return self
 
@@ -316,10 +317,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         undo: Undo | None = self.__dict__.get("_undo")
         if undo is None:
             undo = self._undo = Undo(lambda: self._learner.owners(self._state))
+        on_device, undo.put_back = self._ops.on_device, self._learner.mark()
         if undo.begin():
+            undo.put_back = None
             self._derive_again()
-        self._marks = None if undo.journaled or self._ops.on_device else undo.marks
-        undo.put_back = self._learner.mark()
+        self._marks = None if undo.journaled or on_device else undo.marks
         return undo
 
     def _inside_call(self) -> list[Any]:

@@ -79,7 +79,3 @@ def binary_loss(parameters: dict[str, Any], n_classes: int) -> Loss:
 def one_against_rest(loss: Loss, n_classes: int) -> Loss:
     """A loss of one output, for ``n_classes`` classes with an output each."""
     return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
-
-
-def no_loss(parameters: dict[str, Any], n_classes: int) -> None:
-    """Rows without a target have none."""

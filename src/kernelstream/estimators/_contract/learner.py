@@ -36,7 +36,10 @@ class Learner:
     relative_weights: bool = False  # whether weights count relative to their mean, since one of 2 is not two rows
     squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
     learn_scaled: Any = None  # instead of `learn`, where rows are kept with their public targets
+    learn_few: Any = None  # few rows in the units of the user at once in compiled code, or None if that is not possible
+    score_few: Any = None  # the same for scores
 
+    _lasting: tuple[str, ...] = ()  # what does not depend on what is estimated
     # Changes of a failed call are undone. Arrays of the state are copied before a call, except for
     _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place, and
     _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
@@ -65,7 +68,7 @@ class Learner:
 
     def forget(self) -> None:
         """Drop everything derived; what is bound to it sees another dict, and is out of date."""
-        self.derived = {}
+        self.derived = {name: self.derived[name] for name in self._lasting if name in self.derived}
 
     def sync(self) -> None:
         """Bring the state up to date with what a device holds of it."""
@@ -192,14 +195,6 @@ class Learner:
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         """Parameters that :meth:`solve` chose, for a model of a share of the rows; divisors of the columns, (d,)."""
         return {}, None
-
-    def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
-        """Learn a few rows in the units of the user, in one step of compiled code; None if that is not possible."""
-        return None
-
-    def score_few(self, state: State, X: Rows, following: bool) -> np.ndarray | None:
-        """Scores of a few rows in the units of the user, likewise; ``following`` as in ``StreamEstimator._scores``."""
-        return None
 
     def row_learner(self, state: State) -> Any:
         """A compiled learner of single rows that works on the state's own arrays.

@@ -9,7 +9,6 @@ from sklearn.base import OutlierMixin
 
 from ...state.turns import in_turn
 from .base import StreamEstimator
-from .context import no_loss
 
 
 class StreamOutlier(OutlierMixin, StreamEstimator):
@@ -73,7 +72,7 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         """-1 for novelties, +1 for the rest, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
-    _loss_rule = staticmethod(no_loss)
+    _loss_rule = staticmethod(lambda parameters, n_classes: None)  # there is no target
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return np.zeros(n), None

@@ -16,17 +16,6 @@ from .._described import described
 from .base import Binning, coef, gamma
 
 
-def loss_of_solver(parameters: dict[str, Any], n_classes: int) -> Loss:
-    """The loss that suits the solver, unless one is given; of several classes for each against the rest."""
-    default = "squared" if solvers.get(parameters["solver"]).name == "cg" else "squared_hinge"
-    return one_against_rest(losses.get(default if parameters["loss"] == "auto" else parameters["loss"]), n_classes)
-
-
-def squared_unless_given(parameters: dict[str, Any], n_classes: int) -> Loss:
-    """The squared loss, unless one is given."""
-    return losses.get("squared" if parameters["loss"] == "auto" else parameters["loss"], task="regression")
-
-
 @described()
 @dataclass(eq=False, repr=False)
 class BinningClassifier(StreamClassifier):
@@ -114,7 +103,10 @@ class BinningClassifier(StreamClassifier):
 
     _learns = Binning
 
-    _loss_rule = staticmethod(loss_of_solver)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        default = "squared" if solvers.get(parameters["solver"]).name == "cg" else "squared_hinge"
+        return one_against_rest(losses.get(default if parameters["loss"] == "auto" else parameters["loss"]), n_classes)
 
 
 @described(like=BinningClassifier)
@@ -171,4 +163,6 @@ class BinningRegressor(StreamRegressor):
 
     _learns = Binning
 
-    _loss_rule = staticmethod(squared_unless_given)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        return losses.get("squared" if parameters["loss"] == "auto" else parameters["loss"], task="regression")

@@ -66,13 +66,8 @@ class KernelExpansion(WithKernel):
 
     def put_back(self, state: State, remake: bool) -> None:
         super().put_back(state, remake)
-        if remake:
-            self._remake(state)
-
-    def _remake(self, state: State) -> None:
-        """Recompute the matrices that were not copied."""
         n, names = state.get("n_support", 0), self.writes(state)[0]
-        if not names:
+        if not (remake and names):
             return
         S = state["support"][:n]
         gram = np.asarray(self.kernel(state).pairwise(S, S), np.float64)

@@ -79,12 +79,12 @@ class Doubly(WithKernel):
     @cached_property
     def step(self) -> DoublyStep:
         """Step sizes."""
-        return named_part(self.est, "step")
+        return named_part(self.context.kind, "step", self.parameters["step"])
 
     @cached_property
     def schedule(self) -> DoublySchedule:
         """Sizes of batches and blocks."""
-        return named_part(self.est, "schedule")
+        return named_part(self.context.kind, "schedule", self.parameters["schedule"])
 
     @property
     def batch_size(self) -> int:

@@ -60,7 +60,10 @@ class Ensemble(Composite):
         """How weights follow losses."""
         rate = share = 0.0
         if self.combination != "uniform":
-            weights, usual = named_part(self.est, "combination"), 0.61 if self.regression else 0.99
+            weights, usual = (
+                named_part(self.context.kind, "combination", self.combination),
+                0.61 if self.regression else 0.99,
+            )
             rate = -math.log(usual if isinstance(weights.discount, str) else weights.discount)
             share = float(weights.share)
         return Hedge(rate, share, self.vote == "sign", self.regression)
@@ -70,7 +73,7 @@ class Ensemble(Composite):
         """How the learners of a row are drawn; None if all learn every row."""
         if self.updates == "deterministic":
             return None
-        return self.cached("updates", lambda: named_part(self.est, "updates"))
+        return self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
 
     def one_width(self) -> bool:
         return self.learners is None or super().one_width()  # our list of widths is for columns with values around 1
@@ -357,7 +360,7 @@ class Ensemble(Composite):
             if value == other:
                 continue
             try:
-                named_part(self.est, name).check()
+                named_part(self.context.kind, name, value).check()
             except ValueError as error:
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
         one_of("capacity", self.capacity, CAPACITIES)

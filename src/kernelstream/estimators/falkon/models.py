@@ -178,11 +178,6 @@ def centers(est: StreamEstimator) -> Rows:
     return unpack("centers", est.state_)
 
 
-def smooth_loss(parameters: dict[str, Any], n_classes: int) -> Loss:
-    """Any loss, of several classes for each against the rest."""
-    return one_against_rest(losses.get(parameters["loss"]), n_classes)
-
-
 def usual_centers(n: int) -> int:
     """How many centres a processor takes of n rows: all of few."""
     return n if n <= FEW_ROWS else USUAL_CENTERS
@@ -292,7 +287,9 @@ class FalkonClassifier(StreamClassifier):
 
     _learns = Falkon
 
-    _loss_rule = staticmethod(smooth_loss)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        return one_against_rest(losses.get(parameters["loss"]), n_classes)
 
 
 @described(like=FalkonClassifier)

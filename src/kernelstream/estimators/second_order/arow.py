@@ -24,9 +24,18 @@ from .base import SecondOrder, coef, mix_matrices, targets
 
 
 class Confidence(SecondOrder):
-    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much."""
+    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much.
+
+    The estimator's ``_rule(parameters)`` says so.
+    """
 
     diagonal: bool
+
+    @cached_property
+    def rule(self) -> Rule:
+        """What a row does to A and b."""
+        kind: Any = self.context.kind
+        return kind._rule(self.parameters)
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -75,24 +84,6 @@ class Confidence(SecondOrder):
             return super()._statistics(state, r)
         shape = (state["n_outputs"], r)
         return {"A": Array(shape, low=POSITIVE), "w": Array(shape)}
-
-
-class Margins(Confidence):
-    """Rows with a margin below 1 count."""
-
-    rule = Margin()
-
-
-class NewtonSteps(Confidence):
-    """Every row counts by the gradient of its loss."""
-
-    curvature: float
-
-    @cached_property
-    def rule(self) -> Rule:
-        """What a row does to A and b."""
-        loss = losses.get(self.parameters["loss"], task="binary")
-        return Newton(loss, float(positive("curvature", self.curvature)))
 
 
 @described()
@@ -156,8 +147,8 @@ class AROWClassifier(StreamClassifier):
     intercept: bool = False
     standardize: bool | str = "auto"
 
-    _loss_rule = staticmethod(binary_loss)
-    _learns = Margins
+    _loss_rule, _learns = staticmethod(binary_loss), Confidence
+    _rule = staticmethod(lambda parameters: Margin())
 
 
 @described(like=AROWClassifier)
@@ -217,5 +208,9 @@ class NewtonClassifier(StreamClassifier):
     class_weight: Any = field(default=None, init=False)
     standardize: bool | str = "auto"
 
-    _loss_rule = staticmethod(binary_loss)
-    _learns = NewtonSteps
+    _loss_rule, _learns = staticmethod(binary_loss), Confidence
+
+    @staticmethod
+    def _rule(parameters: dict[str, Any]) -> Rule:
+        loss = losses.get(parameters["loss"], task="binary")
+        return Newton(loss, float(positive("curvature", parameters["curvature"])))

@@ -251,24 +251,16 @@ class Stack(Composite):
                 left()
                 left = None
             F = self.forecasts(state, X[rows], y[rows], own, left)
-            left = functools.partial(self._learn_block, state, X[rows], y[rows], own, recent, F, scores[rows], wanted)
+            left = functools.partial(self._learn_block, state, X[rows], y[rows], own, (recent, wanted), F, scores[rows])
         if left is not None:
             left()
         return scores
 
     def _learn_block(
-        self,
-        state: State,
-        X: np.ndarray,
-        y: np.ndarray,
-        weight: Any,
-        recent: bool,
-        F: np.ndarray,
-        scores: np.ndarray,
-        wanted: intervals.Wanted | None,
+        self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, how: Any, F: np.ndarray, scores: np.ndarray
     ) -> None:
         """Scores (n, outputs) of a block from F (k, N, n, C) of the members, which have learned it; followers learn."""
-        t, n, start = state["t"], len(X), 0
+        (recent, wanted), t, n, start = how, state["t"], len(X), 0
         while start < n:
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
             stop = min(n, (start // COMBINED + 1) * COMBINED)  # the same rows whatever the threads: so are the bits
@@ -280,11 +272,7 @@ class Stack(Composite):
         reasons.follow(state["reasons"], X, y, t, weight)
         intervals.follow(self, state, X, scores, errors, y, weight, wanted)
 
-    def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
-        return few_rows.learn(self, state, X, y)
-
-    def score_few(self, state: State, X: Rows, following: bool) -> np.ndarray | None:
-        return few_rows.score(self, state, X, following)
+    learn_few, score_few = few_rows.learn, few_rows.score
 
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice

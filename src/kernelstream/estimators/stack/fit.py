@@ -30,6 +30,7 @@ from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
 from .._contract import mixed, weights
+from .._contract.base import Shell
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
@@ -40,7 +41,6 @@ from ..learned import LearnedFeatures
 from . import batch
 from .base import Stack, of_output
 from .batch import Part
-from .shell import StackShell
 
 MOST_PASSES = 8  # passes, where they are chosen automatically; and
 MOST_ROWS_PASSED = 4_000_000  # rows in all of them together
@@ -55,7 +55,7 @@ Prepare = Callable[[np.ndarray], Part]  # of row numbers
 
 @with_callbacks
 def fit(
-    self: StackShell,
+    self: Shell[Stack],
     X: Any,
     y: Any,
     sample_weight: Any = None,
@@ -64,7 +64,7 @@ def fit(
     passes: int | str = "auto",
     time_limit: float | None = None,
     verbose: bool = False,
-) -> StackShell:
+) -> Shell[Stack]:
     """Forget everything, then learn all rows, in any order.
 
     Parameters
@@ -95,18 +95,13 @@ def fit(
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
             mixed.fit(
-                self,
-                X,
-                y,
-                sample_weight,
-                shuffle,
-                lambda X: _fit_rows(self, X, y, sample_weight, shuffle, passes, clock),
+                self, X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
             )
             bar.update(clock.steps, "all rows", clock.steps)
     return self
 
 
-def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
+def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
         try:
@@ -115,7 +110,9 @@ def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool
             est.__dict__.pop("_how", None)
 
 
-def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
+def _passes_over(
+    est: Shell[Stack], X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
+) -> None:
     rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True)
     est._check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
@@ -180,7 +177,7 @@ def _more_passes(
             members[i]._forget()
 
 
-def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
     state = est._state
     X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))

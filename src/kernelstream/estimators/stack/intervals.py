@@ -19,8 +19,8 @@ from ...state.nested import State
 from ...state.schema import Inside, Schema
 from ...trust.intervals import IntervalTracker, check_coverage
 from ...trust.quantiles import QuantileTracker, ends
+from .._contract.base import Shell
 from .._contract.state import scaled_rows
-from .shell import StackShell
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -92,14 +92,7 @@ def errors(stack: Stack, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def follow(
-    stack: Stack,
-    state: State,
-    X: np.ndarray,
-    scores: np.ndarray,
-    errors: np.ndarray,
-    y: np.ndarray,
-    weight: Any,
-    wanted: Wanted | None,
+    stack: Stack, state: State, X: Any, scores: np.ndarray, errors: np.ndarray, y: np.ndarray, weight: Any, wanted: Any
 ) -> None:
     """Trackers learn the forecasts (n, outputs) before each row X and their errors (n,)."""
     if not stack.regression:
@@ -135,7 +128,7 @@ def _doubts(stack: Stack, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     return wrong
 
 
-def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
+def collected(est: Shell[Stack], coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
     """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
     wanted = Wanted(check_coverage(coverage), [])
     est._how = {"wanted": wanted}
@@ -145,12 +138,12 @@ def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray])
         del est._how
 
 
-def half_width(est: StackShell, coverage: float) -> float:
+def half_width(est: Shell[Stack], coverage: float) -> float:
     """Probability that the labels of a set may leave to others; infinite before the first forecast."""
     return tracker(est._learner, est._state, 0)._half(coverage) if "intervals" in est._state else float("inf")
 
 
-def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
+def quantiles(est: Shell[Stack], X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 
     With ``following``, each row is the next of the stream; for rows of any time see :func:`_ways`.
