@@ -13,6 +13,7 @@ from .columns.stream import StreamPipeline
 from .estimators._contract.base import StreamEstimator
 from .estimators._contract.learner import Learner
 from .random import seed_from
+from .state.turns import turns_of
 
 
 def copied(model: Any, example: Any) -> Any:
@@ -22,7 +23,7 @@ def copied(model: Any, example: Any) -> Any:
     """
     made = copy.deepcopy(model)
     if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
-        with model._turns:
+        with turns_of(model):
             made._learner.derived |= {name: part for name, part in model._learner.derived.items() if name == "mapping"}
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
@@ -39,7 +40,7 @@ def _loosen(made: Any) -> None:
         if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
             seen.add(id(one))
             waiting += gc.get_referents(one)
-            if hasattr(one, "est") and isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyTypes):
+            if isinstance(one, Learner) and not isinstance(getattr(one, "est", one), (Learner, *weakref.ProxyTypes)):
                 one.est = weakref.proxy(one.est)  # type: ignore[attr-defined]
 
 

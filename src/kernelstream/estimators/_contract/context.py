@@ -62,8 +62,7 @@ def handed_over(est: Any, ops: Any) -> tuple[dict[str, Any], Context]:
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:
     """A binary loss turns into its multi-class form when a third class appears."""
-    loss = losses.get(parameters["loss"], task="classification")
-    return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+    return losses.get(parameters["loss"], "multiclass" if n_classes > 2 else "classification")
 
 
 def loss_of_numbers(parameters: dict[str, Any], n_classes: int) -> Loss:

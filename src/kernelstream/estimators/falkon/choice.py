@@ -87,7 +87,7 @@ def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @dataclass
-class Tried:
+class TriedKernel:
     """A kernel on columns divided by widths, with what its trials have found."""
 
     error: float  # the least over the penalties
@@ -98,7 +98,7 @@ class Tried:
 
 
 @dataclass
-class Search:
+class FalkonSearch:
     """The rows and everything that stays the same while widths, bandwidth and penalty vary."""
 
     X: Rows  # (n, d)
@@ -154,7 +154,7 @@ class Search:
         return width, found.kernel, LAMS[found.lam]
 
     def _by_slopes(
-        self, samples: list[Any], start: np.ndarray, fraction: float, last: Tried, base: Any
+        self, samples: list[Any], start: np.ndarray, fraction: float, last: TriedKernel, base: Any
     ) -> tuple[np.ndarray, float]:
         """Widths (d,) from gradients, and the fraction of the kernel ``base(width)`` there.
 
@@ -173,7 +173,7 @@ class Search:
             width, fraction, last = new, best, tried[best]
         return width, fraction
 
-    def _sloped(self, start: np.ndarray, width: np.ndarray, last: Tried) -> np.ndarray | None:
+    def _sloped(self, start: np.ndarray, width: np.ndarray, last: TriedKernel) -> np.ndarray | None:
         """Widths (d,) from the gradients of the function learned last, with ``width``; None if they say nothing."""
         d = len(start)
         if sp.issparse(self.X) or d < 2:
@@ -242,9 +242,9 @@ class Search:
         return None if self.weight is None else self.weight[rows]
 
 
-def _try(trials: list[Any], kernel: Kernel) -> Tried:
+def _try(trials: list[Any], kernel: Kernel) -> TriedKernel:
     """Squared errors on the held-out rows of all folds."""
     paths = [trial.path(kernel) for trial in trials]
     errors = np.sum([errors for errors, _ in paths], axis=0)
     lam = int(np.argmin(errors))
-    return Tried(float(errors[lam]), lam, kernel, trials, paths[0][1])
+    return TriedKernel(float(errors[lam]), lam, kernel, trials, paths[0][1])
