@@ -94,7 +94,7 @@ class Targets:
 
 def targets(est: Any, found: Summary) -> tuple[Targets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
-    state, loss = est._state, est._loss_for(2)
+    state, loss = est._state, est._learner.context.loss_for(2)
     if not is_classifier(est):
         return Targets(None, None, None), best_constant(np.array([[found.total / found.n]]), None, loss)
     table, weight = est._batch_target(state, found.labels, found.counts)

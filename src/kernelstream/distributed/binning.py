@@ -44,7 +44,7 @@ def _solve(pinned: Pinned) -> dict[str, Any]:
     Z = RemoteMatrix(pinned, est.engine, dtype)
     B = Z.right_side()
     W, R = np.zeros_like(B), B.copy()
-    problem = Problem(Z, np.zeros((0, B.shape[1])), est._loss_for(2), lam, est._ops, dtype=dtype)
+    problem = Problem(Z, np.zeros((0, B.shape[1])), est._learner.context.loss_for(2), lam, est._ops, dtype=dtype)
     history, converged = descend(problem, np.ones((1, 1)), W, R, B, solver.tol, solver.max_iter, problem.report)
     if not converged:
         warn_unsolved(

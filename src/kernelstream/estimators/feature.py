@@ -117,7 +117,7 @@ class Linear(Learner):
         return [self.map] if self.map.restricted else []
 
     def seed_source(self) -> Any:
-        given = self.context.random_state
+        given = self.parameters["random_state"]
         return getattr(self.map, "random_state", None) if given is None else given
 
     # ---------------------------------------------------------------- a state

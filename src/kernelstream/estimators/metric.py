@@ -100,13 +100,17 @@ class LearnedMetric(Learner):
             positive("lam", self.lam)
         one_of("size", self.size, SIZES)
 
-    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        self.solve_in_time(state, X, Y, weight, 0, Clock())
-
-    def solve_in_time(
-        self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, apart: int, clock: Clock
+    def solve(
+        self,
+        state: State,
+        X: Rows,
+        Y: np.ndarray,
+        weight: np.ndarray | None,
+        apart: int = 0,
+        clock: Clock | None = None,
     ) -> LeftOut:
         """The same as long as the clock allows; forecasts of the first ``apart`` rows and some others by the rest."""
+        clock = clock or Clock()
         if X.shape[1] > WIDE and sp.issparse(X):
             raise ValueError(
                 f"{self.context.name} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
@@ -406,7 +410,7 @@ def fit_in_time(est: Shell[LearnedMetric], X: Any, y: Any, sample_weight: Any, a
     with est._kept(fresh=True):
         rows, target, weight = counted(*est._admit(X, y, None, sample_weight, fresh=True))
         wanted = est._batch_target(est._state, target, weight)
-        left = est._learner.solve_in_time(est._state, rows, *wanted, apart, clock)
+        left = est._learner.solve(est._state, rows, *wanted, apart, clock)
         est._state["t"] = rows.shape[0]
     return left
 

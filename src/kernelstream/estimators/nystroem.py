@@ -115,9 +115,8 @@ class TwoPhases(WithKernel, Linear):
         q = state["n_support"]
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
-        consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, self._early_spec(state), state, self.budget - q
-        )
+        spec = self.cached(("rule", state["n_outputs"]), lambda: ops.spec(self.loss(state), self.early_update))
+        consumed, joined, coefficients, decay = ops.expansion_pass(F, G, y[rows], part, spec, state, self.budget - q)
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
         filled = slice(q, q + len(joined))
@@ -128,10 +127,6 @@ class TwoPhases(WithKernel, Linear):
         if state["n_support"] == self.budget:
             self._switch(state)
         return consumed
-
-    def _early_spec(self, state: State) -> Any:
-        loss = self.loss(state)
-        return self.cached(("rule", state["n_outputs"]), lambda: self.ops.spec(loss, self.early_update))
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]

@@ -323,7 +323,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         undo: Undo | None = self.__dict__.get("_undo")
         if undo is None:
             undo = self._undo = Undo(lambda: self._learner.owners(self._state))
-        on_device, undo.put_back = self._ops.on_device, self._learner.mark()
+        on_device, held = self._ops.on_device, self._learner.derived.get("held")  # type: bool, Any
+        undo.put_back = held.mark() if hasattr(held, "mark") else None
         if undo.begin():
             undo.put_back = None
             self._derive_again()
@@ -448,13 +449,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _ops(self) -> Any:
         # a model made on a device can be used on a machine without one: its state is the same
         return engines.get(self.engine if engines.usable(self.engine) else "auto")
-
-    def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
-        cache: dict[Any, Any] = self.__dict__.setdefault("_cache", {})
-        found = cache.get(name)
-        if found is None:
-            found = cache[name] = make()
-        return found
 
     def _forget(self, learner: Learner | None = None) -> None:
         """Drop what was derived from the state; and the learner, unless it is given since it knows of the change."""
@@ -596,10 +590,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn validated rows; returns the scores in public form."""
         return self._public(warm_up.learn(self, X, y, weight))
-
-    def _loss_for(self, n_classes: int) -> Any:
-        """The loss for a number of classes; 0 for numbers."""
-        return self._learner.context.loss_for(n_classes)
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         """Target as the passes take it, (n,) float64."""

@@ -161,8 +161,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _needs_link(self) -> bool:
         """Whether the loss defines no probabilities, so that a link must be learned."""
-        return self._cached(
-            "needs link", lambda: (not all(hasattr(self._loss_for(n), "probability") for n in (2, 3)),)
+        return self._learner.cached(
+            "needs link", lambda: (not all(hasattr(self._learner.context.loss_for(n), "probability") for n in (2, 3)),)
         )[0]
 
     def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -199,7 +199,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     def _outputs_of(self, n_classes: int) -> int:
         """Number of outputs of a model with ``n_classes`` classes."""
-        several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
+        several = n_classes > 2 or self._learner.context.loss_for(2).kind == "multiclass"
         return max(n_classes, 1) if several else 1
 
     # ---------------------------------------------------------------- checks
@@ -299,7 +299,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         kept[place:] += 1
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
-        if len(kept) <= 2 and self._loss_for(2).kind == "binary":
+        if len(kept) <= 2 and self._learner.context.loss_for(2).kind == "binary":
             own = self._from_shared(state, kept, change)
         else:
             own = change

@@ -22,21 +22,15 @@ class Context:
     kind : type
         The class of the estimator, for messages and for models of the same kind.
     ops : engine
-    engine : str or TorchEngine
-        The parameter that it was chosen by.
     loss_for : callable
         The loss for a number of classes; 0 for numbers.
-    random_state
-        Where the seed of a model comes from.
     width
         How many columns the first rows had, where rows have come.
     """
 
     kind: type
     ops: Any
-    engine: Any
     loss_for: Callable[[int], Any]
-    random_state: Any
     width: Any
 
     @property
@@ -56,8 +50,7 @@ def handed_over(est: Any, ops: Any) -> tuple[dict[str, Any], Context]:
     parameters["loss"] = getattr(est, "loss", None)
     state = est.__dict__.get("_state")
     width = getattr(est, "n_features_in_", 1) if state is None else state.get("first_width", state["n_features"])
-    loss_for = partial(type(est)._loss_rule, parameters)
-    return parameters, Context(type(est), ops, est.engine, loss_for, est.random_state, width)
+    return parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width)
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

@@ -95,7 +95,8 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
     """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
     if is_tensor(X) and est._ops.on_device:
         check_tensor(est, X, reset, least)
-        _check_domains(est, X)
+        for domain in est._learner.domains():
+            domain.check(host(X))
         return host(X) if est._learner.keeps_rows else X
     X = _frame_of(est, X, reset) if is_series(X) else X
     dtype = [np.float64, np.float32] if reset else np.dtype(est._state["dtype"])
@@ -122,16 +123,11 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         X = _without_infinity(est, X)
     cells = X.data if sp.issparse(X) else X
     check_moderate(cells if np.isfinite(cells).all() else cells[np.isfinite(cells)], X.dtype.name, "X")
-    _check_domains(est, X)
+    for domain in est._learner.domains():
+        domain.check(X)
     if not (sp.issparse(X) and demanded(est.standardize)):
         return X
     return est._learner.dense(X)
-
-
-def _check_domains(est: StreamEstimator, X: Rows) -> None:
-    """ValueError for finite rows that the learner refuses."""
-    for domain in est._learner.domains():
-        domain.check(host(X))
 
 
 def _frame_of(est: StreamEstimator, X: Any, reset: bool) -> Any:

@@ -94,7 +94,7 @@ class Learner:
 
     def seed_source(self) -> Any:
         """Where the seed of a model comes from."""
-        return self.context.random_state
+        return self.parameters["random_state"]
 
     # ---------------------------------------------------------------- a state
     def start(self, state: State, before: State | None) -> None:
@@ -188,7 +188,7 @@ class Learner:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
-    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Any:
         """Instead of ``learn``: fit all rows with targets Y (n, outputs) at once."""
         raise NotImplementedError
 
@@ -245,11 +245,6 @@ class Learner:
     def owners(self, state: State) -> list[tuple[Any, State]]:
         """Learners and the states they learn into."""
         return [(self, part) for part in parts(state)]
-
-    def mark(self) -> Callable[[], Any] | None:
-        """A call begins: how to go back to what a device holds now; None where none holds anything."""
-        held: Any = self.derived.get("held")
-        return held.mark() if hasattr(held, "mark") else None
 
     def put_back(self, state: State, remake: bool) -> None:
         """Arrays of the state are others by now: drop what is bound to those before.

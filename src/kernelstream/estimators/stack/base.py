@@ -85,7 +85,9 @@ class Stack(Composite):
         return len(self.examples()) + ("batch" in state)
 
     def prototypes(self) -> list[Any]:
-        return composite.copies([member for _, member in self._given()], engines.of_processor(self.context.engine))
+        return composite.copies(
+            [member for _, member in self._given()], engines.of_processor(self.parameters["engine"])
+        )
 
     def start(self, state: State, before: State | None) -> None:
         if state["n_features"] > BROAD and self.standardize:  # said once, by the whole
@@ -230,13 +232,7 @@ class Stack(Composite):
         super().start_over(state, X, y, target, weight, **(how | {"wanted": None}))
 
     def learn(
-        self,
-        state: State,
-        X: Rows,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        shuffled: bool = False,
-        wanted: intervals.Wanted | None = None,
+        self, state: State, X: Rows, y: np.ndarray, weight: Any, shuffled: bool = False, wanted: Any = None
     ) -> np.ndarray:
         """The same; ``shuffled`` rows say nothing about the next one, and ``wanted`` collects what was known before."""
         recent = bool(self.recent) and not shuffled

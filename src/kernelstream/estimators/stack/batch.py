@@ -196,7 +196,7 @@ def verify(stack: Stack, state: State) -> None:
 def _unfitted(stack: Stack, state: State) -> Any:
     """The estimator of all rows at once."""
     made = MetricRegressor if stack.regression else MetricClassifier
-    return made(size=stack.parameters["size"], engine=stack.context.engine, random_state=int(state["seed"]))
+    return made(size=stack.parameters["size"], engine=stack.parameters["engine"], random_state=int(state["seed"]))
 
 
 def _spread(stack: Stack, metric: State, F: np.ndarray, C: int) -> np.ndarray:

@@ -104,10 +104,8 @@ def fit(
 def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
-        try:
-            _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
-        finally:
-            est.__dict__.pop("_how", None)
+        _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
+        del est._how
 
 
 def _passes_over(

@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 
 def _new(stack: Stack, state: State, own: State | None = None) -> Any:
-    engine = of_processor(stack.context.engine)
+    engine = of_processor(stack.parameters["engine"])
     if stack.regression:
         return QuantileTracker(state["n_features"], engine=engine)
     return IntervalTracker(engine=engine, state=own)

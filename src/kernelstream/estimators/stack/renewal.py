@@ -85,7 +85,7 @@ def _unfitted(stack: Stack, state: State) -> Any:
     """A model like the whole, of rows as its members see them: scaled by the whole, and of no change of its own."""
     kind: Any = stack.context.kind
     made = clone(kind(**{name: stack.parameters[name] for name in kind._get_param_names()}))
-    made.engine = engines.of_processor(stack.context.engine)
+    made.engine = engines.of_processor(stack.parameters["engine"])
     made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
     made.columns, made.standardize = "auto", False  # turns are its own: it also learns on a thread beside the members
     return made
