@@ -72,7 +72,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
     _loss_rule: ClassVar[Any]  # the loss for a number of classes, from the parameters
-    _how = cast("Any", MappingProxyType({}))  # further arguments of its `learn` and `solve`, while a call asks for more
+    _how = cast("Any", {})  # further arguments of its `learn` and `solve`, while a call asks for more
 
     _state: State = field(init=False)
     _turns = OwnTurns()
