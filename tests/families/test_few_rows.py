@@ -64,7 +64,7 @@ def assert_same(a, b, tolerance):
 
 
 def uses_the_short_path(model):
-    return model._cache.get("rows", (None,))[0] is not None
+    return model._learner.derived.get("rows") is not None
 
 
 @pytest.fixture
@@ -128,9 +128,12 @@ def test_few_rows_are_scored_as_on_the_long_way(task, monkeypatch, long_way):
 def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
     model, y = taught("numbers", 300, 1), TASKS["numbers"][1]
     found, seek = [], intervals._ways
-    monkeypatch.setattr(
-        intervals, "_ways", lambda est, asked: found.append(round(asked[1] - asked[0], 9)) or seek(est, asked)
-    )
+
+    def counted(stack, state, asked):
+        found.append(round(asked[1] - asked[0], 9))
+        return seek(stack, state, asked)
+
+    monkeypatch.setattr(intervals, "_ways", counted)
     fresh = copy.deepcopy(model)
 
     def width(model, coverage):
@@ -163,7 +166,7 @@ def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypat
             if name in state:
                 state[name][...] = np.inf
                 break
-        model.learners_[member]._cache = {}
+        model.learners_[member]._forget()
         one_by_one(model, X[n + 1 : n + 50], y[n + 1 : n + 50])
         monkeypatch.undo()
     assert [row["restarts"] for row in models[0].members_] == [row["restarts"] for row in models[1].members_]

@@ -44,7 +44,7 @@ def test_drawn_once_for_all_bandwidths(monkeypatch):
     assert drawn.call_count == 1
     est.partial_fit(X[70:], X[70:, 0] > 0)
     assert drawn.call_count == 1
-    assert "_draws" not in est.__dict__  # and not kept any longer than they are needed
+    assert "draws" not in est._learner.derived  # and not kept any longer than they are needed
 
 
 def test_automatic_choices_take_one_blas_thread(monkeypatch):

@@ -44,7 +44,7 @@ class OperatorDescent(WithKernel):
             args = self.kernel(state), state["seed"], state["n_features"], self.block_size, np.float64, self.ops
             return FeatureBlocks(*args, Stream.GP_OPERATOR), FeatureBlocks(*args)
 
-        return self.est._cached("blocks", made)
+        return self.cached("blocks", made)
 
     def features(self, blocks: FeatureBlocks, X: Rows, stop: int) -> np.ndarray:
         """Features of rows in all blocks before ``stop``, (n, stop width)."""

@@ -125,8 +125,9 @@ class DensityNovelty(StreamClassifier):
         """``q(x)/p(x)`` of rows X (n, d); (n,). One more than ``decision_function``, and at least 0."""
         return np.maximum(1.0 + self.decision_function(X), 0.0)
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return RelativeNovelty(self.rho)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        return RelativeNovelty(parameters["rho"])
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)

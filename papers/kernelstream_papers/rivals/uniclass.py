@@ -155,11 +155,9 @@ class SparseOneClass(StreamOutlier):
         slack = self.state_.get("slack")
         return 0.0 if slack is None else slack**2 - self.radius**2
 
-    def _loss_for(self, n_classes: int) -> losses.Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> losses.Loss:
         return losses.Absolute()  # has no effect: the ball has a loss of its own
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._loss_for(0)
 
     def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         return np.zeros(n)

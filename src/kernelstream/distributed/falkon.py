@@ -39,7 +39,7 @@ def fit_falkon(est: Shell[Falkon], parts: Parts, classes: Any) -> dict[str, Any]
 
     With more than 50,000 rows the choices left to the model are made on that many of them.
     """
-    loss = est._loss_for(2).name
+    loss = est._learner.context.loss_for(2).name
     if loss != "squared":
         raise ValueError(
             f"loss={loss!r} is learned on one machine only: on several 'squared', whose sums over rows add up"

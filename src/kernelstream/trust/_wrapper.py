@@ -107,7 +107,7 @@ class Wrapper(WithParameters):
             )
         return clone(self.model)
 
-    _replaced = _by_row = frozenset[str]()
+    writes: Any = staticmethod(lambda state: (frozenset(), frozenset()))  # all arrays are copied before a call
 
     def _inside_call(self) -> list[Any]:
         """What goes back with the wrapper when a call fails."""

@@ -15,6 +15,7 @@ from ...rows import dense, host, padded
 from ...state.nested import State
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from . import kept, link, weights
+from .learner import Learner
 from .scaling import fills_gaps, scales_columns
 
 OUTPUTS = 10**6  # most targets or classes
@@ -57,14 +58,14 @@ def scales(state: State) -> Array:
     return Array((state["n_outputs"],), low=SCALE[0], high=SCALE[1])
 
 
-def centres(est: Any, outputs: int = 1) -> Schema:
+def centres(learner: Learner, outputs: int = 1) -> Schema:
     """Count and running mean of the targets, where a regressor learns the differences from it."""
-    return {"center": Array((2,) if outputs == 1 else (2, outputs))} if getattr(est, "center", False) else {}
+    return {"center": Array((2,) if outputs == 1 else (2, outputs))} if learner.parameters.get("center") else {}
 
 
-def no_centres(est: Any, outputs: int = 1) -> State:
+def no_centres(learner: Learner, outputs: int = 1) -> State:
     """The same before the first row."""
-    return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(est) else {}
+    return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(learner) else {}
 
 
 def _targets(est: Any, state: State) -> Schema:

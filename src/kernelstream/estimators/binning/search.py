@@ -67,7 +67,7 @@ class Search:
 
     def penalty(self, kernel: Any, relative: bool) -> float:
         """The best of a few penalties with a kernel; with ``relative``, as a share of the largest useful one."""
-        choices, loss = SHARES if relative else RIDGES, self.learner.est._loss_for(2)
+        choices, loss = SHARES if relative else RIDGES, self.learner.context.loss_for(2)
         if self.X.shape[0] < 8:
             return choices[2]
         totals = np.zeros(len(choices))

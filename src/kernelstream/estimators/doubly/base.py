@@ -52,6 +52,7 @@ class Doubly(WithKernel):
     calls gives the same model.
     """
 
+    est: Any = None  # the estimator around it
     prefix = "kernel_"
     _replaced = frozenset({"alpha", "mean"})
     keeps_rows = True
@@ -67,23 +68,23 @@ class Doubly(WithKernel):
     @property
     def auto_gamma(self) -> bool:
         """Whether the bandwidth is left to the model."""
-        gamma = self.parameter("gamma")
+        gamma = self.parameters["gamma"]
         return isinstance(gamma, str) and gamma == "auto"
 
     @cached_property
     def given(self) -> KernelParameters:
         """The kernel, and the bandwidth of one given by name."""
-        return KernelParameters(self.parameter("kernel"), None if self.auto_gamma else self.parameter("gamma"))
+        return KernelParameters(self.parameters["kernel"], None if self.auto_gamma else self.parameters["gamma"])
 
     @cached_property
     def step(self) -> DoublyStep:
         """Step sizes."""
-        return named_part(self.est, "step")
+        return named_part(self.context.kind, "step", self.parameters["step"])
 
     @cached_property
     def schedule(self) -> DoublySchedule:
         """Sizes of batches and blocks."""
-        return named_part(self.est, "schedule")
+        return named_part(self.context.kind, "schedule", self.parameters["schedule"])
 
     @property
     def batch_size(self) -> int:
@@ -117,11 +118,9 @@ class Doubly(WithKernel):
     def descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
         own = state is self.est.__dict__.get("_state")
-        made: Descent = (
-            self.est._cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
-        )
+        made: Descent = self.cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
         # a new class changes the loss, and rows of a stream the penalty of a Gaussian process
-        made.loss, made.lam = self.est._loss_now(state), state["lam"]
+        made.loss, made.lam = self.loss(state), state["lam"]
         return made
 
     def make_descent(self, state: State) -> Descent:
@@ -129,7 +128,7 @@ class Doubly(WithKernel):
         ops, step = self.ops, self.step
         shape = state["n_features"], self.block_size, state["dtype"]
         blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
-        loss, limits = self.est._loss_now(state), (step.average, step.damping(), self.max_blocks)
+        loss, limits = self.loss(state), (step.average, step.damping(), self.max_blocks)
         return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
     def check_parameters(self) -> None:
@@ -147,7 +146,7 @@ class Doubly(WithKernel):
             return CHOICE_ROWS
         return WARM_UP if self.center or self.given.kernel_needs_data else 0
 
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.warm_up_rows():
             state |= {"offset": 0.0, "eta": float(self.step.eta), "lam": self.regulariser(state, CHOICE_ROWS)}
 
@@ -164,7 +163,7 @@ class Doubly(WithKernel):
         state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
         state["lam"] = self.regulariser(state, n)
         if self.lam == "auto":
-            state["lam"] /= unit(self.est._loss_now(state), y, weight)
+            state["lam"] /= unit(self.loss(state), y, weight)
         return choose(self, state, kernel.resolve(X), X, y, weight, plan)
 
     def stream_rows(self, n: int) -> int:
@@ -186,10 +185,9 @@ class Doubly(WithKernel):
         """Number of functions that are learned, by the parameters alone."""
         return state["n_outputs"]
 
-    def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, wanted: bool = True) -> np.ndarray:
         state, n = self.est._state, X.shape[0]
         X = warm_up.standardized(self.est, state, X, weight)
-        wanted = not self.est.__dict__.get("_scores_unwanted", False)
         scores = np.zeros((n, state["n_outputs"]))
         for part in runs(weight, n, lambda: self.batch_size - state["waiting"]):
             fresh = kept.add("wait", state, X[part], y[part], None if weight is None else weight[part])
@@ -221,11 +219,13 @@ class Doubly(WithKernel):
         descent.learn_batch(state, X, self.est._encode(state, y), weight, F)
         return shown
 
-    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        target = self.est._encode(state, y)
+    def start_over(
+        self, state: State, X: Rows, y: np.ndarray, target: np.ndarray, weight: np.ndarray, **how: Any
+    ) -> None:
         plan = Plan(len(y), WARM_STEPS, self.batch_size, self.step.damping())
         self.choose(state, X, target, weight, self.stream_rows(len(y)), plan)
-        self.est._forget()
+        self.leave_device()
+        self.forget()
         self.reset(state)
         self.descent(state).train(state, X, target, weight, plan.steps, plan.batch, state["seed"])
 
@@ -245,7 +245,8 @@ class Doubly(WithKernel):
         else:
             state["lam"] = self.regulariser(state, n)
         state |= {"warm_rows": 0, "warm_count": 0}
-        self.est._forget()
+        self.leave_device()
+        self.forget()
         self.reset(state)
         descent = self.descent(state)
         if plan.large:  # a stream that continues from here has smaller batches
@@ -332,11 +333,11 @@ def without_scores(partial_fit: Any) -> Any:
     @functools.wraps(partial_fit)
     def learn(est: Shell[Doubly], *args: Any, **kwargs: Any) -> Any:
         with est._turns:
-            est.__dict__["_scores_unwanted"] = True
+            est._how = {"wanted": False}
             try:
                 return partial_fit(est, *args, **kwargs)
             finally:
-                del est.__dict__["_scores_unwanted"]
+                del est._how
 
     return learn
 

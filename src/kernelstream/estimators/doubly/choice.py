@@ -55,7 +55,7 @@ def choose(
     float
         Held-out loss of the choice, NaN if there was nothing to compare.
     """
-    loss, eta = learner.est._loss_now(state), learner.step.eta
+    loss, eta = learner.loss(state), learner.step.eta
     enough = X.shape[0] >= LEAST_ROWS
     fractions = (1.0,) if not learner.chooses_bandwidth() else FRACTIONS if enough else (USUAL_FRACTION,)
     factors = _factors(loss, y, weight, plan.precondition) if eta == "auto" else (1.0,)
@@ -157,7 +157,7 @@ def trial(
 ) -> float:  # fmt: skip
     """Held-out loss after a short training."""
     held, blocks = held_out(X.shape[0]), trial_blocks(learner, state, kernel)
-    loss, step = learner.est._loss_now(state), learner.step
+    loss, step = learner.loss(state), learner.step
     descent = Descent(blocks, loss, eta, step.theta0, state["lam"], True, plan.precondition)
     steps, batch = (LARGE_TRIAL_STEPS, plan.batch) if plan.large else (TRIAL_STEPS, min(plan.batch, TRIAL_SIZE))
     model: State = {"offset": state["offset"]}

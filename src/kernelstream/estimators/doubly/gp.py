@@ -16,7 +16,8 @@ from ...random import Stream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, entry
+from .._contract.base import State
+from .._contract.batch import entry
 from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
@@ -39,7 +40,7 @@ class GaussianProcess(Doubly):
 
     @property
     def center(self) -> bool:  # type: ignore[override]
-        return self.parameter("normalize_y")
+        return self.parameters["normalize_y"]
 
     def variance(self, state: State, X: Rows) -> np.ndarray:
         """Posterior variance of f divided by the amplitude, (n,)."""
@@ -81,7 +82,8 @@ class GaussianProcess(Doubly):
         points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
         if points.shape[1] != state["n_features"]:
             raise ValueError(f"points have {points.shape[1]} columns, the rows have {state['n_features']}")
-        self.check_rows(points)
+        for domain in self.domains():
+            domain.check(points)
         return points
 
     def check_parameters(self) -> None:
@@ -125,12 +127,12 @@ class GaussianProcess(Doubly):
     def warm_up_rows(self) -> int:
         return CHOICE_ROWS if self.measures_loss else super().warm_up_rows()
 
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         state["rows"] = 0
         if not self.warm_up_rows():
             self._checked_points(state)
             state |= {"noise": float(self.noise), "amplitude": 1.0}
-        super().begin(state)
+        super().start(state, before)
 
     def stream_rows(self, n: int) -> int:
         return n

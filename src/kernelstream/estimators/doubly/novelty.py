@@ -96,8 +96,10 @@ class Novelties(Doubly):
         normal = blocks.scores(np.concatenate([X[held], box]), model["mean"], together=True)[:, 0] >= threshold
         return float(normal[: len(box)].mean() - normal[len(box) :].mean())
 
-    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        super().start_over(state, X, y, weight)
+    def start_over(
+        self, state: State, X: Rows, y: np.ndarray, target: np.ndarray, weight: np.ndarray, **how: Any
+    ) -> None:
+        super().start_over(state, X, y, target, weight)
         self.calibrate(state, X, state["warm_weight"])
 
     def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
@@ -213,9 +215,6 @@ class DoublyStochasticOneClass(StreamOutlier):
         return self._scores(X)[:, 0]
 
     _learns = Novelties
-
-    def _loss_now(self, state: State) -> Any:
-        return None  # the recursion has its own
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:

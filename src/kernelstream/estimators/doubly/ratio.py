@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
 from .._contract.classifier import StreamClassifier
 from .._described import described
@@ -101,8 +100,7 @@ class DensityRatioEstimator(StreamClassifier):
         return np.exp(self.log_ratio(X))
 
     # ---------------------------------------------------------------- hooks
-    def _loss_for(self, n_classes: int) -> Loss:
-        return RatioLoss()
+    _loss_rule = staticmethod(lambda parameters, n_classes: RatioLoss())
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)

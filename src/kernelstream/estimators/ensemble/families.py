@@ -82,7 +82,7 @@ class FourierFamily:
             return None
         # independent frequencies do not depend on how many there are; the others do
         D = None if features.sampling == "iid" else features.n_components
-        return member._state[MAP + "seed"], features.sampling, D, member._loss_now(member._state).kind
+        return member._state[MAP + "seed"], features.sampling, D, member._learner.loss(member._state).kind
 
     def project(self, X: Rows, buffer: str) -> np.ndarray:
         """Projections of the rows, (n, D), in a buffer that the next call with the same name uses again."""
@@ -139,7 +139,7 @@ class ExpansionFamily:
         if learner.may_grow(state) or state["n_features"] > ops.Pool.widest:  # blocks must end where arrays are full
             return None
         if (
-            state["n_outputs"] == 1 and member._loss_now(state).kind == "multiclass"
+            state["n_outputs"] == 1 and member._learner.loss(state).kind == "multiclass"
         ):  # one class so far: encoded differently
             return None
         if ops.Pool.kernel(learner.kernel(state)) is None or member._learner.spec(member._state).core is None:

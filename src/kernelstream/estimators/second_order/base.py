@@ -55,9 +55,9 @@ class SecondOrder(Linear):
     # ---------------------------------------------------------------- the recursion
     def recursion(self, state: State) -> RowRecursion:
         """The engine's recursion on a state."""
-        held: Any = self.est._cache.get("held")
+        held: Any = self.derived.get("held")
         if held is None or held.state is not state:
-            held = self.est._cache["held"] = self.ops.least_squares(state, self.rule, self.forgetting)
+            held = self.derived["held"] = self.ops.least_squares(state, self.rule, self.forgetting)
         return held
 
     def width(self, state: State) -> int:
@@ -68,7 +68,7 @@ class SecondOrder(Linear):
         outputs = state["n_outputs"]
         matrices = 1 if self.rule.shared else outputs
         second_order.start(state, self.width(state), outputs, matrices, self.ridges(), self.forgetting)
-        self.est._cache.pop("held", None)
+        self.drop("held")
 
     def feature_rows(
         self, state: State, X: Rows, cuts: list[slice] | None = None
@@ -134,11 +134,11 @@ class SecondOrder(Linear):
             return n
         t = state["t"]
         if t and t & (t - 1) == 0 and t > 64:
-            self.est._leave_device()
+            self.leave_device()
             grown = self.map.grown(map_entries(state), state["n_features"], t, float(self.ridges()[0]))
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
-                self.est._cache.pop("mapping", None)
+                self.drop("mapping")
                 second_order.widen(state, self.width(state), self.forgetting)
         return (1 << t.bit_length()) - t
 
@@ -153,14 +153,14 @@ class SecondOrder(Linear):
         return second_order.schema(state, r, outputs, matrices, len(self.ridges()))
 
     # ---------------------------------------------------------------- parameters
-    def widen(self, state: State, d: int) -> None:
+    def widen(self, state: State, d: int) -> dict[Any, Any] | None:
         entries = map_entries(state)
         if self.map.extends and self.map.width(entries, d) != self.map.width(entries, state["n_features"]):
             raise ValueError(
-                f"{type(self.est).__name__} on {self.map!r} cannot take more columns once it has learned, as it keeps "
+                f"{self.context.name} on {self.map!r} cannot take more columns once it has learned, as it keeps "
                 f"sums of products of all of them: provide all columns from the start"
             )
-        super().widen(state, d)
+        return super().widen(state, d)
 
     def check_parameters(self) -> None:
         ridges = self.ridges()
