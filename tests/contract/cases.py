@@ -32,13 +32,7 @@ from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
 from kernelstream_papers import rivals
 from kernelstream_papers.rivals.solvers import SDCA
 
-BASES = {"FeatureMap", "StreamClassifier", "StreamEstimator", "StreamOutlier", "StreamRegressor"}  # with nothing to fit
-    "StreamEstimator",
-    "FeatureMap",
-    "StreamClassifier",
-    "StreamOutlier",
-    "StreamRegressor",
-}  # public, but nothing to fit
+BASES = {"FeatureMap", "StreamClassifier", "StreamEstimator", "StreamOutlier", "StreamRegressor"}  # nothing to fit
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)

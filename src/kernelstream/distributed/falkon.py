@@ -113,7 +113,7 @@ class Targets:
 
 def targets(est: Any, found: Sequence[Survey]) -> tuple[Targets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
-    state, loss = est._state, est._loss_for(2)
+    state, loss = est._state, est._learner.context.loss_for(2)
     some = [part for part in found if part.rows]
     if not is_classifier(est):
         mean = sum(part.total for part in some) / sum(part.rows for part in some)

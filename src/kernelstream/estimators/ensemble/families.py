@@ -237,7 +237,7 @@ class ExpansionFamily:
                 member._learner.join(state, put, coefficients[:q], decay, born[:q])
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
-                member._cache.pop("expansion", None)  # it holds the former vectors
+                member._learner.drop("expansion")  # it holds the former vectors
         self._seen = self._position()
 
     def _put(self, block: Any, i: int, rows: np.ndarray, n: int) -> None:
