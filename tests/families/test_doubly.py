@@ -1,18 +1,17 @@
 """Doubly stochastic gradients: the recursion against a naive program, and what the two estimators promise."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from doubly_features import SEED, fourier_block
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.svm import SVC
 
 import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings, zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
 from kernelstream.random import Stream, generator
@@ -275,55 +274,27 @@ def test_defaults_do_well(block_size):
     model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[order], y[order])
     assert model.score(X[1000:], y[1000:]) > SVC().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
     target = np.sin(3 * X[:, 0]) + 100
-    schedule = DoublySchedule(block_size=block_size, passes=20)
+    schedule = DoublySchedule(block_size=block_size)
     regressor = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:1000], target[:1000])
     assert regressor.score(X[1000:], target[1000:]) > 0.97
 
 
-def test_bandwidth_follows_the_data():
-    """A fast oscillation needs a small fraction of the median distance, a slow one does not."""
-    X = np.random.default_rng(0).uniform(-1, 1, (1000, 1))
-    gammas = []
-    for speed in (2, 25):
-        y = np.sin(speed * X[:, 0])
-        schedule = DoublySchedule(block_size=64, passes=20)
-        model = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:600], y[:600])
-        assert model.score(X[600:], y[600:]) > 0.95
-        gammas.append(model.kernel_.gamma)
-    assert gammas[1] >= 4 * gammas[0]
-
-
-def valley(tilt):
-    """A valley of losses that runs askew: half the median distance is best for a step of 2, and 8 is a better step, for
-    which the bottom is at another width.
-    """
-
-    def trial(learner, state, kernel, eta, X, y, weight, plan):
-        half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
-        doublings = np.log2(eta * choice.top(kernel, X, weight))
-        return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings
-
-    return trial
-
-
-@pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
-def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
-    monkeypatch.setattr(choice, "trial", valley(tilt))
-    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
-    median = kernels.Gaussian("median").resolve(X2).gamma
-    assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
-    assert model.state_["eta"] * choice.top(model.kernel_, X2, np.ones(len(X2))) == pytest.approx(8.0, rel=0.1)
-
-
-def test_fit_has_more_rows_than_its_trials(monkeypatch):
-    """On the valley whose bottom is at a wider kernel for the better step: no way back to it with more rows."""
-    monkeypatch.setattr(choice, "trial", valley(0.5))
-    widths = []
-    for rows in (len(X2), 100):  # all rows in the trials, and some
-        monkeypatch.setattr(base, "CHOICE_ROWS", rows)
-        model = DoublyStochasticClassifier(schedule=DoublySchedule(block_size=4), random_state=0).fit(X2, y2)
-        widths.append((kernels.Gaussian("median").resolve(X2).gamma / model.kernel_.gamma) ** 0.5)
-    np.testing.assert_allclose(widths, [1.0, 0.5], rtol=0.1)
+@pytest.mark.parametrize("loss, factor", [("hinge", 8.0), ("squared_hinge", 1.0), ("squared", 1.0), ("absolute", 8.0)])
+def test_the_first_batch_gives_bandwidth_and_step(loss, factor):
+    """The median distance of its rows; a step for the largest eigenvalue of their K/n and the target's deviation."""
+    regression = losses.get(loss).kind == "regression"
+    kind, y = (DoublyStochasticRegressor, 3 * yr) if regression else (DoublyStochasticClassifier, y2)
+    step, schedule = DoublyStep(precondition=0.0), DoublySchedule(150, 6)
+    model = kind(loss=loss, step=step, schedule=schedule, random_state=0).partial_fit(X2[:149], y[:149])
+    model.partial_fit(X2[149:200], y[149:200])
+    median = np.median(pdist(X2[:150]))
+    assert model.kernel_.gamma == pytest.approx(1 / (2 * median**2))
+    top = np.linalg.eigvalsh(model.kernel_.pairwise(X2[:150], X2[:150])).max() / 150
+    deviation = y[:150].std() if loss == "absolute" else 1.0
+    assert model.state_["eta"] == pytest.approx(factor * deviation / top, rel=1e-6)
+    assert model.state_["lam"] == pytest.approx(1 / (153_600 * deviation))
+    assert model.state_["offset"] == pytest.approx(y[:150].mean() if regression else 0.0)
+    assert (model.state_["t"], model.state_["waiting"]) == (1, 50)
 
 
 @pytest.mark.parametrize("engine", ["python", "native"])
@@ -395,14 +366,12 @@ def test_a_recipe_may_have_steps_of_its_own():
     assert recipe.step.get_params() == step.get_params() and zoo.make("doubly_svm").step == "auto"
 
 
-def test_probabilities_cost_no_second_choice(monkeypatch):
-    """The like model that they come from is given the bandwidth and the step that were chosen."""
-    choose = Mock(wraps=base.choose)
-    monkeypatch.setattr(base, "choose", choose)
+def test_probabilities_of_a_loss_without():
+    """After ``fit`` from held-out rows, on a stream from the scores that rows had before, also in ``partial_fit``."""
     X, y = make_moons(700, noise=0.2, random_state=0)
-    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 64), random_state=0).fit(X[:500], y[:500])
-    assert choose.call_count == 1
-    assert -np.log(model.predict_proba(X[500:])[np.arange(200), y[500:]]).mean() < 0.25  # 0.69 knows nothing
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 64), random_state=0)
+    for taught in (clone(model).fit(X[:500], y[:500]), clone(model).partial_fit(X[:500], y[:500])):
+        assert -np.log(taught.predict_proba(X[500:])[np.arange(200), y[500:]]).mean() < 0.25  # 0.69 knows nothing
 
 
 def test_scores_do_not_depend_on_other_outputs():
