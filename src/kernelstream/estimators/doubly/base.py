@@ -192,9 +192,9 @@ class Doubly(WithKernel):
 
     def _public_target(self, state: State, y: np.ndarray) -> np.ndarray:
         """Labels in place of their codes, which are others when a class appears while rows wait."""
-        if "classes" not in state:
+        classes = state.get("classes", ())
+        if not len(classes):  # numbers, or rows of weight 0
             return y
-        classes = state["classes"]
         if self.est._loss_now(state).kind != "multiclass":
             y = (y > 0) & (len(classes) > 1)
         return classes[y.astype(np.intp)]
@@ -215,7 +215,7 @@ class Doubly(WithKernel):
         self.estimate(state, X[first])
         est._forget()
         self.reset(state)
-        self.start_targets_of(state, y[first], weight[first], n)
+        self.start_targets_of(state, y, weight, n)
         large = passes == self.schedule.batch_size == self.step.precondition == "auto"
         batch = min(LARGE_BATCH if large else self.batch_size, n)
         least = LARGE_STEPS if large else self.least_steps

@@ -118,7 +118,7 @@ class DoublyStochasticRegressor(StreamRegressor):
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" means 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream; for losses with a bounded derivative, this is divided by the target's standard deviation.
     center : bool, default=True
-        Learn the difference from the mean of the first targets (in ``fit``, of as many at random).
+        Learn the difference from the mean of the first targets (in ``fit``, of all).
 
     See Also
     --------

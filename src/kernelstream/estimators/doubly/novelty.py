@@ -146,6 +146,9 @@ class DoublyStochasticOneClass(StreamOutlier):
     def _loss_now(self, state: State) -> Any:
         return None  # the recursion has its own
 
+    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
+        return np.zeros(n)
+
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:
     """The least value with more than ``share`` of the weight at or below it."""

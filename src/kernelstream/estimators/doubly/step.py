@@ -16,7 +16,9 @@ from ...updates import check_auto
 BATCH = 256  # rows of an iteration in a stream
 LARGE_BATCH = 4096  # in `fit`
 DAMPING, LEAST_DAMPING = 0.1, 0.01  # of preconditioned steps: in batches of a stream, and in large ones
-CURVED, BOUNDED = 1.0, 8.0  # the first step times the largest eigenvalue of K/n, see `usual_step`
+# The first step times the largest eigenvalue of K/n: where the curvature of the loss decides, and where its derivative
+# is bounded, for labels, which need only the right sign, and for numbers.
+CURVED, LABELS, NUMBERS = 1.0, 8.0, 0.5
 
 
 @dataclass(eq=False, repr=False)
@@ -27,8 +29,8 @@ class DoublyStep(WithParameters):
     ----------
     eta : float or "auto", default="auto"
         The first step. "auto" means c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows:
-        c is 1 for losses whose curvature matters (squared, squared hinge, Huber's), 1/4 for density ratios and 8 for
-        the others (times the standard deviation of the target in regression).
+        c is 1 for losses whose curvature matters (squared, squared hinge, Huber's) and 1/4 for density ratios; for the
+        others it is 8 in classification, and half the standard deviation of the target in regression.
     theta0 : float, default=100.0
         Number of iterations after which the step has halved.
     average : bool or "uniform", default=True
@@ -115,8 +117,10 @@ class DoublySchedule(WithParameters):
 
 
 def usual_step(loss: Loss) -> float:
-    """The first step times the largest eigenvalue of K/n: about 1 where the curvature of the loss decides."""
-    return CURVED if loss.bound is None or loss.name == "huber" else BOUNDED
+    """The first step times the largest eigenvalue of K/n, for targets whose unit is 1."""
+    if loss.bound is None or loss.name == "huber":
+        return CURVED
+    return NUMBERS if loss.kind == "regression" else LABELS
 
 
 def target_unit(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
