@@ -12,8 +12,6 @@ from sklearn.utils import Tags
 
 from ... import kernels
 from ..._checks import positive
-from ...core import threads
-from ...core.ranges import settle
 from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import EIGEN_ROWS, Descent, top_eigenvalue
@@ -28,9 +26,7 @@ from .._contract import kept, warm_up
 from .._contract.base import Shell, State
 from .._contract.kernel import WithKernel
 from .._contract.order import check_order, counted
-from .._contract.scaling import scales_columns
-from .._contract.state import scaled_rows
-from .._contract.warm_up import DENSE_ROWS, WARM_UP, runs
+from .._contract.warm_up import WARM_UP, runs
 from .step import (
     BATCH,
     LARGE_BATCH,
@@ -210,7 +206,9 @@ class Doubly(WithKernel):
             state["n_outputs"] = est._outputs_of(len(state["classes"]))
         y, weight = est._encode(state, y), np.ones(n) if weight is None else weight
         first = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[: state["warm_rows"] or WARM_UP]
-        X = self._scaled_by_all(state, X, first)
+        warm_up.begin_scaling(est, state, X[first])
+        warm_up.warn_about_units(est, X[first])
+        X = warm_up.settled(est, state, X, None)
         state |= {"warm_rows": 0, "warm_count": 0}
         self.estimate(state, X[first])
         est._forget()
@@ -225,18 +223,6 @@ class Doubly(WithKernel):
             descent = replace(descent, precondition=self.step.damping(batch))
         descent.train(state, X, y, weight, steps, batch, state["seed"])
         return X, weight
-
-    def _scaled_by_all(self, state: State, X: Rows, first: np.ndarray) -> Rows:
-        """Rows of ``fit``, all scaled by the same moments, if at all: decided by the ``first`` of them."""
-        warm_up.begin_scaling(self.est, state, X[first])
-        warm_up.warn_about_units(self.est, X[first])
-        if not scales_columns(state):
-            return X
-        cuts = threads.cuts(X.shape[0], DENSE_ROWS)
-        for rows in cuts:
-            warm_up.standardized(self.est, state, X[rows], None)  # for the moments
-        settle(state)
-        return np.concatenate([scaled_rows(self.ops, X[rows], state) for rows in cuts])
 
     # ---------------------------------------------------------------- the rest of the contract
     def score(self, state: State, X: Rows) -> np.ndarray:
