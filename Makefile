@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # What an editable install depends on: the compiled sources, and which modules exist (the install maps their names).
 SOURCES := CMakeLists.txt $(wildcard cpp/*/*)
-MODULES := $(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
+MODULES := $(shell find src service/kernelstream_service papers/kernelstream_papers -name '*.py' | LC_ALL=C sort | cksum | cut -d ' ' -f 1)
 DEPS := $(VENV)/.deps
 RUN := $(VENV)/.run-$(MODULES)
 NATIVE := $(VENV)/.native-$(MODULES)
@@ -75,10 +75,10 @@ $(RUN): pyproject.toml $(SOURCES) | $(BIN)/python
 	@rm -f $(VENV)/.run-* && touch $@
 
 # The build tools come first, because the build then runs in this environment (its folder can be reused).
-$(DEPS): pyproject.toml papers/pyproject.toml | $(BIN)/python
+$(DEPS): pyproject.toml papers/pyproject.toml service/pyproject.toml | $(BIN)/python
 	@echo "installing kernelstream and the development tools"
 	@$(LOCK) $(PIP) install --no-compile 'scikit-build-core>=1.1' 'nanobind>=3.1' 'cmake>=3.26' 'ninja>=1.11'
-	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]' -e ./papers
+	@$(REQUIRE) $(LOCK) $(PIP) install --no-compile --no-build-isolation -e '.[dev]' -e './service[test]' -e ./papers
 	@rm -f $(VENV)/.native-* $(VENV)/.run-* && touch $@ $(NATIVE) $(RUN)
 
 $(DOCS): pyproject.toml | $(DEPS)

@@ -25,7 +25,7 @@ from bytewax.operators import StatefulBatchLogic
 from bytewax.testing import TestingSource
 
 from kernelstream import KernelRegressor
-from kernelstream.live import DurableLearner
+from kernelstream_service import DurableLearner
 
 
 class Message(NamedTuple):

@@ -20,7 +20,7 @@ from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from pyflink.datastream.state import ValueStateDescriptor
 
 from kernelstream import FeatureRegressor
-from kernelstream.keyed import KeyedLearner
+from kernelstream_service.keyed import KeyedLearner
 
 SALE = Types.ROW([Types.STRING(), Types.STRING()])  # shop, message
 ANSWER = Types.ROW([Types.STRING(), Types.DOUBLE(), Types.DOUBLE()])  # shop, forecast, sold

@@ -17,7 +17,7 @@ from typing import Any
 from quixstreams import Application, State
 
 from kernelstream import KernelRegressor
-from kernelstream.keyed import KeyedLearner
+from kernelstream_service.keyed import KeyedLearner
 
 learner = KeyedLearner(KernelRegressor(size="small", random_state=0), encode=True)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import ray
 
 from kernelstream import KernelRegressor
-from kernelstream.keyed import KeyedLearner
+from kernelstream_service.keyed import KeyedLearner
 
 
 @ray.remote(max_restarts=-1, max_task_retries=-1)

@@ -11,8 +11,8 @@ less.
 import matplotlib.pyplot as plt
 
 from kernelstream import KernelAWV, OnlineRidge, kernels
-from kernelstream.evaluate import greedy_adversary, regret, regret_bound
 from kernelstream.features import TaylorFeatures
+from kernelstream_papers.regret import greedy_adversary, regret, regret_bound
 
 kernel = kernels.Gaussian(gamma=0.5)
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from kernelstream.evaluate import greedy_adversary, regret
 from kernelstream.kernels import Gaussian
 
 from ._experiment import Data
+from .regret import greedy_adversary, regret
 
 Curve = list[list[float]] | None
 NOISE = 0.1

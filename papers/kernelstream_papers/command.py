@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import kernelstream_papers as papers
-from kernelstream.cli import UsageError, print_json, print_table
+from kernelstream.cli.base import Run, UsageError, command, print_json, print_table
 
 from ._arena_files import write_files
 from ._experiment import Experiment
@@ -25,10 +25,8 @@ EXAMPLES = """examples:
 """
 
 
-def setup(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], None]:
-    """Add the arguments of the command to its parser; returns what runs it."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EXAMPLES
+@command("reproduce", "compute the papers' tables and figures again, beside other tools", examples=EXAMPLES)
+def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="experiments; --list shows them; or a file of your own, x.toml"
     )

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_outlier_detector
 
-from ._checks import whole
-from ._files import discard, numbered, sweep
-from .evaluate._metrics import BASIC, errors
-from .evaluate._runners import StreamRunner, task_of
+from .checks import whole
+from .evaluate.metrics import BASIC, errors
+from .evaluate.runners import StreamRunner, task_of
+from .files import discard, numbered, sweep
 from .model_io import ModelFileError, read, save, to_bytes
-from .streams._base import joined
+from .streams.base import joined
 
 FILES_KEPT = 3
 ROWS_BETWEEN = 100_000

@@ -16,10 +16,10 @@ from sklearn.linear_model import SGDClassifier
 from threadpoolctl import threadpool_limits
 
 from . import datasets, drift, plots
-from ._progress import size_text
 from .engine import has_native
 from .estimators import KernelClassifier
 from .evaluate import Result, prequential
+from .progress import size_text
 
 __all__ = ["run"]
 

@@ -8,8 +8,7 @@ relative of it with a kernel (:class:`WithKernel`), features (:class:`Linear`), 
 in the folder ``papers`` has examples.
 """
 
-from ._checks import positive, whole
-from ._progress import SolverBar
+from .checks import positive, whole
 from .estimators._contract.base import State, entry
 from .estimators._contract.batch import Solved, history, n_iter
 from .estimators._contract.classifier import StreamClassifier, one_against_rest
@@ -23,6 +22,7 @@ from .estimators._described import described
 from .estimators.budget.base import KernelExpansion
 from .estimators.feature import Linear
 from .estimators.second_order.arow import Confidence
+from .progress import SolverBar
 
 __all__ = [
     "Confidence",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream._checks import one_of
+from kernelstream.checks import one_of
 from kernelstream.random import Stream, generator, seed_from
 
 __all__ = ["KINDS", "generate"]

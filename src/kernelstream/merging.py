@@ -27,8 +27,8 @@ from scipy.optimize import nnls
 from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 
-from .evaluate._metrics import of_true_class
-from .evaluate._runners import StreamRunner
+from .evaluate.metrics import of_true_class
+from .evaluate.runners import StreamRunner
 from .random import Stream, generator
 from .registry.parameters import WithParameters
 from .rows import take

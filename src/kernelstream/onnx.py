@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ._extra import needs
-from ._files import write_atomic
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
 from .estimators.feature import map_entries
+from .extras import needs
 from .features.fourier import FourierMapping
 from .features.nystroem import GaussianNystroemMapping
+from .files import write_atomic
 
 OPSET = 17
 KINDS = (FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor)

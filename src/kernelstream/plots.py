@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from ._extra import needs
+from .extras import needs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

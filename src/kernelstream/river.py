@@ -21,11 +21,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from ._checks import whole
-from ._extra import needs
+from .checks import whole
 from .columns import Columns, make_stream
 from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.base import has_fixed_width
+from .extras import needs
 from .next_row import for_next_row
 from .streams.cells import is_missing
 

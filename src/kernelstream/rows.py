@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._checks import few
+from .checks import few
 
 #: Rows, targets and weights stay below 2 to this, by the type of the model: sums of their squares stay finite.
 MODERATE = {"float64": 500, "float32": 50}

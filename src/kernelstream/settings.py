@@ -22,8 +22,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ._checks import whole
 from ._processors import processors
+from .checks import whole
 
 MOST_THREADS = 256  # of one loop
 CACHE_BYTES = 1 << 26

@@ -12,6 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kernelstream
 from kernelstream import budgets, cli, datasets, demo, drift, features, kernels, losses, plots, updates, zoo
+from kernelstream.cli import packages
+from kernelstream.cli.base import COMMANDS
 from kernelstream.evaluate import Curve, Result, prequential
 
 
@@ -189,5 +191,7 @@ def test_rivals_of_the_papers_say_where_they_come_from(capsys, monkeypatch):
 
 
 def test_reproduce_says_how_to_install_the_papers(capsys, monkeypatch):
-    monkeypatch.setattr("kernelstream.cli.lists.find_spec", lambda name: None)
+    monkeypatch.setattr("kernelstream.cli.packages._points", lambda **which: ())
+    for name in packages.OTHERS:
+        monkeypatch.delitem(COMMANDS, name, raising=False)
     assert "pip install . ./papers" in err(capsys, 2, "reproduce", "--list")

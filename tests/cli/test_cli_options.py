@@ -9,10 +9,10 @@ from command_line import out
 from recipes import first_of_each_class
 
 from kernelstream import zoo
-from kernelstream.cli import _algorithms
-from kernelstream.cli._algorithms import options_of
-from kernelstream.cli._targets import find_task
-from kernelstream.cli._values import parameter, value
+from kernelstream.cli import algorithms
+from kernelstream.cli.algorithms import options_of
+from kernelstream.cli.targets import find_task
+from kernelstream.cli.values import parameter, value
 from kernelstream.kernels import Polynomial
 from kernelstream.losses import Huber
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("plain_default", "short_searches")
 
 def test_a_word_about_every_option():
     options = {option for name in zoo.names() for option in options_of(zoo.get(name))}
-    assert options == _algorithms.OPTION_WORDS.keys()
+    assert options == algorithms.OPTION_WORDS.keys()
 
 
 NAMES = [name for name in zoo.names() if name not in zoo.names("novelty")]
@@ -66,7 +66,7 @@ def test_options_that_a_recipe_cannot_reckon_with(name, option):
     with pytest.raises(ValueError, match=re.escape(f"{name!r} cannot use {given}={value!r}: ")):
         zoo.make(name, **option)
     with pytest.raises(ValueError, match=re.escape(f"{given}={value!r}")):
-        _algorithms.made(zoo.get(name), "binary", option)
+        algorithms.made(zoo.get(name), "binary", option)
 
 
 def test_tasks():

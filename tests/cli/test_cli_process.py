@@ -209,7 +209,7 @@ def test_progress_bar_goes_to_stderr(home, tmp_path, monkeypatch, capsys):
 
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr("kernelstream._progress.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("kernelstream.progress.PATIENCE_SECONDS", 0.0)
     assert run("train", home / "flats.svm", "-m", tmp_path / "m.ks", "--block", 100) == 0
     for word in ("fogd", "rows/s", "mistakes"):
         assert word in screen.getvalue()

@@ -2,12 +2,12 @@
 
 import shutil
 import subprocess
-from unittest.mock import Mock
 
 import pytest
 from command_line import err, out
 
-from kernelstream.cli import lists
+from kernelstream.cli import packages
+from kernelstream.cli.base import COMMANDS
 
 ASK = """
 asked() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kernelstream; echo "${COMPREPLY[*]}"; }
@@ -37,6 +37,8 @@ def test_other_shells(capsys):
 
 
 def test_a_command_of_a_package_that_is_not_installed_is_left_out(capsys, monkeypatch):
-    monkeypatch.setattr(lists, "find_spec", Mock(return_value=None))
+    monkeypatch.setattr("kernelstream.cli.packages._points", lambda **which: ())
+    for name in packages.OTHERS:
+        monkeypatch.delitem(COMMANDS, name, raising=False)
     script = out(capsys, "completion", "bash")
-    assert "reproduce" not in script and "serve" in script
+    assert "reproduce" not in script and "serve" not in script and "train" in script

@@ -63,7 +63,7 @@ def test_predict_starts_without_the_heavy_modules(tmp_path):
         code = main()
         heavy = ("scipy.stats._stats_py", "scipy.optimize", "scipy.spatial", "scipy.interpolate", "narwhals.expr",
                  "pandas", "rich.progress", "sklearn.linear_model", "numpy.f2py.f2py2e", "numpy.ma.core",
-                 "scipy.special._ufuncs", "asyncio.base_events", "kernelstream.cli.serve")
+                 "scipy.special._ufuncs", "asyncio.base_events", "kernelstream_service")
         ends_at_once = gc.get_freeze_count() > 0
         print(json.dumps([code, ends_at_once, [name for name in heavy if name in sys.modules]]))
     """

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import kernelstream as ks
-from kernelstream import _files, streams
+from kernelstream import files, streams
 from kernelstream.checkpoint import Checkpoints, train
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.model_io import to_bytes
@@ -103,7 +103,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
     latest.write_bytes(latest.read_bytes()[:500])
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    (tmp_path / f".kernelstream-{_files._MACHINE}-{ended.pid}-{16 * 'a'}.tmp").write_bytes(b"half")
+    (tmp_path / f".kernelstream-{files._MACHINE}-{ended.pid}-{16 * 'a'}.tmp").write_bytes(b"half")
     resumed = ks.FeatureClassifier(random_state=0)
     with pytest.warns(RuntimeWarning, match="skipping a checkpoint"):
         run = train(resumed, table(), tmp_path, every=128, resume=True)

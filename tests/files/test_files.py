@@ -14,7 +14,7 @@ import pytest
 from waiting import in_threads
 
 import kernelstream
-from kernelstream import FeatureClassifier, _files, model_io, streams
+from kernelstream import FeatureClassifier, files, model_io, streams
 from kernelstream.checkpoint import Checkpoints, train
 from kernelstream.features import RandomFourier
 
@@ -74,11 +74,11 @@ def test_devices_and_open_files_are_written_to(tmp_path):
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
     assert os.stat(os.devnull).st_ino == before.st_ino
     reading, writing = os.pipe()
-    _files.write_atomic(f"/dev/fd/{writing}", b"content")
+    files.write_atomic(f"/dev/fd/{writing}", b"content")
     os.close(writing)
     with os.fdopen(reading, "rb") as file:
         assert file.read() == b"content"
-    script = "from kernelstream._files import write_atomic; print('a'); write_atomic('/dev/stdout', b'b'); print('c')"
+    script = "from kernelstream.files import write_atomic; print('a'); write_atomic('/dev/stdout', b'b'); print('c')"
     with open(tmp_path / "out", "wb") as out:  # where another descriptor would start at 0 again
         subprocess.run([sys.executable, "-c", script], stdout=out, check=True)
     assert (tmp_path / "out").read_bytes() == b"a\nbc\n"
@@ -115,7 +115,7 @@ def test_threads_that_write_one_path(tmp_path):
     def write(content):
         try:
             for _ in range(40):
-                _files.write_atomic(path, content)
+                files.write_atomic(path, content)
         except BaseException as error:
             failures.append(error)
 
@@ -135,7 +135,7 @@ def test_threads_that_write_one_path(tmp_path):
 
 # ---------------------------------------------------------------------- what killed processes leave
 def test_leftovers_are_cleared(tmp_path):
-    machine = _files._MACHINE
+    machine = files._MACHINE
     names = {
         f".kernelstream-{machine}-{gone()}-0123456789abcdef.tmp": False,  # its process is gone
         f".kernelstream-{machine}-{os.getpid()}-0123456789abcdef.tmp": True,  # perhaps being written
@@ -148,7 +148,7 @@ def test_leftovers_are_cleared(tmp_path):
     }
     for name in names:
         (tmp_path / name).write_bytes(b"half")
-    old = time.time() - 2 * _files.ABANDONED_SECONDS
+    old = time.time() - 2 * files.ABANDONED_SECONDS
     os.utime(tmp_path / f".kernelstream-{'0' * 8}-1-0123456789abcdee.tmp", (old, old))
     kernelstream.save(model(), tmp_path / "model.ks")
     left = {path.name for path in tmp_path.iterdir()}
@@ -158,9 +158,9 @@ def test_leftovers_are_cleared(tmp_path):
 @posix
 def test_a_killed_writer_leaves_nothing_for_long(tmp_path):
     script = (
-        "import os, sys; from kernelstream import _files\n"
-        "_files.os.replace = lambda *paths: os.kill(os.getpid(), 9)\n"
-        "_files.write_atomic(sys.argv[1], b'new')"
+        "import os, sys; from kernelstream import files\n"
+        "files.os.replace = lambda *paths: os.kill(os.getpid(), 9)\n"
+        "files.write_atomic(sys.argv[1], b'new')"
     )
     path = tmp_path / "model.ks"
     path.write_bytes(b"old")
@@ -168,7 +168,7 @@ def test_a_killed_writer_leaves_nothing_for_long(tmp_path):
     assert killed.returncode == -9
     assert path.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 2
-    _files.write_atomic(path, b"newer")
+    files.write_atomic(path, b"newer")
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -24,7 +24,7 @@ WHY_NOT = {
     "installs": "installs packages",
     "make": "builds and tests the package: it would start itself",
     "outline": "an interface in outline: no program",
-    "server": "starts a server, or asks one; tests/live/ runs the same",
+    "server": "starts a server, or asks one; service/tests/ runs the same",
 }
 CONTINUES = "# continues the block above\n"
 LANGUAGES = {"python", "sh", "text", "toml"}

@@ -62,13 +62,13 @@ def test_star_import_brings_estimators_and_little_else():
 
 def test_modules_that_need_a_package_that_is_not_there():
     """`help` goes on without them, and whoever asks for one is told what to install."""
-    without = "import sys; sys.modules |= {'pyspark': None, 'onnx': None, 'river': None}; import kernelstream, inspect"
-    asks = ("kernelstream.spark.anything", "from kernelstream import spark", "import kernelstream.spark")
+    without = "import sys; sys.modules |= {'onnx': None, 'river': None}; import kernelstream, inspect"
+    asks = ("kernelstream.river.anything", "from kernelstream import river", "import kernelstream.river")
     tried = [f"try:\n    {ask}\nexcept (AttributeError, ImportError) as error:\n    print(error)" for ask in asks]
     members = "print(*(name for name, _ in inspect.getmembers(kernelstream)))"
     told, *errors = run("\n".join([without, members, *tried])).split("\n")
     assert "KernelClassifier" in told
-    assert len(errors) == 3 and all("pip install 'kernelstream[spark]'" in error for error in errors)
+    assert len(errors) == 3 and all("pip install 'kernelstream[river]'" in error for error in errors)
 
 
 def test_unknown_name():

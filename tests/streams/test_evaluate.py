@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, log_loss
 import kernelstream as ks
 from kernelstream import FeatureClassifier, datasets, drift
 from kernelstream.evaluate import Curve, Metric, Tally, model_bytes, prequential
-from kernelstream.evaluate._runners import rows_learned
+from kernelstream.evaluate.runners import rows_learned
 from kernelstream.monitor import Monitor
 
 

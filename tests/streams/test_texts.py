@@ -12,7 +12,7 @@ import pytest
 from kernelstream import streams
 from kernelstream.cli import main
 from kernelstream.streams import CSV, JSONLines
-from kernelstream.streams._base import BadRowError
+from kernelstream.streams.base import BadRowError
 
 TOWNS = ["Bern", "Zürich", "Zörich", "Genève", "Lima"] * 60
 TABLE = pd.DataFrame({"town": TOWNS, "size": range(300), "open": ["ja", "nein", "nö"] * 100})

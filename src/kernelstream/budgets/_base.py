@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._checks import whole
+from ..checks import whole
 from ..kernels import Kernel
 from ..losses import Loss
 from ..registry.names import Catalogue

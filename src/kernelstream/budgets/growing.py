@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import flag, positive
+from ..checks import flag, positive
 from ..updates import CoinBetting, Pegasos
 from ._base import Budget, register
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import flag, positive
+from ..checks import flag, positive
 from ..state.schema import Array
 from ._base import Budget, Row, SupportSet, register
 

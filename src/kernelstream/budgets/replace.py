@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import flag
+from ..checks import flag
 from ._base import NOTHING, NOVELTY, Budget, Row, SupportSet, register
 
 TIE = 1e-9  # costs this close are equal, and the lowest slot is taken

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import whole
+from ..checks import whole
 from ..features import FeatureMap, Mapping, for_kernel
 from ..kernels import Kernel
 from ..state.schema import Array

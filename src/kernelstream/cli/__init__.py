@@ -22,12 +22,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
-from .._progress import Bar
+from ..progress import Bar
 from ..registry import plugins as _plugins
 from ..registry.names import did_you_mean
-from ._base import COMMANDS, Interrupted, UsageError, import_parts, print_json, print_table
+from . import packages
 from ._later import imports_later
 from ._stopping import code_of
+from .base import COMMANDS, Interrupted, UsageError, import_parts, print_json, print_table
 
 __all__ = ["Bar", "UsageError", "main", "print_json", "print_table"]  # what commands of other packages are made of
 
@@ -35,7 +36,7 @@ OK, FAILED, USAGE = 0, 1, 2
 IMPORT = "import a module with parts of your own; it is also searched for in this folder"
 DEBUG = "show where an error comes from"
 
-MODULES = ("train", "predict", "evaluate", "bench", "info", "lists", "serve", "consume", "store", "completion")
+MODULES = ("train", "predict", "evaluate", "info", "lists", "completion")
 OBJECTS = 100_000  # created between two garbage collections: imports create many, none of them garbage
 
 
@@ -112,11 +113,14 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--import", action="append", metavar="MODULE", help=IMPORT)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     named = next((word for word in argv if not word.startswith("-")), None)
-    for module in [named] if named in MODULES else MODULES:
+    for module in () if named in packages.OTHERS else [named] if named in MODULES else MODULES:
         importlib.import_module(f"{__name__}.{module}")
     if named is not None and named not in COMMANDS:
-        parser.error(f"there is no command {named!r}: {did_you_mean(named, COMMANDS)}there are {', '.join(COMMANDS)}")
-    for name, about in COMMANDS.items():
+        packages.load(named)
+    commands = COMMANDS if named in COMMANDS else packages.announced() | COMMANDS
+    if named is not None and named not in commands:
+        parser.error(f"there is no command {named!r}: {did_you_mean(named, commands)}there are {', '.join(commands)}")
+    for name, about in commands.items():
         sub = subparsers.add_parser(
             name, help=about.help, description=about.help[0].upper() + about.help[1:] + ".", usage=about.usage,
             epilog=about.examples, formatter_class=argparse.RawDescriptionHelpFormatter,

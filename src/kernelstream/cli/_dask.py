@@ -7,10 +7,10 @@ import os
 import sys
 import time
 
-from ._algorithms import build, finds_novelties
-from ._base import UsageError, import_parts
-from ._reading import DATASET, fingerprint, open_data, reading
-from ._targets import targets_for
+from .algorithms import build, finds_novelties
+from .base import UsageError, import_parts
+from .reading import DATASET, fingerprint, open_data, reading
+from .targets import targets_for
 
 
 def train_on_workers(args: argparse.Namespace) -> None:
@@ -58,7 +58,7 @@ def train_on_workers(args: argparse.Namespace) -> None:
 def _files(names: list[str]) -> list[str]:
     """Files for the workers; patterns that the shell has not expanded are expanded here."""
     from ..distributed._data import expanded
-    from ..streams._bytes import is_pipe
+    from ..streams.bytes import is_pipe
 
     try:
         found = expanded(names)

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ._base import Around
+from .base import Around
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_TO_BLOCK_END = 0.75  # seconds for which a signal waits for the end of a block

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from ._base import COMMANDS, Run, UsageError, command
+from .base import COMMANDS, Run, UsageError, command
 
 EXAMPLES = """examples:
   source <(kernelstream completion bash)                      in ~/.bashrc
@@ -49,15 +49,17 @@ def _completion(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 def _options() -> Iterator[tuple[str, list[str]]]:
     """Every command that is installed, and its long options."""
-    from . import MODULES
+    from . import MODULES, packages
 
     for module in MODULES:
         importlib.import_module(f"{__package__}.{module}")
+    for name in packages.names():
+        packages.load(name)
     for name, about in COMMANDS.items():
         parser = _Raising(prog=name)
         try:
             about.setup(parser, [name])
-        except UsageError:  # the command comes with another package
+        except UsageError:  # it comes with another package
             continue
         yield name, [option for option in parser._option_string_actions if option.startswith("--")]
 

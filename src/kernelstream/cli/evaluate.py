@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from .._progress import size_text
-from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Run, UsageError, command, csv_text, print_json, wants_bar
-from ._mixed import with_columns
-from ._reading import add_reading, open_data, reading
-from ._targets import as_labels, find_task, kind_of, targets_for, task_of
+from ..progress import size_text
+from .algorithms import add_algorithm, build, finds_novelties
+from .base import Run, UsageError, command, csv_text, print_json, wants_bar
+from .mixed import with_columns
+from .reading import add_reading, open_data, reading
+from .targets import as_labels, find_task, kind_of, targets_for, task_of
 
 MAX_LABELS_SHOWN = 12  # labels that make a table of answers that can still be read
 
@@ -51,7 +51,7 @@ def _held_out(args: argparse.Namespace) -> None:
     from sklearn.base import is_classifier, is_outlier_detector
 
     from .. import model_io
-    from ..evaluate._metrics import CRPS_LEVELS, crps_or_error, of_true_class
+    from ..evaluate.metrics import CRPS_LEVELS, crps_or_error, of_true_class
     from .predict import fitted, open_model_data
 
     for option in ("curve", "monitor"):

@@ -8,9 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from .._checks import few
-from .._progress import size_text
-from ._base import Run, command, print_json
+from ..checks import few
+from ..progress import size_text
+from .base import Run, command, print_json
 
 MAX_COLUMNS_SHOWN = 8  # columns whose relevance is shown
 

@@ -6,31 +6,19 @@ import argparse
 import re
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
-from .._extra import PAPERS
+from ..extras import PAPERS
 from ..registry.names import did_you_mean
-from ._base import Run, UsageError, command, positive, print_json, print_table
+from .base import Run, UsageError, command, positive, print_json, print_table
 
 
 @command("demo", "compare the default learner with common tools on a real and a drifting stream")
 def _demo(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("--out", default="kernelstream-demo.png", metavar="FILE", help="picture to write (%(default)s)")
     parser.add_argument("--rows", type=positive, help="rows of each stream (20,000)")
-    live = parser.add_argument_group("live", "a server that learns from a drifting stream, with a page to watch it")
-    live.add_argument("--live", action="store_true", help="start it, and open the page in a browser")
-    live.add_argument("--port", type=int, default=0, help="port of the server (default: any free one)")
-    live.add_argument("--seconds", type=float, metavar="N", help="stop after this many seconds (default: at control-C)")
-    live.add_argument("--no-open", action="store_true", help="print the address of the page without opening it")
 
     def run(args: argparse.Namespace) -> None:
-        if args.live:
-            from ..live import demo as live_demo
-
-            say = partial(print, flush=True)
-            live_demo.run(port=args.port, seconds=args.seconds, show=not args.no_open, say=say)
-            return
         from .. import demo
 
         demo.run(args.out, args.rows)
@@ -117,15 +105,6 @@ def _sources(as_json: bool) -> None:
     print("Files are not downloaded: the terms of their homes apply. To use a set, save its arrays X and y")
     print("as NAME.npz in a folder and set KERNELSTREAM_DATA to it. A name in this list must be the very file that the")
     print("results were computed with; datasets.load(NAME, check=False) takes any.")
-
-
-@command("reproduce", "compute the papers' tables and figures again, beside other tools")
-def _reproduce(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    if find_spec("kernelstream_papers") is None:
-        parser.error(f"the experiments are a package of their own: {PAPERS}")
-    from kernelstream_papers.command import setup
-
-    return setup(parser)
 
 
 def _summary(cls: type) -> str:

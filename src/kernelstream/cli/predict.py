@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import few
-from ._base import Run, UsageError, command, csv_text, inner, not_the_data
-from ._reading import DATASET, add_reading, open_data, reading
+from ..checks import few
+from .base import Run, UsageError, command, csv_text, inner, not_the_data
+from .reading import DATASET, add_reading, open_data, reading
 
 EXAMPLES = """examples:
   kernelstream predict prices.ks new.csv --out predicted.txt
@@ -183,7 +183,7 @@ def open_model_data(args: argparse.Namespace, notes: dict[str, Any], needs_targe
 
 def _open_eagerly(args: argparse.Namespace, options: dict[str, Any], *rest: Any) -> Any:
     """A stream that gives the rows of a pipe as they come."""
-    from ..streams._bytes import is_pipe
+    from ..streams.bytes import is_pipe
 
     eager = bool(args.data) and is_pipe(args.data[0])
     stream = open_data(args, options | ({"eager": True} if eager and options["mixed"] else {}), *rest)

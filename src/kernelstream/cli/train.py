@@ -11,14 +11,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .._files import descriptor, is_special
-from .._progress import RowsBar, size_text
-from ._algorithms import add_algorithm, build, finds_novelties
-from ._base import Interrupted, Run, UsageError, command, inner, not_the_data, positive, print_json, wants_bar
-from ._mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
-from ._reading import add_reading, expected_rows, fingerprint, open_data, reading
+from ..files import descriptor, is_special
+from ..progress import RowsBar, size_text
 from ._stopping import Awake, Stopping, name_of
-from ._targets import find_task, targets_for
+from .algorithms import add_algorithm, build, finds_novelties
+from .base import Interrupted, Run, UsageError, command, inner, not_the_data, positive, print_json, wants_bar
+from .mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
+from .reading import add_reading, expected_rows, fingerprint, open_data, reading
+from .targets import find_task, targets_for
 
 EXAMPLES = """examples:
   kernelstream train flights.csv --target delayed --model flights.ks
@@ -60,7 +60,7 @@ def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     from .. import checkpoint, model_io
-    from ..evaluate._runners import rows_learned
+    from ..evaluate.runners import rows_learned
 
     if args.model is None and args.checkpoint is None:
         raise UsageError("--model is required: the file to write the model to")

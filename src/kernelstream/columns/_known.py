@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .._checks import few
+from ..checks import few
 from ..registry.names import did_you_mean
 from ..streams.cells import Cells
 from ._parse import value_of

@@ -11,7 +11,7 @@ from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
-from .._checks import flag, one_of, positive, whole
+from ..checks import flag, one_of, positive, whole
 from ..random import Stream, generator
 from ..registry.caller import caller
 from ..registry.names import did_you_mean

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from .._checks import whole
+from ..checks import whole
 from ..named import named
 from ..next_row import answers_together
 from ..rows import padded

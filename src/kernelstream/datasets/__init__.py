@@ -24,7 +24,7 @@ import scipy.sparse as sp
 import sklearn.datasets
 from sklearn.utils import Bunch
 
-from .._files import npy_header
+from ..files import npy_header
 from ..registry.names import did_you_mean
 from .sources import SOURCES as SOURCES
 

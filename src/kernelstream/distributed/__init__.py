@@ -10,7 +10,7 @@ files that the workers read. The rows stay where they are; only statistics, weig
 Needs the extra ``distributed``; docs/distributed.md says what each algorithm sends and where its limits are.
 """
 
-from ..streams._base import BLOCK_ROWS
+from ..streams.base import BLOCK_ROWS
 from ._client import connect
 from ._data import BadPartitionError, Data, partitions
 from ._fit import fit

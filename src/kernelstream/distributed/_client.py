@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from .._extra import needs
+from ..extras import needs
 
 logger = logging.getLogger("kernelstream.distributed")
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import streams
 from ..streams import BadRowError, Stream
-from ..streams._base import BLOCK_ROWS
+from ..streams.base import BLOCK_ROWS
 from ._client import call_each, compute, is_spark, need, release, slots, spread
 
 ARITY = 8  # of the tree of sums of a round

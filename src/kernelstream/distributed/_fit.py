@@ -16,7 +16,7 @@ from ..estimators.stack.batch import MOST_ROWS
 from ..estimators.stack.models import KernelClassifier, KernelRegressor
 from ..estimators.stack.shell import StackShell
 from ..random import seed_from
-from ..streams._base import BLOCK_ROWS
+from ..streams.base import BLOCK_ROWS
 from ._client import compute, connect, need
 from ._data import Data, partitions
 from .binning import fit_binning

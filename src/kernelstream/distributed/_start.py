@@ -12,7 +12,7 @@ from ..estimators._contract.scaling import extremes, units_differ
 from ..estimators.feature import MAP
 from ..features import Nystroem
 from ..rows import concat
-from ..streams._base import Block
+from ..streams.base import Block
 from ._client import compute, need
 from ._data import Data, Piece
 from .landmarks import chosen

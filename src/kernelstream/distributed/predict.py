@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..evaluate._metrics import errors
-from ..streams._base import BLOCK_ROWS
+from ..evaluate.metrics import errors
+from ..streams.base import BLOCK_ROWS
 from ._client import compute, connect, need
 from ._data import Data, Piece, partitions, tree
 

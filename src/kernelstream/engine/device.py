@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from .._checks import one_of
+from ..checks import one_of
 
 PRECISIONS = ("tf32", "float32")
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import kernels, losses
-from .._checks import positive, whole
+from ..checks import positive, whole
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum

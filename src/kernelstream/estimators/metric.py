@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy import special
 
 from .. import losses
-from .._checks import one_of, positive
+from ..checks import one_of, positive
 from ..core import threads
 from ..losses import Loss
 from ..passes.metric.python import leaf_of, logarithms

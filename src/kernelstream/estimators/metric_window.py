@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import whole
+from ..checks import whole
 from ..core import threads
 from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense

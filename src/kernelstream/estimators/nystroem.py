@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import losses, updates
-from .._checks import whole
+from ..checks import whole
 from ..core import threads
 from ..features import Nystroem
 from ..features.landmarks import choose

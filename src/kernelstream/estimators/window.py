@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import whole
+from ..checks import whole
 from ..core.threads import cuts
 from ..passes.window.python import MANY, NUMBERS, TWO
 from ..rows import Rows, dense

@@ -9,11 +9,10 @@
 600
 """
 
-from ._metrics import METRICS, Metric, crps
 from ._prequential import prequential
-from ._regret import best_in_hindsight, effective_dimension, greedy_adversary, regret, regret_bound
 from ._result import Curve, Result, model_bytes, model_size
 from ._tally import Tally
+from .metrics import METRICS, Metric, crps
 
 __all__ = [
     "METRICS",
@@ -21,13 +20,8 @@ __all__ = [
     "Metric",
     "Result",
     "Tally",
-    "best_in_hindsight",
     "crps",
-    "effective_dimension",
-    "greedy_adversary",
     "model_bytes",
     "model_size",
     "prequential",
-    "regret",
-    "regret_bound",
 ]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._progress import RowsBar
+from ..progress import RowsBar
 from ..rows import canonical
-from ._metrics import errors
 from ._result import Recorder, Result, model_bytes
-from ._runners import Answer, BatchRunner, Runner, StreamRunner, task_of
 from ._tally import HELD_ROWS, Tally
+from .metrics import errors
+from .runners import Answer, BatchRunner, Runner, StreamRunner, task_of
 
 Block = tuple[Any, np.ndarray]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._progress import size_text
+from ..progress import size_text
 
 
 def model_bytes(est: Any) -> int:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ._metrics import Metric, choose
 from ._result import Recorder
+from .metrics import Metric, choose
 
 HELD_ROWS = 256  # small blocks are counted together: arithmetic on single rows would dominate
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.core import grids as _grids
 from kernelstream.core.cell_matrix import CellMatrix
 from kernelstream.core.cells import ops

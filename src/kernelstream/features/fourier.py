@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._checks import one_of, whole
+from kernelstream.checks import one_of, whole
 from kernelstream.core import arrays
 from kernelstream.features import sampling
 from kernelstream.features._base import Entries, KernelMap, Mapping, register

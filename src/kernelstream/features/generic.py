@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.kernels import SkewedChi2, SkewedIntersection

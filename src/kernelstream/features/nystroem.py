@@ -13,7 +13,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import _num_samples, check_array
 
 from kernelstream import kernels
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import landmarks
 from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, register

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, FeatureMap, Mapping, checked, get
 from kernelstream.features.fourier import FourierMapping

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from kernelstream._checks import one_of
+from kernelstream.checks import one_of
 from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
 from kernelstream.kernels._base import StretchedKernel

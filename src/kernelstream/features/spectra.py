@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
 from kernelstream.random import Stream, generator

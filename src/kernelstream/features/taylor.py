@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream import kernels
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.kernels._rows import squared_norms

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream import kernels
-from kernelstream._checks import whole
+from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.random import Stream, generator

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from kernelstream._checks import positive
+from kernelstream.checks import positive
 from kernelstream.core.threads import cuts
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian

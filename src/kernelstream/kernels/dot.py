@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream._checks import is_whole, number, positive
+from kernelstream.checks import is_whole, number, positive
 from kernelstream.core.threads import cuts
 from kernelstream.kernels._base import Draw, Kernel, project, register
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, inner, squared_norms

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-from kernelstream._checks import positive
+from kernelstream.checks import positive
 from kernelstream.kernels._base import FourierKernel, StretchedKernel, register
 from kernelstream.kernels._coordinates import CoordinateKernel
 from kernelstream.kernels._rows import (

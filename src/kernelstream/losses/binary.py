@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import flag
+from ..checks import flag
 from ._base import Loss, Plain, arrays, register
 from ._duals import HINGE, LOGISTIC, SQUARED_HINGE, Dual
 from .multiclass import CrammerSinger, MulticlassPerceptron, Softmax

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .._checks import flag
+from ..checks import flag
 from ._base import Loss, arrays, get, register
 
 __all__ = ["CrammerSinger", "MulticlassLoss", "MulticlassPerceptron", "OneVsRest", "Softmax"]

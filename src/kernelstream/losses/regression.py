@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import fraction, positive
+from ..checks import fraction, positive
 from ._base import Loss, register
 from ._duals import SQUARED, Dual, tube_dual
 

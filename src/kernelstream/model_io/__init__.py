@@ -33,7 +33,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import __version__
-from .._files import npy_header, write_atomic
+from ..files import npy_header, write_atomic
 from ..registry import plugins as _plugins
 from .values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
 

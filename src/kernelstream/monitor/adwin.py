@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .._checks import fraction
+from ..checks import fraction
 from ._blocks import BLOCK, Detector
 
 FIRST_ROWS = 4 * BLOCK  # losses that give their usual size before anything is compared

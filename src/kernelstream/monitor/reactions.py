@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._checks import fraction
+from ..checks import fraction
 
 Reaction = Callable[[Any, Any], None]
 

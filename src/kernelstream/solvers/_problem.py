@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import losses
-from .._checks import positive, whole
+from ..checks import positive, whole
 from ..losses import Loss
 from ..registry.parameters import WithParameters
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import few
+from ..checks import few
 
 POSITIVE = 5e-324  # the least number above 0
 MOST = 2**53  # rows, columns, steps: no count is larger, and all up to here are exact in a float

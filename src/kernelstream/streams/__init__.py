@@ -10,10 +10,10 @@
 ['no', 'yes']
 """
 
-from ._base import BadRowError, Stream
 from ._open import FORMATS, open
 from .arrays import Arrays
 from .augment import augment
+from .base import BadRowError, Stream
 from .cells import Cells, Records
 from .chain import Chain
 from .csv import CSV

@@ -7,11 +7,11 @@ import os
 import re
 from typing import Any
 
-from .._checks import one_of
-from ._base import Stream
-from ._bytes import SUFFIXES, Text, is_pipe, name_of
+from ..checks import one_of
 from ._table import Table
 from .arrays import Arrays
+from .base import Stream
+from .bytes import SUFFIXES, Text, is_pipe, name_of
 from .csv import CSV
 from .iterators import Blocks
 from .jsonl import JSONLines

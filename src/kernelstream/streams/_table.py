@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import few
+from ..checks import few
 from ..registry.names import did_you_mean
-from ._base import BLOCK_ROWS, Block, Position, Stream, check_dtype, joined
-from ._bytes import Text, name_of
+from .base import BLOCK_ROWS, Block, Position, Stream, check_dtype, joined
+from .bytes import Text, name_of
 from .cells import NO_TARGET, Cells, is_missing, listed
 
 FILLED = " (missing=, or --missing in the shell, fills such fields)"

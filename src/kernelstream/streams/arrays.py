@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._files import npy_header
+from ..files import npy_header
 from ..rows import canonical
-from . import _matlab as matlab
-from ._base import BLOCK_ROWS, Block, Position, Stream, joined
+from . import formats
+from .base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Arrays(Stream):
@@ -159,7 +159,8 @@ def _arrays_of(path: Any, name: str, whole: bool, magic: bytes) -> tuple[Any, ..
     if magic == b"\x93NUMPY":
         return _checked(np.load(path, mmap_mode="r", allow_pickle=False)), None
     if magic == b"MATLAB":
-        return _matlab(path, name, whole)
+        found, *others = formats.reader(formats.MATLAB)(path, name, whole)
+        return _checked(found), *others
     if not magic.startswith(b"PK"):
         raise ValueError(f"{name} is neither a .npy nor an .npz nor a .mat file")
     with zipfile.ZipFile(path) as archive:
@@ -182,41 +183,6 @@ def _arrays_of(path: Any, name: str, whole: bool, magic: bytes) -> tuple[Any, ..
         if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
             raise ValueError(f"{name}: X must be a two-dimensional array of numbers, got {rows.dtype} {rows.shape}")
     return rows, _Entry(path, entries["y"]) if "y" in entries else None
-
-
-def _matlab(path: Any, name: str, whole: bool) -> tuple[Any, Any, np.ndarray | None]:
-    """Rows, target and orders of a MATLAB file, as the authors of online learning toolboxes ship their data."""
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        found = matlab.variables(content)
-    except NotImplementedError:
-        raise ValueError(f"{name} is a MATLAB 7.3 (HDF5) file: save it with -v7") from None
-    except ValueError as error:
-        raise ValueError(f"{name} is damaged: {error}") from None
-    tables = {
-        key: value for key, value in found.items() if getattr(value, "ndim", 0) == 2 and value.dtype.kind in "biuf"
-    }
-    orders = {key: np.asarray(value, np.int64) - 1 for key, value in tables.items() if _are_orders(value)}
-    tables = {key: value for key, value in tables.items() if key not in orders}
-    target = next((tables.pop(key) for key in ("y", "Y", "label", "labels") if key in tables), None)
-    key = next((key for key in ("data", "X", "x") if key in tables), min(tables) if len(tables) == 1 else None)
-    if key is None:
-        raise ValueError(
-            f"{name} holds {', '.join(found) or 'nothing'}; it must hold X and y, or data, the target first"
-        )
-    rows = tables[key]
-    if target is None and not whole:
-        target, rows = rows[:, [0]], rows[:, 1:]
-    if target is not None:
-        target = (target.toarray() if sp.issparse(target) else np.asarray(target)).ravel()
-    return _checked(rows), target, next((order for order in orders.values() if order.shape[1] == rows.shape[0]), None)
-
-
-def _are_orders(table: Any) -> bool:
-    """Whether each row of a table is a permutation of 1 ... n."""
-    n = table.shape[1]
-    return not sp.issparse(table) and n > 1 and bool((np.sort(table, axis=1) == np.arange(1, n + 1)).all())
 
 
 class _Entry:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import whole
+from ..checks import whole
 
 
 def augment(

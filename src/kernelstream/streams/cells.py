@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extra import needs
+from ..extras import needs
 from ..rows import check_names, is_pandas, is_series, unmasked
 from ._parsers import _core
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._base import Block, Position, Stream
 from ._table import Table
+from .base import Block, Position, Stream
 
 
 class Chain(Stream):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ._base import BLOCK_ROWS, Block
-from ._bytes import decoded
 from ._parsers import _NUMBER, _core
 from ._table import FILLED, Raw, TextTable
+from .base import BLOCK_ROWS, Block
+from .bytes import decoded
 from .cells import LARGEST_NUMBER, MISSING, NO_TARGET, Cells, is_missing
 from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
 

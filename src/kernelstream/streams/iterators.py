@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..rows import canonical
-from ._base import BLOCK_ROWS, Block, Position, Stream, joined
+from .base import BLOCK_ROWS, Block, Position, Stream, joined
 
 
 class Blocks(Stream):

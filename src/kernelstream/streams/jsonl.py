@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ._base import BLOCK_ROWS
-from ._bytes import decoded
 from ._table import Raw, TextTable
+from .base import BLOCK_ROWS
+from .bytes import decoded
 from .cells import LARGEST_NUMBER, Records, number
 from .csv import SAMPLE_BYTES
 

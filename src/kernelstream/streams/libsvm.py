@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ._base import BLOCK_ROWS, Block, Position, check_dtype, joined
 from ._parsers import BEYOND, REASONS, parse_libsvm
 from ._table import TextStream
+from .base import BLOCK_ROWS, Block, Position, check_dtype, joined
 
 MAX_COLUMNS = 2**27  # most columns, unless their number is given
 TOO_WIDE = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from .._checks import one_of
+from ..checks import one_of
 from .cells import is_missing
 
 SIGNS = "$€£¥₹%"

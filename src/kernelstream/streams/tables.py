@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._extra import needs
-from ._base import BLOCK_ROWS, Position
+from ..extras import needs
 from ._table import Raw, Table
+from .base import BLOCK_ROWS, Position
 from .cells import NUMBERS, Cells, cells_of
 
 

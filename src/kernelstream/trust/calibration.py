@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import engine as engines
-from .._checks import whole
+from ..checks import whole
 from ..passes.trust.python import PRIOR
 from ..state.schema import Array, Schema
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._checks import whole
+from ..checks import whole
 from ..rows import canonical, concat, pack, unpack
 from ..state.nested import State, part
 from ..state.schema import Anything, Array, Count, Inside, Schema

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from .. import engine as engines
-from .._checks import is_number
+from ..checks import is_number
 from ..state.schema import Array, Schema
 
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)  # coverages that are followed

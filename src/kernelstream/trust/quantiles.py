@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from .. import engine as engines
-from .._checks import is_number
+from ..checks import is_number
 from ..passes.quantiles import python as spec
 from ..state.schema import Array, Schema
 from ..state.turns import in_turn

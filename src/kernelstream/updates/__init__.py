@@ -12,7 +12,7 @@ the model's state, so the objects here never change.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from .._checks import positive
+from ..checks import positive
 from ._base import CATALOGUE, Update, get, names, register
 from .adagrad import AdaGrad
 from .averaged import Averaged, unwrap

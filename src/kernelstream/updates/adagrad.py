@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._checks import fraction
+from ..checks import fraction
 from ..losses import Loss
 from ._base import Update, register
 from .rates import auto_rate, check_auto, within_reach

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import fraction, positive
+from ..checks import fraction, positive
 from ..losses import Loss
 from ._base import Update
 

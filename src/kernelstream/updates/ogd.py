@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._checks import one_of, positive
+from ..checks import one_of, positive
 from ..losses import Loss
 from ._base import Update, register
 from .rates import stable_rate

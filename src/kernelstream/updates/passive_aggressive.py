@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import positive
+from ..checks import positive
 from ..losses import Loss
 from ._base import Update, register
 

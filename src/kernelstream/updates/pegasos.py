@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._checks import positive
+from ..checks import positive
 from ..losses import Loss
 from ._base import Update, register
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import flag, positive
+from ..checks import flag, positive
 from ..losses import Loss
 from ._base import Update, register
 

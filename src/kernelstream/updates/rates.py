@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import positive
+from ..checks import positive
 from ..losses import Loss
 
 TINY = 1e-12  # keeps the square roots of AdaGrad away from 0 / 0

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._checks import one_of
-from .._extra import PAPERS
+from ..checks import one_of
+from ..extras import PAPERS
 from ..registry.names import Catalogue, did_you_mean
 
 TASKS = ("binary", "multiclass", "regression")

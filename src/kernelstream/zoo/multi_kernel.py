@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import kernels as catalogue
-from .._checks import whole
+from ..checks import whole
 from ..estimators import HedgeWeights, MultiKernelClassifier, MultiKernelRegressor, StochasticUpdates
 from ..estimators.ensemble.base import WIDTHS
 from ._registry import TASKS, enter, get

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from ... import engine as engines
-from ..._checks import flag, is_whole
+from ...checks import flag, is_whole
 from ...core import threads
 from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import column_or_1d
 
 from ... import losses
-from ..._checks import is_number
+from ...checks import is_number
 from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change

@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ... import engine as engines
-from ..._checks import few
+from ...checks import few
 from ...core.arrays import all_below
 from ...random import seed_from
 from ...registry.caller import caller

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import flag, whole
+from ...checks import flag, whole
 from ...core import threads
 from ...random import Stream, generator
 from ...rows import Rows

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import few, is_flag
+from ...checks import few, is_flag
 from ...core.corrupt import nothing_usual, places_of
 from ...core.ranges import COLUMNS
 from ...rows import Rows, dense

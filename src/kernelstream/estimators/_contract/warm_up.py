@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import few
+from ...checks import few
 from ...core import corrupt, threads
 from ...core.ranges import COLUMNS, long_tailed, retake, settle
 from ...registry.caller import caller

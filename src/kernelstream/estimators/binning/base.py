@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..._checks import positive, whole
-from ..._progress import SolverBar
+from ...checks import positive, whole
 from ...core import grids as _grids
 from ...core.cell_matrix import MOST_CELLS, CellMatrix
 from ...core.threads import cuts
 from ...features.binning import most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
+from ...progress import SolverBar
 from ...random import Stream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, column_ranges, divided

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import fraction, one_of, whole
+from ...checks import fraction, one_of, whole
 from ...core.threads import cuts
 from ...passes.cells.python import KEPT
 from ...random import Stream, generator, uniforms

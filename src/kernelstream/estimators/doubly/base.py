@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from ... import kernels
-from ..._checks import positive
+from ...checks import positive
 from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import EIGEN_ROWS, Descent, top_eigenvalue

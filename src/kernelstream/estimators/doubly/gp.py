@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_array
 
-from ..._checks import positive, whole
+from ...checks import positive, whole
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._checks import fraction
+from ...checks import fraction
 from ...kernels import Kernel
 from ...passes.doubly.descent import Descent, top_eigenvalue
 from ...passes.doubly.novelty import NoveltyDescent, threshold

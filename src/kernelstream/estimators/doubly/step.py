@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from ..._checks import flag, positive, whole
+from ...checks import flag, positive, whole
 from ...losses import Loss
 from ...registry.parameters import WithParameters
 from ...updates import check_auto

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import one_of
+from ...checks import one_of
 from ...core import threads
 from ...features import RandomFourier
 from ...kernels import Gaussian

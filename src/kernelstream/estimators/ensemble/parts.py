@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import fraction, one_of
+from ...checks import fraction, one_of
 from ...passes.ensemble.python import Hedge
 from ...random import Stream, uniforms
 from ...registry.parameters import WithParameters

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ... import losses
-from ..._checks import positive, whole
-from ..._progress import SolverBar
+from ...checks import positive, whole
 from ...kernels import Kernel
 from ...losses import Loss
+from ...progress import SolverBar
 from ...random import Stream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, divided, drop, merged, pack, unpack

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import losses
-from ..._checks import positive
+from ...checks import positive
 from ...features import FeatureMap
 from ...losses import Loss
 from ...rows import Rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import second_order
-from ..._checks import fraction
+from ...checks import fraction
 from ...core import threads
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule

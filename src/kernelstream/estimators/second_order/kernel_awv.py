@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from ..._checks import one_of, positive
+from ...checks import one_of, positive
 from ...core.overflow import quiet, require_finite
 from ...core.threads import cuts
 from ...rows import Rows, dense

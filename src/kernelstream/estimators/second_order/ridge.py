@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ... import second_order
-from ..._checks import one_of
+from ...checks import one_of
 from ...features import FeatureMap
 from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import engine as engines
-from ..._checks import one_of
+from ...checks import one_of
 from ...core import threads
 from ...core.overflow import LEARNING
 from ...core.targets import Move

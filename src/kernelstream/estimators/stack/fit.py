@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..._checks import positive
-from ..._progress import Bar
+from ...checks import positive
 from ...core import threads
 from ...core.ranges import hold
 from ...passes.stack.python import start_stack
+from ...progress import Bar
 from ...random import Stream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock

@@ -1,0 +1,1 @@
+"""Commands of ``kernelstream`` that come with this package."""
