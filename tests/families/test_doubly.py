@@ -270,11 +270,10 @@ def test_predictions_change_with_complete_batches_only():
 def test_defaults_do_well(block_size):
     """As well as an SVC, also where the rows come one class after the other."""
     X, y = make_moons(1500, noise=0.2, random_state=3)
-    schedule, order = DoublySchedule(block_size=block_size, passes=10), np.argsort(y[:1000], kind="stable")
+    schedule, order = DoublySchedule(block_size=block_size), np.argsort(y[:1000], kind="stable")
     model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[order], y[order])
     assert model.score(X[1000:], y[1000:]) > SVC().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
     target = np.sin(3 * X[:, 0]) + 100
-    schedule = DoublySchedule(block_size=block_size)
     regressor = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:1000], target[:1000])
     assert regressor.score(X[1000:], target[1000:]) > 0.97
 
@@ -317,19 +316,20 @@ def test_fit_takes_large_batches(engine):
 
 
 def test_large_batches_are_for_fit_alone():
-    """Given passes, a given batch size and a stream have batches of 256, or of that size, damped by 0.1."""
+    """Given passes have batches of 256 and a stream of 64, or of the size that is given, all damped by 0.1."""
     X, y = make_moons(520, noise=0.2, random_state=0)
 
     def learned(fit, batch_size="auto", precondition="auto"):
         step, schedule = DoublyStep(2.0, 300.0, precondition=precondition), DoublySchedule(batch_size, 6)
         return fit(fixed(lam="auto").set_params(step=step, schedule=schedule)).state_["mean"]
 
-    for fit in (
-        lambda model: model.fit(X, y, passes=2),
-        lambda model: model.partial_fit(X, y),
-        lambda model: model.fit(X[:300], y[:300], passes=1).partial_fit(X[300:], y[300:]),
+    for fit, size in (
+        (lambda model: model.fit(X, y, passes=2), 256),
+        (lambda model: model.partial_fit(X, y), 64),
     ):
-        np.testing.assert_array_equal(learned(fit), learned(fit, 256, 0.1))
+        np.testing.assert_array_equal(learned(fit), learned(fit, size, 0.1))
+    both = learned(lambda model: model.fit(X[:300], y[:300], passes=1).partial_fit(X[300:], y[300:]))
+    assert both.shape[0] == 2 + 220 // 64
     assert learned(lambda model: model.fit(X, y), 256).shape[0] == 300
     most, damped = DoublyStep(precondition="auto").damping(4096), DoublyStep(precondition=0.3).damping(4096)
     assert (most, damped) == (0.01, 0.3)

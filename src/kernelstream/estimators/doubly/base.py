@@ -30,13 +30,14 @@ from .._contract.warm_up import WARM_UP, runs
 from .step import (
     BATCH,
     LARGE_BATCH,
+    STREAM_BATCH,
     BatchTags,
     DoublySchedule,
     DoublyStep,
     checked_passes,
     target_unit,
     usual_step,
-)  # fmt: skip
+)
 
 STREAM_ROWS = 1536  # rows for which the penalty of a stream is
 LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
@@ -75,7 +76,7 @@ class Doubly(WithKernel):
     def batch_size(self) -> int:
         """Rows in a batch of a stream."""
         size = self.schedule.batch_size
-        return BATCH if isinstance(size, str) else size
+        return STREAM_BATCH if isinstance(size, str) else size
 
     @property
     def block_size(self) -> int:
@@ -205,7 +206,7 @@ class Doubly(WithKernel):
             _, weight = est._batch_target(state, y, weight)
             state["n_outputs"] = est._outputs_of(len(state["classes"]))
         y, weight = est._encode(state, y), np.ones(n) if weight is None else weight
-        first = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[: state["warm_rows"] or WARM_UP]
+        first = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
         warm_up.begin_scaling(est, state, X[first])
         warm_up.warn_about_units(est, X[first])
         X = warm_up.settled(est, state, X, None)
@@ -214,8 +215,9 @@ class Doubly(WithKernel):
         est._forget()
         self.reset(state)
         self.start_targets_of(state, y, weight, n)
-        large = passes == self.schedule.batch_size == self.step.precondition == "auto"
-        batch = min(LARGE_BATCH if large else self.batch_size, n)
+        auto = self.schedule.batch_size == "auto"
+        large = auto and passes == self.step.precondition == "auto"
+        batch = min(LARGE_BATCH if large else BATCH if auto else self.batch_size, n)
         least = LARGE_STEPS if large else self.least_steps
         steps = max(math.ceil(n / batch), least) if passes == "auto" else max(1, math.ceil(passes * n / batch))
         descent = self.descent(state)

@@ -13,8 +13,8 @@ from ...losses import Loss
 from ...registry.parameters import WithParameters
 from ...updates import check_auto
 
-BATCH = 256  # rows of an iteration in a stream
-LARGE_BATCH = 4096  # in `fit`
+STREAM_BATCH = 64  # rows of an iteration in a stream,
+BATCH, LARGE_BATCH = 256, 4096  # in `fit` with some choices made, and with none
 DAMPING, LEAST_DAMPING = 0.1, 0.01  # of preconditioned steps: in batches of a stream, and in large ones
 # The first step times the largest eigenvalue of K/n: where the curvature of the loss decides, and where its derivative
 # is bounded, for labels, which need only the right sign, and for numbers.
@@ -78,10 +78,10 @@ class DoublySchedule(WithParameters):
     Parameters
     ----------
     batch_size : int or "auto", default="auto"
-        Rows in a batch, one batch for each iteration. "auto" means 256; in ``fit``, if ``passes`` and
+        Rows in a batch, one batch for each iteration. "auto" means 64 on a stream and 256 in ``fit``. If ``passes`` and
         ``DoublyStep(precondition="auto")`` are automatic too, as they are by default for classifiers and regressors, it
-        means 4,096, or all rows if there are fewer: new features are computed for all rows anyway, and an iteration
-        gets further.
+        means 4,096 in ``fit``, or all rows if there are fewer: new features are computed for all rows anyway, and an
+        iteration gets further.
     block_size : int or "auto", default="auto"
         Random draws in a block, one block for each iteration: a Fourier kernel has two features (cosine and sine) for
         each draw. "auto" means 256, or 512 for a Gaussian process.

@@ -80,8 +80,8 @@ class Descent:
 
     def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
         """:meth:`iterate` and :meth:`predict` with the features made once."""
-        F = self.blocks.scores(X, np.concatenate([state["alpha"], self.answering(state)], axis=2))
-        C = state["alpha"].shape[2]
+        alpha, C = state["alpha"], state["alpha"].shape[2]
+        F = self.blocks.scores(X, np.concatenate([alpha, self.answering(state)], axis=2))
         return state["offset"] + state["shrink"] * F[:, :C], self.level(state) + F[:, C:]
 
     # ---------------------------------------------------------------- learning
