@@ -193,7 +193,7 @@ class DoublyStochasticGP(StreamRegressor):
     >>> from kernelstream.estimators import DoublySchedule
     >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(500)
-    >>> model = DoublyStochasticGP(schedule=DoublySchedule(block_size=64), random_state=0).fit(X, y)
+    >>> model = DoublyStochasticGP(gamma=1.0, schedule=DoublySchedule(block_size=64), random_state=0).fit(X, y)
     >>> mean, std = model.predict([[1.0], [8.0]], return_std=True)
     >>> bool(abs(mean[0] - np.sin(2)) < 0.1), bool(std[0] < 0.1), bool(std[1] > 0.8)
     (True, True, True)
