@@ -107,8 +107,8 @@ def parts(path: Path, name: str, counts: list[str], chosen: str) -> None:
 
         return run
 
-    models.Search.widths_and_kernel = timed("search", models.Search.widths_and_kernel)
-    models.Search.penalty = timed("search", models.Search.penalty)
+    models.FalkonSearch.widths_and_kernel = timed("search", models.FalkonSearch.widths_and_kernel)
+    models.FalkonSearch.penalty = timed("search", models.FalkonSearch.penalty)
     for solver in ("kernel_ridge", "falkon", "CenterMatrix"):
         setattr(models, solver, timed("solution", getattr(models, solver)))
     kind(n_centers=500, engine=chosen, random_state=0).fit(X[:3000], y[:3000]).predict(A[:100])

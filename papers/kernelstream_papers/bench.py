@@ -141,7 +141,7 @@ class _Line:
 
 def _run(args: argparse.Namespace) -> None:
     from kernelstream import zoo
-    from kernelstream.cli.train import kept
+    from kernelstream.cli.training import kept
     from kernelstream.streams.bytes import is_pipe, name_of
 
     from .bench_table import show
@@ -243,7 +243,7 @@ def _one(
         if line.results and result.n_rows < line.results[0].n_rows:
             break  # cut short
         line.results.append(result)
-        line.sizes.append(model_size(getattr(est, "model_", est)))
+        line.sizes.append(model_size(est))
         if data.test is not None:
             line.tests.append(_error_on_test(data, est))
     return line

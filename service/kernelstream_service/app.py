@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from kernelstream import __version__
+from kernelstream.innermost import innermost
 
 from .describe import brief
 from .desk import Desk
@@ -336,7 +337,7 @@ class Application:
         """Make a model file the challenger."""
         model, _ = await self._model_file(request)
         await self._changed(request, lambda learner: learner.challenge(model))
-        return json_response({"challenger": type(getattr(model, "model", model)).__name__})
+        return json_response({"challenger": type(innermost(model)).__name__})
 
     async def end_challenge(self, request: Request) -> Response:
         """Remove the challenger."""

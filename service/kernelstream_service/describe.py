@@ -11,6 +11,7 @@ import numpy as np
 
 from kernelstream.columns.stream import encoder_of
 from kernelstream.copies import copied
+from kernelstream.innermost import innermost
 from kernelstream.plots import member_label
 
 from .answers import View
@@ -59,7 +60,7 @@ def brief(learner: Writer) -> dict[str, Any]:
 def describe(learner: Writer, view: View, relevance: Relevance) -> dict[str, Any]:
     """What a learner is and how well it performs, as numbers, strings, lists and dicts."""
     champion = learner.champion
-    inner = getattr(view.model, "model_", view.model)  # behind an encoder of columns
+    inner = innermost(view.model)
     kinds = getattr(encoder_of(view.model), "kinds_", None)
     columns = kinds if view.columns is None else view.columns
     about: dict[str, Any] = {
@@ -85,7 +86,7 @@ def describe(learner: Writer, view: View, relevance: Relevance) -> dict[str, Any
     rival, against = learner.challenger, learner.against
     if rival is not None and against is not None:
         about["challenger"] = {
-            "class": type(getattr(rival.model, "model", rival.model)).__name__,
+            "class": type(innermost(rival.model)).__name__,
             "scores": rival.scores.summary(),
             "champion": against.summary(),
             "failures": rival.failures,

@@ -291,7 +291,7 @@ def widened(intervals: np.ndarray, model: Any, gaps: Gaps) -> np.ndarray:
     """
     encoder = encoder_of(model)
     cells = [*gaps.missing, *((i, name) for i, name, _ in gaps.wrong)]
-    if not cells or encoder is None or (target := encoder._target()) is None or intervals.shape[1] != 2:
+    if not cells or encoder is None or (target := encoder.target_moments_) is None or intervals.shape[1] != 2:
         return intervals
     missing = encoder.missing_
     rows = sorted({i for i, name in cells if missing[name] < USUAL_GAPS})

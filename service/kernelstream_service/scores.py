@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelstream.evaluate.metrics import BASIC, errors, log_losses, of_true_class
 from kernelstream.evaluate.runners import labels_of, probabilities_of
+from kernelstream.innermost import innermost
 from kernelstream.monitor import Adwin
 
 RECENT_ROWS = 1000  # rows that count as recent
@@ -237,7 +238,7 @@ class Scores:
 def weights_of(model: Any) -> list[float] | None:
     """Weights of a model's members, at most 20, if it has any."""
     try:
-        weights = np.asarray(getattr(model, "model_", model).weights_, float).ravel()  # behind an encoder of columns
+        weights = np.asarray(innermost(model).weights_, float).ravel()  # behind an encoder of columns
     except Exception:  # any error of a model that has no weights, or none yet
         return None
     return [float(w) for w in weights[:20]] if len(weights) and np.isfinite(weights).all() else None

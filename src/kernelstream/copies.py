@@ -13,6 +13,7 @@ from .columns.stream import StreamPipeline
 from .estimators._contract.base import StreamEstimator
 from .estimators._contract.learner import Learner
 from .random import seed_from
+from .state.turns import turns_of
 
 
 def copied(model: Any, example: Any) -> Any:
@@ -22,7 +23,7 @@ def copied(model: Any, example: Any) -> Any:
     """
     made = copy.deepcopy(model)
     if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
-        with model._turns:
+        with turns_of(model):
             cache = model.__dict__.get("_cache") or {}
             made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
     if example is not None:

@@ -79,7 +79,7 @@ def merge(models: Sequence[Any], X: Any = None, y: Any = None) -> Any:
             f"{type(models[0]).__name__} cannot be merged exactly: merge(models, X, y) needs rows drawn from those of "
             f"all models, to weight them by"
         )
-    return Merged([copy.deepcopy(model) for model in models])._weigh(X, np.asarray(y))
+    return Merged([copy.deepcopy(model) for model in models]).weigh(X, np.asarray(y))
 
 
 class Merged(WithParameters):
@@ -99,7 +99,8 @@ class Merged(WithParameters):
         """The models, which keep learning."""
         return self.models
 
-    def _weigh(self, X: Any, y: np.ndarray) -> Merged:
+    def weigh(self, X: Any, y: np.ndarray) -> Merged:
+        """Find the weights by rows, which every model learns; see :func:`merge`."""
         task = "classification" if is_classifier(self.models[0]) else "regression"
         parts = []
         for k, model in enumerate(self.models):  # forecasts before each row was learned: not judged by what it knows
@@ -164,9 +165,10 @@ class Merged(WithParameters):
             model.state_ = parts[f"m{i}"]
         self.weights_ = parts["weights"]
 
-    def _check_state(self) -> None:
+    def check_state(self) -> None:
+        """Raise ValueError where the state of a model does not fit its parameters, or itself."""
         for model in self.models:
-            model._check_state()
+            model.check_state()
 
     def __sklearn_tags__(self) -> Any:
         return get_tags(self.models[0])

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from . import losses
+from .columns.stream import encoder_of
 from .estimators import FeatureClassifier, FeatureRegressor, NystroemClassifier, NystroemRegressor
-from .estimators.feature import map_entries
 from .extras import needs
 from .features.fourier import FourierMapping
 from .features.nystroem import GaussianNystroemMapping
@@ -51,7 +52,7 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """
     with needs("onnx"):
         import onnx
-    if getattr(est, "columns_", None) is not None:
+    if encoder_of(est) is not None:
         raise ValueError(
             f"this {type(est).__name__} has no ONNX form, because an encoder of words and dates precedes its model. "
             "Export the model behind the encoder (model_ of make_stream), and feed it the result of columns_.transform"
@@ -66,10 +67,10 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
         raise ValueError("the model is still a kernel expansion (its budget is not full): it has no ONNX form yet")
     graph = _Graph(onnx, np.dtype(state["dtype"]))
     Z = _features(graph, est, state)  # Nyström features are float64, whatever the type of the rows
-    weights = state["w_mean"] if "w_mean" in state else state["w"] * state["scale"][:, None].astype(state["w"].dtype)
-    score = graph.node("MatMul", Z, graph.constant(weights.T))
+    form = est.linear_form()
+    score = graph.node("MatMul", Z, graph.constant(form.weights.T))
     if "center" in state:
-        score = graph.node("Add", score, graph.constant(np.array(state["center"][1])))
+        score = graph.node("Add", score, graph.constant(form.offset))
     score = graph.narrow(score)
     if is_classifier(est):
         _classes(graph, est, score)
@@ -83,8 +84,7 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
 
 def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
     """The nodes of the feature map; returns the name of Z (n, n_out)."""
-    learner = est._learner
-    mapping = learner.mapping(state)
+    mapping = est.linear_form().mapping
     X = "X"
     if "x_count" in state:
         X = _standardized(graph, state)
@@ -96,14 +96,14 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
         # The projection magnifies rounding errors by up to 1 / sqrt(the least eigenvalue kept), so float32 would cost
         # digits here. |x - s|^2 = |x|^2 - 2 x's + |s|^2, never below 0.
         X = graph.widen(X)
-        mapping = learner.map.build(map_entries(state), state["n_features"], np.float64)
+        mapping = est.linear_form(np.float64).mapping
         norms = graph.node("ReduceSumSquare", X, axes=[1], keepdims=1)
         D = graph.node("Add", graph.node("MatMul", X, graph.constant(mapping.S2)), norms)
         D = graph.node("Add", D, graph.constant(mapping.norms[None, :]))
         D = graph.node("Max", D, graph.constant(np.array(0.0)))
         K = graph.node("Exp", graph.node("Mul", D, graph.constant(np.array(-mapping.gamma))))
         return graph.node("MatMul", K, graph.constant(mapping.P))
-    raise ValueError(f"{learner.map!r} has no ONNX form: Fourier features and Gaussian Nyström features have one")
+    raise ValueError(f"{est!r} has no ONNX form: Fourier features and Gaussian Nyström features have one")
 
 
 def _standardized(graph: _Graph, state: dict[str, Any]) -> str:
@@ -144,9 +144,9 @@ def _classes(graph: _Graph, est: Any, score: str) -> None:
         flat, index = score, graph.node("ArgMax", score, axis=1, keepdims=0)
     graph.result("label", graph.node("Gather", labels, index), graph.label_type(classes), ["n"])
     graph.result("score", graph.node("Identity", flat), graph.float, ["n"] if outputs == 1 else ["n", outputs])
-    if len(classes) < 2 or est._needs_link():
+    if len(classes) < 2 or est.link_now() is not None:
         return
-    name = est._loss_for(len(classes)).name
+    name = losses.get(est.loss, "multiclass" if len(classes) > 2 else "classification").name
     if name == "logistic":
         p = graph.node("Sigmoid", score)
         p = graph.node("Concat", graph.node("Sub", graph.constant(np.array(1.0)), p), p, axis=1)

@@ -88,6 +88,8 @@ class _Adapter:
         """The kernelstream estimator that does the learning, or None before the first row."""
         return self._est
 
+    model_inside = estimator
+
     @property
     def feature_names(self) -> list[Any]:
         """The feature of each column."""
@@ -135,7 +137,7 @@ class _Adapter:
 
     def _ahead(self, wanted: int) -> int:
         """A width for the features so far and some to come, where columns of zeros do not change the model."""
-        state = self._est.__dict__.get("_state") or {}
+        state = self._est.state_
         settled = "w" in state and not state["warm_rows"]  # no bandwidth will be estimated any more
         return max(wanted, self._width + self._width // 2) if settled else wanted
 

@@ -22,7 +22,7 @@ from kernelstream import streams
 from kernelstream.columns import Columns, make_stream
 from kernelstream.columns.kinds import all_numbers, guess
 from kernelstream.evaluate import Tally
-from kernelstream.streams.marks import Marks, find_marks
+from kernelstream.streams.marks import NumberMarks, find_marks
 from kernelstream.testing.streaming import assert_same_state
 
 pytestmark = pytest.mark.usefixtures("plain_default")
@@ -367,7 +367,7 @@ def test_marks_in_numbers(decimal, thousands):
     for signed in (texts, [f"€ {text}" for text in texts], [f"{text} %" for text in texts]):
         marks, examples = find_marks({"x": signed, "town": ["Rome"] * 50}, ";")
         assert marks == {"x": decimal} and list(examples) == ["x"]
-        np.testing.assert_array_equal([float(Marks(decimal)(text)) for text in signed], numbers)
+        np.testing.assert_array_equal([float(NumberMarks(decimal)(text)) for text in signed], numbers)
     assert find_marks({"x": [str(number) for number in numbers], "when": ["01.02.2024"] * 50}, ";")[1] == {}
 
 
@@ -378,9 +378,9 @@ def test_marks_that_leave_it_open_are_those_of_the_file():
     assert find_marks({"x": ["1.234"], "y": ["2,5"]}, ";")[0] == {"x": ",", "y": ","}
     assert find_marks({"x": ["1.234"], "y": ["2.5"]}, ";") == ({"x": ".", "y": "."}, {})
     for wrong in ("1.23.456", "12,34,567", "1.2345,0", "1.234.5", "a1", ""):
-        assert Marks(",").read(wrong) is None
+        assert NumberMarks(",").read(wrong) is None
     with pytest.raises(ValueError, match="mark between thousands"):
-        Marks(",", ",")
+        NumberMarks(",", ",")
 
 
 @pytest.mark.parametrize("delimiter, decimal, thousands", [(";", ",", "."), (",", ".", ","), ("\t", ",", " ")])

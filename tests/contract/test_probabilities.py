@@ -121,7 +121,7 @@ def test_a_file_without_a_link():
     state = {name: value for name, value in model.state_.items() if name != "link"}
     old = FeatureClassifier(WIDTH, random_state=0)
     old.state_ = state
-    old._check_state()
+    old.check_state()
     np.testing.assert_allclose(old.predict_proba(X)[:, 1], expit(2 * old.decision_function(X)), atol=1e-6)
     old.learn(X[100:], y[100:])
     assert "link" in old.state_ and np.isfinite(agrees(old, X)).all()

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses
 from kernelstream.estimators.falkon import models
-from kernelstream.estimators.falkon.choice import Search
+from kernelstream.estimators.falkon.choice import FalkonSearch
 from kernelstream.solvers import kernel_blocks
 from kernelstream.solvers.falkon import CenterMatrix, falkon
 from kernelstream.solvers.kernel_ridge import kernel_ridge
@@ -236,8 +236,8 @@ def test_widths_follow_the_gradients():
 
 def test_probabilities_cost_no_second_search(monkeypatch):
     """Columns in other units: the like model that they come from is given the widths that were found."""
-    search = Mock(wraps=Search.widths_and_kernel)
-    monkeypatch.setattr(Search, "widths_and_kernel", lambda self, *args: search(self, *args))
+    search = Mock(wraps=FalkonSearch.widths_and_kernel)
+    monkeypatch.setattr(FalkonSearch, "widths_and_kernel", lambda self, *args: search(self, *args))
     X, y = make_moons(800, noise=0.2, random_state=0)
     X = X * [1.0, 1e4]
     model = FalkonClassifier(n_centers=100, random_state=0).fit(X[:600], y[:600])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernelstream import BudgetClassifier, CellsClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
-from kernelstream.estimators.cells.models import Cells
+from kernelstream.estimators.cells.models import CellTables
 from kernelstream.estimators.stack.base import Stack
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change
@@ -103,13 +103,13 @@ def test_room_for_all_labels_of_a_call(monkeypatch, rng):
     """Tables are made once where a call brings many labels, and are as wide as after calls of single rows."""
     model = CellsClassifier(8, random_state=0)
     model.learn(rng.normal(size=(150, 3)), np.arange(150) % 3)
-    mix, widths = Cells.mix_outputs, []
+    mix, widths = CellTables.mix_outputs, []
 
     def noted(self, state, change):
         mix(self, state, change)
         widths.append(state["tables"].shape[2])
 
-    monkeypatch.setattr(Cells, "mix_outputs", noted)
+    monkeypatch.setattr(CellTables, "mix_outputs", noted)
     model.learn(np.ones((60, 3)), np.arange(10, 70))
     assert widths == [64] * 60
     model.learn(np.ones((2, 3)), [70, 71])

@@ -141,7 +141,7 @@ def test_gradients_are_those_of_differences(outputs, name):
     systems = systems_of(name, (rows, (ranks - rows) / 2), alpha, WEIGHT[:40])
     short = alpha.astype(np.float32)
     found = systems.gradients(
-        search.Metric(R, scales, 0.5, 2.0, 1.0), systems.ops.tensor(short) if name == "torch" else short
+        search.KernelMetric(R, scales, 0.5, 2.0, 1.0), systems.ops.tensor(short) if name == "torch" else short
     )
     np.testing.assert_allclose(found[0], G / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found[1], g / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
@@ -153,7 +153,7 @@ def test_every_row_is_judged_by_the_others(judged, name):
     """The error of a metric is the mean square of the errors at each row of a function of all other rows."""
     rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
-    metric = search.Metric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
+    metric = search.KernelMetric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
     systems = systems_of(name, rows, Y, WEIGHT[:60], judged=judged)
     error, _ = systems.solved(systems.table(metric), metric.lam)
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales

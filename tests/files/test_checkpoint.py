@@ -179,7 +179,7 @@ def test_other_data_in_a_pipe_are_noticed(tmp_path):
 
     def pipe(lines):
         source = io.BytesIO("".join(lines).encode())
-        return streams.LibSVM(streams._bytes.Text(source, chunk=4096), block=64)
+        return streams.LibSVM(streams.bytes.LineBuffer(source, chunk=4096), block=64)
 
     first = pipe(rows)
     train(ks.FeatureClassifier(random_state=0), first, tmp_path, every=100, stop=stop_after(640, first))

@@ -62,7 +62,7 @@ def test_classifiers(est, task, dtype):
         np.abs(got["score"]) > 1e-4 if got["score"].ndim == 1 else np.ptp(np.sort(got["score"])[:, -2:], axis=1) > 1e-4
     )
     np.testing.assert_array_equal(np.asarray(got["label"])[certain], truth.predict(rows[400:])[certain])
-    assert ("probability" in got) == (not est._needs_link())  # a link that is learned is not exported
+    assert ("probability" in got) == (est.link_now() is None)  # a link that is learned is not exported
     if "probability" in got:
         np.testing.assert_allclose(got["probability"], truth.predict_proba(rows[400:]), rtol=1e-5, atol=1e-5)
 

@@ -310,12 +310,12 @@ def test_single_rows_of_the_default_learner_see_squares_times_their_factor():
 @pytest.mark.parametrize("columns", [6, 6000])
 def test_which_of_two_rows_is_the_support_vector_makes_no_difference(columns):
     """To the bit: whether a row meets a former one of its block or of a block before depends on the cuts."""
-    from kernelstream.passes.expansion.native import Expansion
+    from kernelstream.passes.expansion.native import BlockExpansion
 
     X = sp.random(60, 6, 0.6, "csr", rng=np.random.default_rng(0))
     X = sp.csr_matrix((X.data, X.indices * (columns // 6), X.indptr), (60, columns))
     state = {"support": np.zeros((60, columns)), "n_support": 0, "alpha": np.zeros((1, 60)), "diag": np.zeros(60)}
-    expansion = Expansion(Gaussian(0.7), state)
+    expansion = BlockExpansion(Gaussian(0.7), state)
     rows = expansion.cut(X, slice(0, 60))
     among = expansion.among(rows).copy()
     expansion.put(rows, np.arange(60), state, 0)

@@ -17,7 +17,8 @@ from stream_rows import DENSE, LABELS, csv_bytes, libsvm_bytes, whole
 
 from kernelstream import FeatureClassifier, streams
 from kernelstream.evaluate import prequential
-from kernelstream.streams import CSV, Arrays, Blocks, LibSVM, _bytes
+from kernelstream.streams import CSV, Arrays, Blocks, LibSVM
+from kernelstream.streams import bytes as streams_bytes
 
 
 def zipped(**files):
@@ -177,9 +178,9 @@ def test_files_that_are_no_arrow_are_named(tmp_path):
 
 
 def test_small_reads_change_nothing(folder, monkeypatch):
-    monkeypatch.setattr(_bytes, "CHUNK_BYTES", 13)
+    monkeypatch.setattr(streams_bytes, "CHUNK_BYTES", 13)
     for kind, name in ((LibSVM, "a.libsvm"), (lambda text, **kw: CSV(text, "y", **kw), "a.csv.gz")):
-        text = _bytes.Text(folder / name, chunk=13)
+        text = streams_bytes.LineBuffer(folder / name, chunk=13)
         X, y, _ = whole(kind(text, block=37))
         np.testing.assert_array_equal(X, DENSE)
         np.testing.assert_array_equal(y, LABELS)

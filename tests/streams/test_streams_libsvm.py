@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from stream_rows import whole
 
-from kernelstream.streams import BadRowError, LibSVM, _bytes, _parsers
+from kernelstream.streams import BadRowError, LibSVM, _parsers
+from kernelstream.streams import bytes as streams_bytes
 
 
 def test_libsvm_like_scikit_learn(tmp_path):
@@ -100,6 +101,6 @@ def test_libsvm_width():
 
 
 def test_a_line_that_never_ends(monkeypatch):
-    monkeypatch.setattr(_bytes, "MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr(streams_bytes, "MAX_LINE_BYTES", 1000)
     with pytest.raises(ValueError, match="not a text file"):
-        list(LibSVM(_bytes.Text(io.BytesIO(b"1" * 5000), chunk=100)))
+        list(LibSVM(streams_bytes.LineBuffer(io.BytesIO(b"1" * 5000), chunk=100)))

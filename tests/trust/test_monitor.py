@@ -285,3 +285,26 @@ def test_a_monitor_can_be_copied_and_pickled():
     others = pickle.loads(pickle.dumps(one)), copy.deepcopy(one)
     found = one.learn(loss[1500:], X[1500:])
     assert found and all(two.learn(loss[1500:], X[1500:]) == found for two in others)
+
+
+def test_a_change_reaches_the_learner_inside_wrappers():
+    from kernelstream.columns import Columns, make_stream
+    from kernelstream.innermost import innermost
+    from kernelstream.monitor import forget, restart
+    from kernelstream.trust import Delayed, WithIntervals
+
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    plain = OnlineRidge(standardize=False)
+    wrapped = Delayed(WithIntervals(make_stream(Columns(scale=False), plain)))
+    assert innermost(wrapped) is plain  # before the first row, that whose copy will learn
+    forget()(wrapped, None)
+    assert not hasattr(plain, "state_")
+    wrapped.learn(X, X[:, 0])
+    learner = innermost(wrapped)
+    assert learner is wrapped.model_.model_.model_ and innermost(learner) is learner
+    forget(0.5)(wrapped, None)  # the last rows have joined the sums now
+    before = learner.state_["mass"]
+    forget(0.1)(wrapped, None)
+    assert learner.state_["mass"] == pytest.approx(0.1 * before)
+    restart()(wrapped, None)
+    assert not learner.coef_.any() and learner is innermost(wrapped)

@@ -221,7 +221,7 @@ def test_a_saved_model_goes_on_to_the_same_bits(model):
     broken[name] = broken[name][:-1]
     loaded.state_ = broken
     with pytest.raises(ValueError, match="quantiles"):
-        loaded._check_state()
+        loaded.check_state()
 
 
 def test_rows_that_get_wider():

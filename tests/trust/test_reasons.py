@@ -176,3 +176,25 @@ def test_pictures_of_reasons(tmp_path):
     assert "0.167" in made.axes[0].get_legend().get_texts()[0].get_text()  # (0.1 + 0.2 + 0.2) / 3
     with pytest.raises(ValueError, match="probability"):
         plots.calibration([1, 0], [0.9, 1.2])
+
+
+@pytest.mark.parametrize(
+    ("model", "linear"),
+    [
+        (OnlineRidge(intercept=True, random_state=0), True),
+        (OnlineRidge(lam=[0.1, 10.0], random_state=0), False),
+        (OnlineRidge(forecaster="awv", random_state=0), False),
+    ],
+    ids=["intercept", "several penalties", "awv"],
+)
+def test_only_what_is_linear_in_the_features_is_looked_at_by_formula(model, linear):
+    X = stream(300, 3)
+    model.learn(X, np.sin(X[:, 0]) + X[:, 1] + 5.0)
+    form = model.linear_form()
+    assert (form is not None) == is_exact(model) == linear
+    if linear:
+        answers = form.mapping(X[:5]) @ form.weights.T + form.offset
+        np.testing.assert_allclose(answers[:, 0], model.predict(X[:5]))
+    units = deviations(model, X.std(axis=0))
+    numeric = differences(lambda rows: scores(model, rows), X[:5], units, 0.02)
+    np.testing.assert_allclose(gradients(model, X[:5], units), numeric, atol=2e-3 * np.abs(numeric).max())

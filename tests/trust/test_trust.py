@@ -275,7 +275,7 @@ def test_sets_of_labels_hold_the_truth():
 def put(model, state):
     """What loading a file does."""
     model.state_ = state
-    model._check_state()
+    model.check_state()
 
 
 def test_a_state_that_does_not_fit_is_refused():

@@ -11,13 +11,13 @@ from .algorithms import build, finds_novelties
 from .base import UsageError, import_parts
 from .reading import DATASET, fingerprint, open_data, reading
 from .targets import targets_for
+from .training import kept, report, task_of_run
 
 
 def train_on_workers(args: argparse.Namespace) -> None:
     """Train on files that the workers read; only the first block of the first file is read here."""
     from .. import distributed, model_io
     from ..estimators import KernelClassifier, KernelRegressor
-    from .train import kept, report, task_of_run
 
     for name in ("checkpoint", "start", "limit", "shuffle"):
         if getattr(args, name) is not None:

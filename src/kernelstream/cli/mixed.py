@@ -165,17 +165,21 @@ class WrongCells:
 
     def note_lines(self) -> None:
         """Note the lines of cells in the block that was learned last."""
+        from ..columns.stream import encoder_of
+
         lines = getattr(inner(self.stream), "lines", [])
-        if (columns := getattr(self.est, "columns_", None)) is not None:
-            before = columns._store.t - len(lines)
+        if (columns := encoder_of(self.est)) is not None:
+            before = columns.n_samples_seen_ - len(lines)
             for name, (_, first) in columns.wrong_.items():
                 if name not in self.lines and 0 < first - before <= len(lines):
                     self.lines[name] = lines[first - before - 1]
 
     def report(self) -> list[str]:
         """A sentence for every column that had some."""
+        from ..columns.stream import encoder_of
+
         said = []
-        if (columns := getattr(self.est, "columns_", None)) is not None:
+        if (columns := encoder_of(self.est)) is not None:
             for name, (count, _) in columns.wrong_.items():
                 kind = columns.kinds_[name].replace("integer", "number")
                 where = f", the first in line {self.lines[name]}" if name in self.lines else ""

@@ -9,16 +9,17 @@ import pickle
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..files import descriptor, is_special
-from ..progress import RowsBar, size_text
+from ..progress import RowsBar
 from ._stopping import Awake, Stopping, name_of
 from .algorithms import add_algorithm, build, finds_novelties
-from .base import Interrupted, Run, UsageError, command, inner, not_the_data, positive, print_json, wants_bar
-from .mixed import CELL_OPTIONS, WrongCells, show_kinds, with_columns
+from .base import Interrupted, Run, UsageError, command, not_the_data, positive, wants_bar
+from .mixed import WrongCells, show_kinds, with_columns
 from .reading import add_reading, expected_rows, fingerprint, open_data, reading
-from .targets import find_task, targets_for
+from .targets import targets_for
+from .training import kept, report, task_of_run
 
 EXAMPLES = """examples:
   kernelstream train flights.csv --target delayed --model flights.ks
@@ -58,10 +59,43 @@ def _train(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     return _run
 
 
-def _run(args: argparse.Namespace) -> None:
-    from .. import checkpoint, model_io
-    from ..evaluate.runners import rows_learned
+class Begun(NamedTuple):
+    """What a run of ``train`` starts with."""
 
+    model: Any
+    stream: Any
+    checkpoint: Any  # the latest one, (model, what it holds), or None
+    task: str
+    notes: dict[str, Any]  # of the model file
+    rows_before: int  # learned by runs before this one
+    wrong: WrongCells
+
+
+def _run(args: argparse.Namespace) -> None:
+    _check(args)
+    handler = logging.StreamHandler()
+    handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
+    logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
+    warnings.simplefilter("once", RuntimeWarning)
+    if args.dask is not None:
+        from ._dask import train_on_workers
+
+        train_on_workers(args)
+        return
+    begun = _begin(args)
+    where = f"the checkpoint is in {args.checkpoint}: run the same command with --resume to continue"
+    if args.checkpoint is None:
+        where = f"{args.model} holds what was learned"
+    run, stopped_by = _learn(args, begun, where)
+    begun.stream.close()
+    _end(args, begun, run)
+    if not run.finished:
+        where = where if run.rows or args.checkpoint else "there is no model"
+        raise Interrupted(f"stopped after {run.rows:,} rows by {name_of(stopped_by)}; {where}", stopped_by)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """UsageError for options that contradict each other, or files that cannot be written."""
     if args.model is None and args.checkpoint is None:
         raise UsageError("--model is required: the file to write the model to")
     if args.resume and args.checkpoint is None:
@@ -73,15 +107,13 @@ def _run(args: argparse.Namespace) -> None:
         not_the_data("--model", args.model, args.data)
     if args.checkpoint is not None and os.path.exists(args.checkpoint) and not os.path.isdir(args.checkpoint):
         raise UsageError(f"--checkpoint: {args.checkpoint} is a file, but checkpoints need a folder")
-    handler = logging.StreamHandler()
-    handler.addFilter(logging.Filter("kernelstream"))  # not the messages of other libraries
-    logging.basicConfig(format="kernelstream: %(message)s", level=logging.WARNING, handlers=[handler])
-    warnings.simplefilter("once", RuntimeWarning)
-    if args.dask is not None:
-        from ._dask import train_on_workers
 
-        train_on_workers(args)
-        return
+
+def _begin(args: argparse.Namespace) -> Begun:
+    """Open the data, and make the model or read the one to go on with."""
+    from .. import checkpoint, model_io
+    from ..evaluate.runners import rows_learned
+
     started, notes = (model_io.read(args.start)) if args.start else (None, {})
     before = notes.get("rows", 0) if started is None or "rows" in notes else rows_learned(started)
     options = started_options(notes.get("reader", {}), reading(args))
@@ -91,70 +123,72 @@ def _run(args: argparse.Namespace) -> None:
         raise ValueError(f"{stream.name} has no rows")
     found = checkpoint.Checkpoints(args.checkpoint).latest() if args.resume else None
     task = "novelty" if novelty else task_of_run(args, stream, found, notes)
-    est = with_columns(build(args, task), stream, options) if started is None else started
+    model = with_columns(build(args, task), stream, options) if started is None else started
     if not args.quiet and not args.json:
         show_kinds(stream)
-    wrong = WrongCells(stream, est)
+    wrong = WrongCells(stream, model)
     args.algorithm = notes.get("algorithm", args.algorithm)
-    model_io.to_bytes(est)  # a model that cannot be saved should fail now, not hours later
-    notes = {
-        "task": task,
-        "algorithm": args.algorithm,
-        "reader": kept(options, stream),
-        "data": fingerprint(args.data),
-    }
+    model_io.to_bytes(model)  # a model that cannot be saved should fail now, not hours later
+    notes = {"task": task, "algorithm": args.algorithm, "reader": kept(options, stream), "data": fingerprint(args.data)}
     if found is not None:
         before = found[1]["notes"].get("rows_before", 0)
-    if before:
-        notes["rows_before"] = before
-    if found is not None and not args.quiet:
-        print(f"resuming from row {found[1]['position']['rows']:,}", file=sys.stderr)
-    metric = {"regression": "mse", "novelty": "novel"}.get(task, "mistakes")
-    where = f"the checkpoint is in {args.checkpoint}: run the same command with --resume to continue"
-    if args.checkpoint is None:
-        where = f"{args.model} holds what was learned"
+        if not args.quiet:
+            print(f"resuming from row {found[1]['position']['rows']:,}", file=sys.stderr)
+    notes |= {"rows_before": before} if before else {}
+    return Begun(model, stream, found, task, notes, before, wrong)
+
+
+def _learn(args: argparse.Namespace, begun: Begun, where: str) -> tuple[Any, int]:
+    """Learn the stream; returns the run, and the number of the signal that ended it."""
+    from .. import checkpoint, model_io
 
     def hold(model: bytes, rows: int, inside: dict[str, Any]) -> None:
         def rescue() -> str:
             if args.checkpoint is not None:
                 checkpoint.Checkpoints(args.checkpoint, args.keep).save(pickle.loads(model), rows, inside)
             else:
-                model_io.save(pickle.loads(model), args.model, notes | {"rows": before + rows, "finished": False})
+                notes = begun.notes | {"rows": begun.rows_before + rows, "finished": False}
+                model_io.save(pickle.loads(model), args.model, notes)
             return f"stopped after {rows:,} rows, inside a block that takes long; {where}"
 
         asked.rescue = rescue
 
-    with Stopping(keeps=hasattr(est, "learn")) as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
+    def after_block(run: Any) -> None:
+        begun.wrong.note_lines()
+        bar.rows(run.rows, run.value, expected_rows(begun.stream), run.resumed)
 
-        def after_block(run: Any) -> None:
-            wrong.note_lines()
-            bar.rows(run.rows, run.value, expected_rows(stream), run.resumed)
-
+    metric = {"regression": "mse", "novelty": "novel"}.get(begun.task, "mistakes")
+    known = begun.model if begun.checkpoint is None else begun.checkpoint[0]
+    keeps = hasattr(begun.model, "learn")
+    with Stopping(keeps=keeps) as asked, RowsBar(wants_bar(args), args.algorithm, metric) as bar:
         run = checkpoint.train(
-            est,
-            Awake(stream, asked),
+            begun.model,
+            Awake(begun.stream, asked),
             args.checkpoint,
             every=args.every,
             keep=args.keep,
             resume=args.resume,
-            labels=targets_for(task, args.task, getattr(est if found is None else found[0], "classes_", ())),
+            labels=targets_for(begun.task, args.task, getattr(known, "classes_", ())),
             stop=asked,
             progress=after_block,
             hold=hold,
-            notes=notes,
+            notes=begun.notes,
         )
-    stream.close()
-    notes |= {"rows": before + run.rows, "finished": run.finished, "error": {run.metric: run.value}}
+    return run, asked.number
+
+
+def _end(args: argparse.Namespace, begun: Begun, run: Any) -> None:
+    """Write the model, and print what was done."""
+    from .. import model_io
+
+    ended = {"rows": begun.rows_before + run.rows, "finished": run.finished, "error": {run.metric: run.value}}
     whole = run.finished or args.checkpoint is None
     if args.model is not None and whole and run.rows:
-        model_io.save(est, args.model, notes)
-    _report(args, run, est, task, whole)
+        model_io.save(begun.model, args.model, begun.notes | ended)
+    _report(args, run, begun, whole)
     if not args.quiet:
-        for sentence in wrong.report():
+        for sentence in begun.wrong.report():
             print(f"kernelstream: {sentence}", file=sys.stderr)
-    if not run.finished:
-        where = where if run.rows or args.checkpoint else "there is no model"
-        raise Interrupted(f"stopped after {run.rows:,} rows by {name_of(asked.number)}; {where}", asked.number)
 
 
 def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -188,60 +222,13 @@ def _check_target(path: str | None) -> None:
         raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
-def task_of_run(args: argparse.Namespace, stream: Any, found: Any, notes: dict[str, Any]) -> str:
-    known = notes.get("task") or (found[1]["notes"].get("task") if found is not None else None)
-    if args.task != "auto":
-        return args.task
-    if known is not None:
-        return known
-    y = stream.peek()[1]
-    if y is None:
-        raise UsageError(f"--target: {stream.name} has no column to learn")
-    task = find_task(y)
-    if not args.quiet and not args.json:
-        print(f"task: {task}, by the first {len(y):,} targets (--task overrides)", file=sys.stderr)
-    return task
-
-
-def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
-    """Options that a reader of other data for the same model needs."""
-    reader = inner(stream)
-    if reader.mixed:
-        keep = {key: value for key, value in options.items() if key in ("format", "header", "delimiter", "strict")}
-        keep |= {key: getattr(reader, key) for key in ("marks", "thousands") if hasattr(reader, key)}
-        return keep | {
-            "mixed": True, "target": reader.target, "ignore": list(options.get("drop", [])), "kinds": reader.kinds,
-        }  # fmt: skip
-    columns = getattr(reader, "columns", None)
-    if columns is None:
-        return {key: value for key, value in options.items() if key in ("format", "zero_based", "dtype", "target")}
-    passing = ("drop", "encoding", "on_error", "block", "n_features", *CELL_OPTIONS)
-    keep = {key: value for key, value in options.items() if key not in passing}
-    return {**keep, "features": columns.feature_names, "target": reader.target}
-
-
-def _report(args: argparse.Namespace, run: Any, est: Any, task: str, whole: bool) -> None:
+def _report(args: argparse.Namespace, run: Any, begun: Begun, whole: bool) -> None:
     new = run.rows - run.resumed
     rate = new / max(run.seconds, 1e-9)
-    about = {"algorithm": args.algorithm, "task": task, "finished": run.finished, "rows": run.rows}
+    about = {"algorithm": args.algorithm, "task": begun.task, "finished": run.finished, "rows": run.rows}
     about |= {"skipped": run.skipped, "resumed_at": run.resumed, run.metric: run.value}
     about |= {"seconds": run.seconds, "rows_per_second": rate}
     line = f"{new:,} rows in {run.seconds:.1f} s ({rate:,.0f} rows/s), {run.metric.replace('_', ' ')} {run.value:.4g}"
     if run.skipped:
         line += f", {run.skipped:,} bad rows left out"
-    report(args, est, about, line, whole)
-
-
-def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str, whole: bool = True) -> None:
-    """Print what was done, and where a ``whole`` model was written, on standard output unless the model goes there."""
-    from ..evaluate import model_bytes
-
-    file = sys.stderr if args.model is not None and descriptor(args.model) == 1 else sys.stdout
-    model = args.model if whole else None
-    if args.json:
-        features = getattr(getattr(est, "model_", est), "n_features_in_", None)
-        print_json(about | {"model": model, "model_bytes": model_bytes(est), "features": features}, file)
-    elif not args.quiet:
-        written = "" if model is None else f"; {model}"
-        written += "" if model is None or is_special(model) else f" ({size_text(os.path.getsize(model))})"
-        print(line + written, file=file)
+    report(args, begun.model, about, line, whole)

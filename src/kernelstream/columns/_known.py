@@ -26,6 +26,11 @@ class Known:
     _store: Store
 
     @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned so far."""
+        return int(self._learned().t)
+
+    @property
     def kinds_(self) -> dict[str, str]:
         """The kind of every column so far."""
         return {source.name: source.kind for source in self._learned().by_name.values()}
@@ -56,7 +61,8 @@ class Known:
                 found[source.name] = 0.0 if code is None else float(store.counts[code]) / max(store.t, 1)
         return found
 
-    def _target(self) -> tuple[float, float] | None:
+    @property
+    def target_moments_(self) -> tuple[float, float] | None:
         """Mean and deviation of the targets, where they are numbers."""
         store = self._learned()
         if store.task != "number" or not store.target[0, 0] > 0:

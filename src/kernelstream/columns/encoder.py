@@ -191,8 +191,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         return _wrap_data_with_container("transform", X, rows, self)
 
     # ---------------------------------------------------------------- the work
-    def _check_state(self) -> None:
-        """For model files; the setter of ``state_`` has checked everything already."""
+    def check_state(self) -> None:
+        """Nothing is left to check: setting ``state_`` has done it."""
 
     def _check_parameters(self) -> None:
         least = 2 * (whole("one_hot", self.one_hot, 0) + 1)

@@ -192,10 +192,20 @@ class StreamPipeline(Wrapper):
         sources = columns._sources_of_width()
         return named(np.bincount(sources, own[: len(sources)], columns.n_features_in_), columns)
 
+    @if_model_has("link_now")
+    def link_now(self) -> np.ndarray | None:
+        """How scores of the model become probabilities now; see there."""
+        return self.model_inside.link_now()
+
+    @if_model_has("proba_by_link")
+    def proba_by_link(self, scores: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Probabilities of scores of the model; see there."""
+        return self._fitted().proba_by_link(scores, held)
+
     @property
     def loss(self) -> Any:
         """The loss of the model."""
-        return self.__dict__.get("model_", self.model).loss
+        return self.model_inside.loss
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that the model sees."""
@@ -217,11 +227,11 @@ class StreamPipeline(Wrapper):
         self.columns_ = self._fresh()[0]
         self.columns_.state_ = part(entries, "columns")
 
-    def _check_state(self) -> None:
-        """Raise ValueError when the states do not fit the parameters, themselves or each other."""
+    def check_state(self) -> None:
+        """Raise ValueError where the states do not fit the parameters, themselves or each other."""
         if not hasattr(self.model_, "state_"):
             raise ValueError("state_ holds no model")
-        self.model_._check_state()
+        self.model_.check_state()
         if self.columns_.width_ > self.model_.n_features_in_:
             raise ValueError(f"{self.columns_.width_} columns for a model of {self.model_.n_features_in_}")
 
@@ -234,7 +244,7 @@ class StreamPipeline(Wrapper):
 
 def encoder_of(model: Any) -> Columns | None:
     """The encoder of a model for rows of mixed cells: that of a pipeline, or its own; None without one."""
-    return getattr(model, "columns_", None) or getattr(model, "_encoder", None)
+    return getattr(model, "columns_", None)
 
 
 def make_stream(columns: Any, model: Any, room: int = 0) -> StreamPipeline:

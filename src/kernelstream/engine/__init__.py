@@ -7,24 +7,16 @@
 
 from __future__ import annotations
 
-import functools
-import warnings
-from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 from ..core import threads as threads
-from . import python
+from . import processor
 from .device import TorchEngine as TorchEngine
 from .device import is_torch as is_torch
 from .device import usable as usable
+from .processor import has_native as has_native
 
 ENGINES = ("auto", "native", "python", "torch")
-
-
-def has_native() -> bool:
-    """Whether the compiled core is installed."""
-    return find_spec("kernelstream._core") is not None
 
 
 def get(name: str | TorchEngine = "auto") -> Any:
@@ -33,20 +25,9 @@ def get(name: str | TorchEngine = "auto") -> Any:
         return name.ops()
     if isinstance(name, str) and name == "torch":
         return TorchEngine().ops()
-    if name == "auto":
-        return _pick()
-    if name == "python":
-        return python
-    if name != "native":
+    if name not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
-    if not has_native():
-        raise ValueError(
-            "engine='native' needs the compiled core, which this installation lacks; "
-            "reinstall kernelstream where a C++17 compiler is available, or use engine='python'"
-        )
-    from . import native
-
-    return native
+    return processor.engine(name)
 
 
 def check(name: str | TorchEngine, on_device: bool, who: str) -> None:
@@ -59,17 +40,3 @@ def check(name: str | TorchEngine, on_device: bool, who: str) -> None:
 def of_processor(name: str | TorchEngine) -> str | TorchEngine:
     """The engine for what always runs on the CPU."""
     return "auto" if is_torch(name) else name
-
-
-@functools.cache
-def _pick() -> ModuleType:
-    """The engine of "auto"; a warning says so once where it is not compiled."""
-    if has_native():
-        return get("native")
-    warnings.warn(
-        "kernelstream was installed without its compiled core: using the pure Python engine, which gives the same "
-        "results many times slower",
-        RuntimeWarning,
-        stacklevel=4,
-    )
-    return python

@@ -46,11 +46,12 @@ from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hedge, theta
 from ..passes.ensemble.pool import Pool, pool_hedge_pass, pool_pass
-from ..passes.expansion.native import Expansion, budget_pass, expansion_pass
+from ..passes.expansion.native import BlockExpansion as Expansion
+from ..passes.expansion.native import budget_pass, expansion_pass
 from ..passes.learned.native import rrf_pass
 from ..passes.learned.python import rrf_finish  # called rarely: numpy is fast enough
 from ..passes.linear import host as _host
-from ..passes.linear.native import FeaturePass as _FeaturePass
+from ..passes.linear.native import NativeFeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
 from ..passes.metric.native import metric_pass
 from ..passes.rows.native import RowStack, row_learner

@@ -12,7 +12,7 @@ import numpy as np
 from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from ..features import FeatureMap, Mapping, RandomFourier
+from ..features import FeatureMap, LinearForm, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.raw import RawFeatures, RawMapping
@@ -24,12 +24,13 @@ from ..state import undo as _undo
 from ..state.change import Change
 from ..state.nested import renew_under, under
 from ..state.schema import Array, Schema, check, prefixed
+from ..state.turns import in_turn
 from ..updates import AdaGrad, Update, unwrap
-from ._contract.base import State
+from ._contract.base import Shell, State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
-from ._contract.state import centres, no_centres, scales
+from ._contract.state import centres, is_trained, no_centres, scales
 from ._contract.warm_up import WARM_UP
 from ._described import described
 
@@ -77,8 +78,10 @@ class Linear(Learner):
     def check_parameters(self) -> None:
         self.update.check(self.est._loss_for(2))
 
-    def mapping(self, state: State) -> Mapping:
-        """The map with its random numbers."""
+    def mapping(self, state: State, dtype: Any = None) -> Mapping:
+        """The map with its random numbers, for rows of a float type, by default that of the model."""
+        if dtype is not None and np.dtype(dtype) != state["dtype"]:
+            return checked(self.map.build(map_entries(state), state["n_features"], np.dtype(dtype)))
         return self.est._cached("mapping", lambda: checked(self._build(state)))
 
     def _build(self, state: State) -> Mapping:
@@ -90,6 +93,18 @@ class Linear(Learner):
         if state["warm_rows"] and type(self.map) is RandomFourier:  # the next bandwidth needs the same numbers
             return build(*shape, own.setdefault("_draws", Draws()))
         return build(*shape)
+
+    def linear_form(self, state: State, dtype: Any) -> LinearForm | None:
+        """The model as weights of features of a float type; None where it is not, or not yet, linear in them."""
+        if not is_trained(state) or "w" not in state:
+            return None
+        weights = state["w_mean"] if "w_mean" in state else state["w"] * state["scale"][:, None]
+        offset = state["center"][1] if "center" in state else 0.0
+        return LinearForm(
+            self.mapping(state, dtype),
+            np.asarray(weights, np.float64),
+            np.broadcast_to(np.asarray(offset, np.float64), weights.shape[:1]),
+        )
 
     def _made_of(self, state: State) -> Any:
         """What the frequencies of independent columns depend on, apart from the number of columns."""
@@ -240,6 +255,23 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
     state["memory"] = update.carry(state["memory"], change)
 
 
+@in_turn
+def linear_form(est: Shell[Linear], dtype: Any = None) -> LinearForm | None:
+    """The model as weights of features: ``f(x) = W z(x) + b``, of rows in the units of the model.
+
+    Parameters
+    ----------
+    dtype : float type, optional
+        Of the features; by default that of the model.
+
+    Returns
+    -------
+    LinearForm or None
+        None where the answers are not linear in the features, or not yet.
+    """
+    return est._learner.linear_form(est.state_, dtype)
+
+
 @described()
 @dataclass(eq=False, repr=False)
 class FeatureClassifier(StreamClassifier):
@@ -294,6 +326,7 @@ class FeatureClassifier(StreamClassifier):
     """
 
     on_device = True
+    linear_form = linear_form
 
     features: FeatureMap | str = "fourier"
     loss: losses.Loss | str = "hinge"
@@ -344,6 +377,7 @@ class FeatureRegressor(StreamRegressor):
     """
 
     on_device = True
+    linear_form = linear_form
 
     _several_targets = True
 

@@ -21,7 +21,17 @@ from ..random import Stream, generator
 from ..rows import Rows, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import BROAD, Metric, Tried, between, learn_metric, of_distances, sees_few, systems_of, table
+from ..solvers.metric import (
+    BROAD,
+    KernelMetric,
+    TriedMetric,
+    between,
+    learn_metric,
+    of_distances,
+    sees_few,
+    systems_of,
+    table,
+)
 from ..solvers.metric import Rows as Pair
 from ..solvers.ranks import KNOTS, rank_knots
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
@@ -295,8 +305,8 @@ class LearnedMetric(Learner):
             raise ValueError("state_['places'] must not decrease along a column")
         return own
 
-    def _metric(self, state: State) -> Metric:
-        return Metric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
+    def _metric(self, state: State) -> KernelMetric:
+        return KernelMetric(state["root"], state["scales"], state["share"], state["ranks"], state["lam"])
 
 
 class HeldOut:
@@ -318,14 +328,14 @@ class HeldOut:
         self.a, self.asked_a = a[~held], a[held]
         self.systems = systems_of(learner.ops, self.rows, self.targets, self.a)
 
-    def of(self, *tried: Tried) -> list[Tried]:
+    def of(self, *tried: TriedMetric) -> list[TriedMetric]:
         """The same with coefficients of the rows that are not held out, and their errors at those that are.
 
         Where no time is left, errors are infinite.
         """
         return [self._judged(one) for one in tried]
 
-    def _judged(self, one: Tried) -> Tried:
+    def _judged(self, one: TriedMetric) -> TriedMetric:
         n = len(self.targets)
         if self.clock.late(n):
             return replace(one, error=np.inf, alpha=None)

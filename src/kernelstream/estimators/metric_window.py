@@ -16,10 +16,10 @@ from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
 from ..solvers.metric import (
     RHO,
-    Metric,
+    KernelMetric,
     Systems,
     Trials,
-    Tried,
+    TriedMetric,
     from_few,
     plain_metric,
     plain_start,
@@ -204,7 +204,7 @@ class MetricWindow(Learner):
         state |= {"centres": np.pad(rows[np.concatenate(parts)], spare), "alpha": np.pad(np.concatenate(alpha), spare)}
         self.est._cache.pop("functions", None)
 
-    def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> Tried:
+    def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> TriedMetric:
         judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
         trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
         plain = plain_start(rows.shape[1], False, BROAD)
@@ -271,13 +271,13 @@ class MetricWindow(Learner):
         self.est._cache.pop("functions", None)
 
 
-def _entries(metric: Metric) -> State:
+def _entries(metric: KernelMetric) -> State:
     root = metric.root if metric.root.ndim == 2 or len(metric.root) > BROAD else np.diag(metric.root)
     return {"root": root, "scales": metric.scales, "share": float(metric.share), "lam": float(metric.lam)}
 
 
-def _metric(state: State) -> Metric:
-    return Metric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
+def _metric(state: State) -> KernelMetric:
+    return KernelMetric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
 
 
 @described()

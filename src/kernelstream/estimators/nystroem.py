@@ -31,7 +31,7 @@ from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
 from ._contract.state import centres, no_centres
 from ._described import described
-from .feature import MAP, Linear, mix_outputs
+from .feature import MAP, Linear, linear_form, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
 
@@ -299,6 +299,7 @@ class NystroemClassifier(StreamClassifier):
 
     on_device = True  # the expansion runs on the processor, the features on the device
     standardize = AUTO  # no parameter: see `TwoPhases.one_width`
+    linear_form = linear_form
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -344,6 +345,7 @@ class NystroemRegressor(StreamRegressor):
 
     on_device = True  # the expansion runs on the processor, the features on the device
     standardize = AUTO  # no parameter: see `TwoPhases.one_width`
+    linear_form = linear_form
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

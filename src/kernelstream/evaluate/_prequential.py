@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..innermost import innermost
 from ..progress import RowsBar
 from ..rows import canonical
 from ._result import Recorder, Result, model_bytes
@@ -169,7 +170,7 @@ def _runner(est: Any, task: str, classes: Any, probability: bool) -> Runner:
         return StreamRunner(est, task, classes, probability)
     if hasattr(est, "partial_fit") and hasattr(est, "predict"):
         return BatchRunner(est, task, classes, probability)
-    name = type(getattr(est, "model", est)).__name__
+    name = type(innermost(est)).__name__
     raise ValueError(f"{name} cannot learn from a stream: it has neither learn nor partial_fit and predict")
 
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from kernelstream import losses
 
+from ..innermost import innermost
 from ..next_row import for_next_row
 from .metrics import CRPS_LEVELS, crps_or_error, of_true_class
 
@@ -36,11 +37,10 @@ def rows_learned(est: Any) -> int:
     from ..columns.stream import encoder_of
     from ..estimators.doubly.base import Doubly
 
-    encoder = encoder_of(est)
-    inner = getattr(est, "model_", est)  # behind an encoder, or in a wrapper
-    if encoder is not None or isinstance(getattr(inner, "_learner", None), Doubly):
-        return 0 if encoder is None else int(encoder._learned().t)
-    return int((getattr(inner, "_state", None) or {}).get("t", 0))
+    encoder, learner = encoder_of(est), innermost(est)
+    if encoder is not None:
+        return encoder.n_samples_seen_
+    return 0 if isinstance(getattr(learner, "_learner", None), Doubly) else getattr(learner, "state_", {}).get("t", 0)
 
 
 def labels_of(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -51,9 +51,9 @@ def labels_of(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def probabilities_of(est: Any, scores: np.ndarray) -> np.ndarray | None:
     """Probabilities (n, classes) that belong to scores, where the estimator's loss has any."""
     spec = getattr(est, "loss", None)
-    loss: Any = losses.get(spec, "classification") if isinstance(spec, (str, losses.Loss)) else None
-    if scores.ndim == 2 and loss is not None:
-        loss = loss.multiclass()
+    if not isinstance(spec, (str, losses.Loss)):
+        return None
+    loss: Any = losses.get(spec, "classification" if scores.ndim == 1 else "multiclass")
     if not hasattr(loss, "probability"):
         return None
     p = loss.probability(scores)
@@ -149,18 +149,9 @@ class StreamRunner(Runner):
         self._note_link()
         return self._read(self._timed(self.est.learn, X, y, **self._declaration()))
 
-    @property
-    def _learner(self) -> Any:
-        """The estimator, behind an encoder of columns."""
-        return self.est.__dict__.get("model_", self.est) if hasattr(self.est, "columns_") else self.est
-
     def _note_link(self) -> None:
-        if self.probability and self._linked():
-            state = self._learner.__dict__.get("_state") or {}
-            self.link = np.array(state["link"]) if "link" in state else None
-
-    def _linked(self) -> bool:
-        return hasattr(self._learner, "_needs_link") and self._learner._needs_link()
+        if self.probability and hasattr(self.est, "link_now"):
+            self.link = self.est.link_now()
 
     def _answer(self, X: Any, y: np.ndarray) -> Answer:
         self._note_link()
@@ -181,9 +172,9 @@ class StreamRunner(Runner):
         return labels_of(scores, classes), self._table(scores) if self.probability else None
 
     def _table(self, scores: np.ndarray) -> np.ndarray:
-        if self._linked():
-            return self._learner._by_link(self.link, scores)
-        table = probabilities_of(self._learner, scores)
+        if self.link is not None:
+            return self.est.proba_by_link(scores, self.link)
+        table = probabilities_of(self.est, scores)
         if table is None:
             raise ValueError(f"log_loss needs probabilities, and {self.est!r} has none (try loss='logistic')")
         return table

@@ -151,9 +151,7 @@ class Loss(WithParameters):
             raise ValueError(f"loss {self.name!r} is for regression targets and has no multi-class counterpart")
         if self.kind == "multiclass":
             return self
-        from .multiclass import OneVsRest  # which builds on this module
-
-        return OneVsRest(self)
+        return CATALOGUE.parts["one_vs_rest"](self)
 
     def native(self) -> tuple[str, list[float]] | None:
         """Name and parameters of the compiled twin, which has the loss's own name; None unless all are numbers."""

@@ -11,7 +11,7 @@ from ._base import Loss, Plain, arrays, register
 from ._duals import HINGE, LOGISTIC, SQUARED_HINGE, Dual
 from .multiclass import CrammerSinger, MulticlassPerceptron, Softmax
 
-__all__ = ["Hinge", "Logistic", "Perceptron", "SquaredHinge"]
+__all__ = ["Hinge", "Logistic", "PerceptronLoss", "SquaredHinge"]
 
 
 @register
@@ -121,7 +121,7 @@ def _sigmoid(f: Any, xp: Any) -> Any:
 
 
 @register
-class Perceptron(Loss):
+class PerceptronLoss(Loss):
     """max(0, -y f); derivative -y where the predicted label is wrong, so at f = 0 only for y = -1."""
 
     name = "perceptron"

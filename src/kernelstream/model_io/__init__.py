@@ -35,6 +35,7 @@ import numpy as np
 from .. import __version__
 from ..files import npy_header, write_atomic
 from ..registry import plugins as _plugins
+from ..state.turns import turns_of
 from .values import KINDS, build, component_class, component_name, decode, encode, missing_parts, outline, own_parts
 
 FORMAT = "kernelstream model"
@@ -146,7 +147,7 @@ def describe(source: Source) -> dict[str, Any]:
 
 def to_bytes(est: Any, notes: dict[str, Any] | None = None) -> bytes:
     """The content of a model file."""
-    with getattr(est, "_turns", contextlib.nullcontext()):  # another thread may be learning
+    with turns_of(est):  # another thread may be learning
         return _content(est, notes)
 
 
@@ -159,7 +160,7 @@ def _content(est: Any, notes: dict[str, Any] | None) -> bytes:
     arrays: list[np.ndarray] = []
     state = getattr(est, "state_", None)
     if state is not None:
-        est._check_state()  # what load checks: a file that is written can be read
+        est.check_state()  # what load checks: a file that is written can be read
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -276,7 +277,7 @@ def _estimator(header: dict[str, Any], arrays: list[np.ndarray]) -> Any:
     if header["state"] is None:
         return est
     est.state_ = {key: decode(value, arrays) for key, value in header["state"].items()}
-    est._check_state()
+    est.check_state()
     names = header.get("feature_names")
     if names is not None and not hasattr(est, "feature_names_in_"):  # an encoder of columns has them in its state
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

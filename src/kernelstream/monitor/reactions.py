@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..checks import fraction
+from ..innermost import innermost
 
 Reaction = Callable[[Any, Any], None]
 
@@ -13,8 +14,7 @@ Reaction = Callable[[Any, Any], None]
 def forget(keep: float = 0.1) -> Reaction:
     """A reaction for :class:`Monitor`: what was learned loses weight, so that new rows change the model more.
 
-    AdaGrad's sums of squares are multiplied by ``keep`` (its steps become 1/√keep times as long), and so are the sums
-    of least squares; of the default learner, those of its members and of their combination.
+    The learner, also one inside wrappers, does what its method ``fade`` says.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def forget(keep: float = 0.1) -> Reaction:
     keep = fraction("keep", keep)
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._learner.fade(learner._state, keep), "forget")
+        _method(model, "fade")(keep)
 
     return react
 
@@ -55,20 +55,13 @@ def restart() -> Reaction:
     """
 
     def react(model: Any, mark: Any) -> None:
-        _change(model, lambda learner: learner._learner.restart(learner._state), "restart")
+        _method(model, "restart")()
 
     return react
 
 
-def _change(model: Any, change: Callable[[Any], bool], what: str) -> None:
-    while hasattr(model, "model_"):  # wrappers
-        model = model.model_
-    if not hasattr(model, "_learner"):
-        raise ValueError(f"{type(model).__name__} is not a learner of this library: it cannot {what}")
-    with model._turns:
-        if model.__dict__.get("_state") is None or model._state["warm_rows"]:
-            return  # nothing has been learned yet
-        model._sync()
-        if not change(model):
-            raise ValueError(f"{type(model).__name__} has no way to {what}: pass a function of your own as react")
-        model._forget()
+def _method(model: Any, name: str) -> Callable[..., Any]:
+    learner = innermost(model)
+    if not hasattr(learner, name):
+        raise ValueError(f"{type(learner).__name__} is not a learner of this library: it cannot {name}")
+    return getattr(learner, name)

@@ -62,7 +62,7 @@ Rows = tuple[np.ndarray, np.ndarray]  # columns of deviation 1 and their ranks, 
 
 
 @dataclass(frozen=True)
-class Metric:
+class KernelMetric:
     """What a kernel is made of, and the penalty that goes with it."""
 
     root: np.ndarray  # M^{1/2} / L, (d, d), or (d,) for a diagonal M
@@ -97,10 +97,10 @@ def between(rows: Rows, others: Rows, share: float, ops: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedMetric:
     """A metric with its error on held-out rows, and what it was made of."""
 
-    metric: Metric
+    metric: KernelMetric
     error: float
     alpha: Any  # (n, C), None where the matrix has no factor
     G: np.ndarray  # average gradient outer product, (d, d), and
@@ -109,14 +109,14 @@ class Tried:
     powers: tuple[float, float]
     lengths: tuple[float, float]
 
-    def made(self, **changes: Any) -> Tried:
+    def made(self, **changes: Any) -> TriedMetric:
         """The same with other gradients, rho or powers; its error is not known."""
         new = replace(self, **changes)
         (p, q), (near, apart) = new.powers, new.lengths
         root, scales = root_of(new.G, new.rho, near, p), scales_of(new.g, apart, q)
         return replace(new, metric=replace(self.metric, root=root, scales=scales))
 
-    def with_numbers(self, **changes: Any) -> Tried:
+    def with_numbers(self, **changes: Any) -> TriedMetric:
         """The same with another share, factor of the ranks, penalty or the like; its error is not known."""
         return replace(self, metric=replace(self.metric, **changes))
 
@@ -139,7 +139,7 @@ class Systems:
         """That of the matrix of the system, (n,)."""
         return 1 + addition(lam, len(self.a), self.a)
 
-    def table(self, metric: Metric) -> Any:
+    def table(self, metric: KernelMetric) -> Any:
         """Kernel values (n, n)."""
         Z = metric.rows(self.X)
         return table(Z, metric.share, self.ops)
@@ -155,7 +155,7 @@ class Systems:
         errors = np.square(left).sum(axis=1, dtype=np.float64)
         return float(np.average(errors, weights=self.a[-self.judged :])), alpha
 
-    def gradients(self, metric: Metric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gradients(self, metric: KernelMetric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.
 
         .. math:: \nabla f(x) = -R \sum_i \alpha_i \frac{k(x_i, x)}{\|z - z_i\|} (z - z_i), \quad z = R x
@@ -193,20 +193,20 @@ class Trials:
         self.systems, self.clock = systems, clock
         self.kept: tuple[tuple[Any, ...], Any] = (), None
 
-    def of(self, *tried: Tried) -> list[Tried]:
+    def of(self, *tried: TriedMetric) -> list[TriedMetric]:
         """The same with their errors and coefficients (n, C); where no time is left, errors are infinite."""
         if self.clock.cubed and self.clock.late():
             return [replace(one, error=np.inf, alpha=None) for one in tried]
         return [self._of(one) for one in tried]
 
-    def _of(self, tried: Tried) -> Tried:
+    def _of(self, tried: TriedMetric) -> TriedMetric:
         begin = time.monotonic()
         error, alpha = self.systems.solved(self.table(tried.metric), tried.metric.lam)
         self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
         self.clock.step(f"error {error:.4g}")
         return replace(tried, error=error, alpha=alpha)
 
-    def table(self, metric: Metric) -> Any:
+    def table(self, metric: KernelMetric) -> Any:
         """Kernel values (n, n), those of before where the kernel is the same."""
         kernel = metric.root, metric.scales, metric.share, metric.ranks
         kept, K = self.kept
@@ -266,7 +266,7 @@ def learn_metric(
     clock: Clock,
     searched: tuple[int, int],
     fine: bool = False,
-) -> Metric:
+) -> KernelMetric:
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
     ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many. With
@@ -300,7 +300,7 @@ def sees_few(n: int, searched: tuple[int, int]) -> bool:
     return n > MORE * _first(n, searched)
 
 
-def of_distances(trials: Any, metric: Metric) -> Metric:
+def of_distances(trials: Any, metric: KernelMetric) -> KernelMetric:
     """The metric that was found, or one of distances alone from rounds on all rows of the trials, which has less error.
 
     Distances in a full metric are what many rows can teach and few cannot: where the penalty is small.
@@ -310,19 +310,19 @@ def of_distances(trials: Any, metric: Metric) -> Metric:
     return _best([found, _walked(trials, rounds_from(trials, start, MOST_ROUNDS), _penalty, COARSER)]).metric
 
 
-def plain_metric(d: int, ranks: float = RANKS) -> Metric:
+def plain_metric(d: int, ranks: float = RANKS) -> KernelMetric:
     """All d columns alike."""
-    return Metric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, ranks, LAM)
+    return KernelMetric(root_of(np.eye(d), 0.0, LENGTH), scales_of(np.ones(d), LENGTH), SHARE, ranks, LAM)
 
 
-def plain_start(d: int, ranked: bool, broad: int = BROAD) -> Tried:
+def plain_start(d: int, ranked: bool, broad: int = BROAD) -> TriedMetric:
     """All d columns alike, to begin with; the part off the diagonal is tried with up to ``broad`` of them."""
     rho = RHO if 1 < d <= broad else 0.0
     plain = plain_metric(d, RANKS if ranked else 0.0)
-    return Tried(plain, np.inf, None, np.eye(d), np.ones(d), rho, POWERS, (LENGTH, LENGTH))
+    return TriedMetric(plain, np.inf, None, np.eye(d), np.ones(d), rho, POWERS, (LENGTH, LENGTH))
 
 
-def from_few(trials: Trials, plain: Tried, powers: tuple[tuple[float, float], ...] = ()) -> Tried:
+def from_few(trials: Trials, plain: TriedMetric, powers: tuple[tuple[float, float], ...] = ()) -> TriedMetric:
     """Rounds of gradients; then rho, the powers that are to be tried, lengths with their penalty, share and ranks.
 
     They begin with all columns alike and the penalty of least error. That one is large where most columns are noise,
@@ -344,7 +344,7 @@ def from_few(trials: Trials, plain: Tried, powers: tuple[tuple[float, float], ..
     return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
-def rounds_from(trials: Trials, last: Tried, most: int = ROUNDS) -> Tried:
+def rounds_from(trials: Trials, last: TriedMetric, most: int = ROUNDS) -> TriedMetric:
     """The best of some metrics, each from the gradients in the one before; the second may be worse than the first."""
     best = last
     for number in range(most):
@@ -356,14 +356,14 @@ def rounds_from(trials: Trials, last: Tried, most: int = ROUNDS) -> Tried:
     return best
 
 
-def tuned(trials: Trials, best: Tried, step: float = STEP) -> Tried:
+def tuned(trials: Trials, best: TriedMetric, step: float = STEP) -> TriedMetric:
     """The same with other lengths and another penalty, as long as the error falls."""
     for move in (partial(_length, 0), partial(_length, 1), _penalty):
         best = _walked(trials, best, move, step)
     return best
 
 
-def _renewed(trials: Trials, last: Tried) -> Tried:
+def _renewed(trials: Trials, last: TriedMetric) -> TriedMetric:
     """The metric from the gradients of the function learned last; the same again where they say nothing."""
     if last.alpha is None:
         return last
@@ -373,16 +373,18 @@ def _renewed(trials: Trials, last: Tried) -> Tried:
     return trials.of(last.made(G=G, g=g))[0]
 
 
-def _least(trials: Trials, best: Tried, *others: Tried) -> Tried:
+def _least(trials: Trials, best: TriedMetric, *others: TriedMetric) -> TriedMetric:
     """The one of least error: the best so far or, where they are better, one of the others."""
     return _best([best, *trials.of(*others)]) if others else best
 
 
-def _best(tried: list[Tried]) -> Tried:
+def _best(tried: list[TriedMetric]) -> TriedMetric:
     return min(tried, key=lambda one: one.error)
 
 
-def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | None], step: float = STEP) -> Tried:
+def _walked(
+    trials: Trials, best: TriedMetric, move: Callable[[TriedMetric, float], TriedMetric | None], step: float = STEP
+) -> TriedMetric:
     """The best so far, moved up or down by a factor as long as the error falls."""
     factors: tuple[float, ...] = (step, 1 / step)
     while True:
@@ -394,12 +396,12 @@ def _walked(trials: Trials, best: Tried, move: Callable[[Tried, float], Tried | 
         best = found
 
 
-def _penalty(best: Tried, factor: float) -> Tried | None:
+def _penalty(best: TriedMetric, factor: float) -> TriedMetric | None:
     lam = best.metric.lam * factor
     return best.with_numbers(lam=lam) if 0.99 * LEAST_LAM < lam < 1.01 * MOST_LAM else None
 
 
-def _length(kind: int, best: Tried, factor: float) -> Tried | None:
+def _length(kind: int, best: TriedMetric, factor: float) -> TriedMetric | None:
     """The penalty goes with a length, as a short one takes more."""
     near, apart = best.lengths
     lengths = (near * factor, apart) if kind == 0 else (near, apart * factor)

@@ -6,6 +6,7 @@ thread that forked, so a call of another thread would never end there, and its m
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -84,6 +85,12 @@ class OwnTurns:
         turns = instance.__dict__.setdefault("_turns", Turns())  # one step: of two threads, both get the same lock
         _all[id(turns)] = turns
         return turns
+
+
+def turns_of(obj: Any) -> contextlib.AbstractContextManager[Any]:
+    """A context in which calls of an object from other threads wait; one that does nothing where it has no turns."""
+    turns: contextlib.AbstractContextManager[Any] = getattr(obj, "_turns", contextlib.nullcontext())
+    return turns
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from ..checks import one_of
 from ._table import Table
 from .arrays import Arrays
 from .base import Stream
-from .bytes import SUFFIXES, Text, is_pipe, name_of
+from .bytes import SUFFIXES, LineBuffer, is_pipe, name_of
 from .csv import CSV
 from .iterators import Blocks
 from .jsonl import JSONLines
@@ -61,7 +61,7 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
         one_of("format", format, FORMATS)
     if isinstance(source, Stream):
         return source
-    if not isinstance(source, (str, os.PathLike, Text)) and not hasattr(source, "read"):
+    if not isinstance(source, (str, os.PathLike, LineBuffer)) and not hasattr(source, "read"):
         return _in_memory(source, options)
     format, source = recognized(source, format, options.get("encoding"))
     kind = FORMATS[format]
@@ -71,10 +71,10 @@ def open(source: Any, format: str | None = None, **options: Any) -> Stream:
 
 
 def recognized(source: Any, format: str | None = None, encoding: str | None = None) -> tuple[str, Any]:
-    """The format of a path or a file object, and the source, of a text as a :class:`Text`: a pipe is opened once."""
+    """Format and source of a path or a file object, of a text as a :class:`LineBuffer`: a pipe is opened once."""
     format = format or format_by_name(name_of(source))
     if format is None or format in TEXTS:
-        source = source if isinstance(source, Text) else Text(source, encoding=encoding)
+        source = source if isinstance(source, LineBuffer) else LineBuffer(source, encoding=encoding)
         format = format or format_by_content(source.peek(), source.bytes.name)
         if format not in TEXTS:
             source.bytes.close()

@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import few
 from ..registry.names import did_you_mean
 from .base import BLOCK_ROWS, Block, Position, Stream, check_dtype, joined
-from .bytes import Text, name_of
+from .bytes import LineBuffer, name_of
 from .cells import NO_TARGET, Cells, is_missing, listed
 
 FILLED = " (missing=, or --missing in the shell, fills such fields)"
@@ -163,7 +163,7 @@ class TextStream(Stream):
 
     def __init__(self, source: Any, block: int, encoding: str | None = None, **options: Any):
         super().__init__(name_of(source), block, **options)
-        self.text = source if isinstance(source, Text) else Text(source, encoding=encoding)
+        self.text = source if isinstance(source, LineBuffer) else LineBuffer(source, encoding=encoding)
 
     def _where(self) -> Position:
         return self.text.where()

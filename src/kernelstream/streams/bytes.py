@@ -32,7 +32,7 @@ def name_of(source: Any) -> str:
         return "standard input"
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
-    if isinstance(source, Text):
+    if isinstance(source, LineBuffer):
         return source.bytes.name
     return str(getattr(source, "name", None) or type(source).__name__)
 
@@ -239,7 +239,7 @@ def _unpacked(raw: Any, packing: str | None) -> Any:
     return raw
 
 
-class Text:
+class LineBuffer:
     """The lines of a source, in a buffer that parsers work on directly.
 
     Attributes

@@ -16,7 +16,7 @@ from ._table import FILLED, Raw, TextTable
 from .base import BLOCK_ROWS, Block
 from .bytes import decoded
 from .cells import LARGEST_NUMBER, MISSING, NO_TARGET, Cells, is_missing
-from .marks import ORDERS, DayAndMonth, Marks, find_dates, find_marks
+from .marks import ORDERS, DayAndMonth, NumberMarks, find_dates, find_marks
 
 DELIMITERS = ",\t;|"
 SAMPLE_BYTES = 1 << 16  # of a text, from which kinds of columns and marks in numbers are inferred
@@ -141,7 +141,9 @@ class CSV(TextTable):
     def set_marks(self, marks: dict[str, str], thousands: str | None = None) -> None:
         """Set how the numbers and dates of some columns are written."""
         self.marks, self.thousands = marks, thousands
-        made = {mark: DayAndMonth(mark) if mark in ORDERS else Marks(mark, thousands) for mark in set(marks.values())}
+        made = {
+            mark: DayAndMonth(mark) if mark in ORDERS else NumberMarks(mark, thousands) for mark in set(marks.values())
+        }
         self._readers = {name: made[marks[name]] for name in self.columns.names if name in marks}
 
     def look_for_marks(self) -> dict[str, str]:

@@ -23,7 +23,7 @@ QUOTES = "'\u2019"
 OTHER = {".": ",", ",": "."}
 
 
-class Marks:
+class NumberMarks:
     """How the numbers of a column are written.
 
     Parameters
@@ -35,9 +35,9 @@ class Marks:
 
     Examples
     --------
-    >>> [Marks(",")(text) for text in ("1.234,5", "€ 12 000", "2,5 %", "2.5", "9,90 EUR", "word")]
+    >>> [NumberMarks(",")(text) for text in ("1.234,5", "€ 12 000", "2,5 %", "2.5", "9,90 EUR", "word")]
     ['1234.5', '12000', '2.5', '2.5', '9.90', 'word']
-    >>> Marks(".")("-$1,234.50")
+    >>> NumberMarks(".")("-$1,234.50")
     '-1234.50'
     """
 
@@ -153,12 +153,12 @@ def decimal_marks(read: Mapping[str, tuple[int, int, int]]) -> dict[str, str]:
     return {name: usual if not more else "," if more > 0 else "." for name, more in numeric.items()}
 
 
-def _read(marks: Marks, texts: Iterable[str]) -> int:
+def _read(marks: NumberMarks, texts: Iterable[str]) -> int:
     """How many of the texts are numbers."""
     return sum(marks.read(text) is not None for text in texts)
 
 
-def _example(marks: Marks, texts: Iterable[str]) -> str | None:
+def _example(marks: NumberMarks, texts: Iterable[str]) -> str | None:
     """The first number that Python would not read, or would read as another."""
     for text in texts:
         found = marks.read(text)
@@ -174,4 +174,4 @@ def _same(text: str, found: str) -> bool:
         return False
 
 
-BOTH_MARKS = {decimal: Marks(decimal) for decimal in OTHER}
+BOTH_MARKS = {decimal: NumberMarks(decimal) for decimal in OTHER}

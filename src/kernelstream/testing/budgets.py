@@ -130,7 +130,7 @@ def _check_rows(est: Any, X: np.ndarray, y: np.ndarray, tolerance: float) -> Non
 
 def _check_state(est: Any, tolerance: float) -> None:
     """The state after a row."""
-    state, kernel = est.state_, est._learner.kernel(est._state)
+    state, kernel = est.state_, est.kernel_
     n, vectors = est.n_support_, est.support_vectors_
     assert 0 <= n <= est.budget, f"{n} support vectors under a budget of {est.budget}"
     for name, value in state.items():

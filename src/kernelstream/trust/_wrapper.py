@@ -26,7 +26,7 @@ def if_model_has(name: str) -> Any:
     """Decorator of a method that exists only if the model inside has one of this name."""
 
     def check(self: Any) -> bool:
-        getattr(self.__dict__.get("model_", self.model), name)  # its own error says why not
+        getattr(self.model_inside, name)  # its own error says why not
         return True
 
     return available_if(check)
@@ -91,6 +91,11 @@ class Wrapper(WithParameters):
         """Raise ValueError for parameters out of range."""
 
     # ---------------------------------------------------------------- the contract
+    @property
+    def model_inside(self) -> Any:
+        """The model that learns or, before the first row, the one whose copy will; see ``innermost``."""
+        return self.__dict__.get("model_", self.model)
+
     def _inside(self) -> Any:
         """The model that learns: a new one, before it has learned anything."""
         if "model_" in self.__dict__:
@@ -242,10 +247,11 @@ class Wrapper(WithParameters):
         if strange:
             raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, sorted(strange)))}")
 
-    def _check_state(self) -> None:
+    def check_state(self) -> None:
+        """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
         self._check_parameters()
         if hasattr(self.model_, "state_"):
-            self.model_._check_state()
+            self.model_.check_state()
         check(self._own(), self._schema())
 
     def __sklearn_is_fitted__(self) -> bool:

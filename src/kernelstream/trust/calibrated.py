@@ -198,8 +198,7 @@ class Calibrated(Wrapper):
         spec = getattr(self.model, "loss", None)
         if not isinstance(spec, (str, losses.Loss)):
             return None
-        loss: Any = losses.get(spec, "classification")
-        loss = loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+        loss: Any = losses.get(spec, "multiclass" if n_classes > 2 else "classification")
         return loss if hasattr(loss, "probability") else None
 
     def _follow(self, scores: Any, y: Any, weight: Any, known: Any, after: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..checks import one_of
 from ..extras import PAPERS
+from ..kernels.parameters import KernelParameters
 from ..registry.names import Catalogue, did_you_mean
 
 TASKS = ("binary", "multiclass", "regression")
@@ -130,9 +131,10 @@ def _take_rows_as_they_come(made: Any) -> None:
         return
     if "standardize" in made.get_params(deep=False):
         made.set_params(standardize=False)
-    elif made._learner.one_width():  # it scales where the width is left to it: the same rule, by its name
-        kernel = made._learner.given.kernel_object
-        made.set_params(gamma=kernel.get_params()[kernel.bandwidth])
+    elif isinstance(made.kernel, str) and made.gamma is None:
+        given = KernelParameters(made.kernel)
+        if given.takes_width:  # it scales where the width is left to it: the same rule, by its name
+            made.set_params(gamma=given.kernel_object.get_params()[given.kernel_object.bandwidth])
 
 
 def names(task: str | None = None) -> list[str]:

@@ -18,6 +18,7 @@ import torch
 from ...core import threads
 from ...passes.doubly.device import DeviceDescent, DeviceFeatureBlocks
 from ...rows import dense, is_tensor
+from .. import processor
 
 NAME = "torch"
 UNCOMPILED_ROWS = 128  # calls up to this length compile no program: many streams begin with short ones
@@ -68,9 +69,7 @@ class Ops:
     @property
     def host(self) -> Any:
         """The CPU engine."""
-        from .. import get
-
-        return get("auto")
+        return processor.engine()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

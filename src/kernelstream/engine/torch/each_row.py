@@ -22,10 +22,10 @@ from ...core.center import follow, offset_of
 from ...losses import Loss
 from ...state.nested import State
 from ...updates import TINY, Update, unwrap
-from .passes import FeaturePass
+from .passes import DeviceFeaturePass
 
 
-class EachRowPass(FeaturePass):
+class EachRowPass(DeviceFeaturePass):
     """Weights, and where there are such squares of gradients and the mean of the iterates, on the device."""
 
     def __init__(self, ops: Any, mapping: Any, loss: Loss, update: Update, state: State):

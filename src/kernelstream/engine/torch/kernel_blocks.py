@@ -104,7 +104,7 @@ def blocks(n: int, m: int) -> list[slice]:
     return cuts(n, max(1, ELEMENTS // m))
 
 
-class RowMatrix:
+class DeviceRowMatrix:
     """``K + diag(more)`` for a Gram matrix K (n, n), in its type; see ``kernelstream.solvers.kernel_ridge``.
 
     Products are made in float64, block by block: the factor may be one of float32, the solution is not.
@@ -141,9 +141,9 @@ class RowMatrix:
         return (upper.T @ (upper @ self.ops.tensor(alpha[-last:]))).cpu().numpy()
 
 
-def row_matrix(ops: Any, kernel: Kernel, X: Rows, more: np.ndarray) -> RowMatrix:
+def row_matrix(ops: Any, kernel: Kernel, X: Rows, more: np.ndarray) -> DeviceRowMatrix:
     """Gram matrix of all rows, with ``more`` (n,) added to its diagonal."""
-    return RowMatrix(ops, gram(ops, kernel, X), more)
+    return DeviceRowMatrix(ops, gram(ops, kernel, X), more)
 
 
 class DeviceKernelBlocks:

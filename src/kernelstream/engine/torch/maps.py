@@ -116,7 +116,7 @@ class GaussianNystroem(DeviceMap):
         return D2.mul_(-self.gamma).exp_() @ self.P
 
 
-class Preconditioned(DeviceMap):
+class DevicePreconditioned(DeviceMap):
     """``z - (s V) B`` of the features z of a map that the device has, and some of them, s."""
 
     def __init__(self, ops: Any, mapping: PreconditionedMapping):
@@ -180,7 +180,7 @@ def round_(A: torch.Tensor) -> torch.Tensor:
 KNOWN: dict[type, Any] = {
     FourierMapping: Fourier,
     GaussianNystroemMapping: GaussianNystroem,
-    PreconditionedMapping: Preconditioned,
+    PreconditionedMapping: DevicePreconditioned,
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from . import has_triton
-from .kernel_blocks import RowMatrix, blocks
+from .kernel_blocks import DeviceRowMatrix, blocks
 
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # a difference of large squares says nothing of near rows
 
@@ -30,10 +30,10 @@ def between(rows: Pair, others: Pair, share: float) -> torch.Tensor:
     return K
 
 
-def matrix(ops: Any, rows: Any, share: float, more: np.ndarray) -> RowMatrix:
+def matrix(ops: Any, rows: Any, share: float, more: np.ndarray) -> DeviceRowMatrix:
     """Gram matrix of all rows in a metric, with ``more`` (n,) added to its diagonal."""
     here: Any = tuple(ops.tensor(part) for part in rows)
-    return RowMatrix(ops, between(here, here, share), more)
+    return DeviceRowMatrix(ops, between(here, here, share), more)
 
 
 class DeviceFunction:

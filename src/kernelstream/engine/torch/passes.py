@@ -29,7 +29,7 @@ from . import from_array
 from .maps import on_device
 
 
-class FeaturePass:
+class DeviceFeaturePass:
     """Weights of a model on the device, and the passes over rows.
 
     Parameters
@@ -98,12 +98,12 @@ class FeaturePass:
             self.state["scale"][:] = 1.0
             self.stale = False
 
-    def mark(self) -> Callable[[], FeaturePass]:
+    def mark(self) -> Callable[[], DeviceFeaturePass]:
         """A function that undoes what is learned from now on and returns the pass."""
         stale, behind = self.stale, self.behind
         kept = [] if behind else [(held, held.clone()) for held in self._tensors()]
 
-        def put_back() -> FeaturePass:
+        def put_back() -> DeviceFeaturePass:
             for held, before in kept:
                 held.copy_(before)
             self.stale, self.behind = stale, behind

@@ -11,7 +11,7 @@ from ...losses import Loss
 from ...state.nested import State
 from ...updates import Update, unwrap
 from .each_row import EachRowPass
-from .passes import FeaturePass
+from .passes import DeviceFeaturePass
 
 
 class SwitchedPass:
@@ -68,7 +68,7 @@ def _each_row(update: Update, state: State) -> bool:
     return inner.diagonal or average or "w_mean" in state
 
 
-def _on_device(ops: Any, mapping: Any, loss: Loss, update: Update, state: State) -> FeaturePass:
+def _on_device(ops: Any, mapping: Any, loss: Loss, update: Update, state: State) -> DeviceFeaturePass:
     """A pass whose weights live on the device: on a GPU one program, if it has the formulas."""
     if ops.cuda and ops.triton:
         from .formulas import program
@@ -78,4 +78,4 @@ def _on_device(ops: Any, mapping: Any, loss: Loss, update: Update, state: State)
             from .walk_pass import WalkPass
 
             return WalkPass(ops, mapping, loss, update, state, known)
-    return (EachRowPass if _each_row(update, state) else FeaturePass)(ops, mapping, loss, update, state)
+    return (EachRowPass if _each_row(update, state) else DeviceFeaturePass)(ops, mapping, loss, update, state)

@@ -21,7 +21,7 @@ from .cosines import FREQUENCIES, fourier, fourier_tf32
 from .each_row import EachRowPass
 from .formulas import Program
 from .maps import Fourier, round_
-from .passes import FeaturePass
+from .passes import DeviceFeaturePass
 from .walk import Walk
 
 CHUNK = 32  # blocks whose rows are brought at once
@@ -83,10 +83,10 @@ class WalkPass(EachRowPass):
         super()._load()
         self._numbers_there()
 
-    def mark(self) -> Callable[[], FeaturePass]:
+    def mark(self) -> Callable[[], DeviceFeaturePass]:
         put_back = super().mark()
 
-        def after_all() -> FeaturePass:
+        def after_all() -> DeviceFeaturePass:
             torch.cuda.synchronize(self.ops.device)  # pending work must not write afterwards
             return put_back()
 

@@ -33,6 +33,7 @@ from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .changes import fade, restart
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -187,6 +188,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if self._encoder is not None:  # mixed rows may have new columns at any time
             return self
         return self._widened(n_features)
+
+    @in_turn
+    def check_state(self) -> None:
+        """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
+        self._check_state()
 
     def _widened(self, n_features: int) -> StreamEstimator:
         self._sync()
@@ -358,6 +364,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise
 
     _admit = admit
+    fade, restart = fade, restart
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:

@@ -159,8 +159,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
 
     # ---------------------------------------------------------------- the loss in use
     def _loss_for(self, n_classes: int) -> Loss:
-        loss = losses.get(self.loss, task="classification")
-        return loss.multiclass() if n_classes > 2 and loss.kind == "binary" else loss
+        return losses.get(self.loss, "multiclass" if n_classes > 2 else "classification")
 
     def _needs_link(self) -> bool:
         """Whether the loss defines no probabilities, so that a link must be learned."""
@@ -176,10 +175,16 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 n = len(self._state["classes"])
                 self._cache["follow"] = found, ops.follow, n, link.kept_of(n)
 
-    def _by_link(self, held: np.ndarray | None, scores: np.ndarray) -> np.ndarray:
-        """Probabilities (n, n_classes) of scores as ``learn`` returns them, by a link that was saved earlier."""
+    @in_turn
+    def link_now(self) -> np.ndarray | None:
+        """How scores become probabilities now, (k,), where a link is learned; None where the loss says it."""
+        return np.array((self.__dict__.get("_state") or {}).get("link", ())) if self._needs_link() else None
+
+    @in_turn
+    def proba_by_link(self, scores: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Probabilities (n, n_classes) of scores as ``learn`` returns them, by the link that :meth:`link_now` gave."""
         table = scores[:, None] if scores.ndim == 1 else scores
-        fits = held is not None and len(held) == len(link.start(len(self._state["classes"])))
+        fits = len(held) == len(link.start(len(self._state["classes"])))
         state = {"classes": self._state["classes"]} | ({"link": held} if fits else {})
         unknown = np.isneginf(table)
         p = link.answers(

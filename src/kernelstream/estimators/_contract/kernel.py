@@ -10,7 +10,7 @@ from ...kernels.parameters import KernelParameters
 from ...rows import Rows
 from ...state.nested import renew_under, under
 from ...state.schema import Schema, check, prefixed
-from .base import State
+from .base import Shell, State
 from .learner import Learner
 from .warm_up import WARM_UP
 
@@ -56,3 +56,8 @@ class WithKernel(Learner):
 
     def domain(self) -> Any:
         return self.given
+
+
+def kernel(est: Shell[WithKernel]) -> Kernel:
+    """The kernel with the bandwidth in use."""
+    return est._learner.kernel(est.state_)

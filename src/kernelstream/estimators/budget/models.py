@@ -11,6 +11,7 @@ from ... import losses
 from ...budgets import Budget
 from ...updates import Update
 from .._contract.classifier import StreamClassifier
+from .._contract.kernel import kernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from .base import KernelExpansion, dual_coef, n_support, support_vectors
@@ -46,6 +47,8 @@ class BudgetClassifier(StreamClassifier):
         Coefficients of the support vectors.
     n_support_ : int
         Number of support vectors now.
+    kernel_ : Kernel
+        With its bandwidth.
 
     See Also
     --------
@@ -74,6 +77,7 @@ class BudgetClassifier(StreamClassifier):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    kernel_ = property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -119,6 +123,7 @@ class BudgetRegressor(StreamRegressor):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    kernel_ = property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -13,6 +13,7 @@ from ...budgets import Budget
 from ...state.turns import in_turn
 from ...updates import Novelty
 from .._contract.base import State
+from .._contract.kernel import kernel
 from .._contract.outlier import StreamOutlier
 from .._described import described
 from .base import KernelExpansion, dual_coef, n_support, support_vectors
@@ -105,6 +106,7 @@ class BudgetOneClass(StreamOutlier):
     """
 
     n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    kernel_ = property(kernel)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

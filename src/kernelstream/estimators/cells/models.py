@@ -53,7 +53,7 @@ REDRAWN = 0.25  # share of the grids that a review replaces
 CANDIDATES = 8  # for each of them
 
 
-class Cells(Learner):
+class CellTables(Learner):
     """Tables of cells."""
 
     _replaced = frozenset({"levels", "n_levels", "columns", "edges", "n_edges", "column_weights", "places"})
@@ -331,7 +331,7 @@ class Cells(Learner):
 def relevance(est: StreamEstimator) -> np.ndarray:
     """How much the forecasts vary with each column, (d,), 1 on average: the variance of grids' parts of them."""
     state, learner = est._of_state(), est._learner
-    assert isinstance(learner, Cells)
+    assert isinstance(learner, CellTables)
     if not len(state.get("columns", ())):
         raise AttributeError(f"{type(est).__name__} has relevance_ with grids='columns' only, and after some rows")
     rows = np.ascontiguousarray(state["sample_rows"][: min(state["t"], SAMPLE)])
@@ -417,7 +417,7 @@ class CellsClassifier(StreamClassifier):
 
     relevance_ = property(relevance)
 
-    _learns = Cells
+    _learns = CellTables
 
     n_grids: int = 128
     grids: str = "columns"
@@ -460,7 +460,7 @@ class CellsRegressor(StreamRegressor):
     loss = "squared"
     relevance_ = property(relevance)
 
-    _learns = Cells
+    _learns = CellTables
 
     n_grids: int = 128
     grids: str = "columns"

@@ -96,7 +96,7 @@ def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @dataclass
-class Tried:
+class TriedKernel:
     """A kernel on columns divided by widths, with what its trials have found."""
 
     error: float  # the least over the penalties
@@ -107,7 +107,7 @@ class Tried:
 
 
 @dataclass
-class Search:
+class FalkonSearch:
     """The rows and everything that stays the same while widths, bandwidth and penalty vary."""
 
     X: Rows  # (n, d)
@@ -163,7 +163,7 @@ class Search:
         return width, found.kernel, LAMS[found.lam]
 
     def _by_slopes(
-        self, samples: list[Any], start: np.ndarray, fraction: float, last: Tried, base: Any
+        self, samples: list[Any], start: np.ndarray, fraction: float, last: TriedKernel, base: Any
     ) -> tuple[np.ndarray, float]:
         """Widths (d,) from gradients, and the fraction of the kernel ``base(width)`` there.
 
@@ -182,7 +182,7 @@ class Search:
             width, fraction, last = new, best, tried[best]
         return width, fraction
 
-    def _sloped(self, start: np.ndarray, width: np.ndarray, last: Tried) -> np.ndarray | None:
+    def _sloped(self, start: np.ndarray, width: np.ndarray, last: TriedKernel) -> np.ndarray | None:
         """Widths (d,) from the gradients of the function learned last, with ``width``; None if they say nothing."""
         d = len(start)
         if sp.issparse(self.X) or d < 2:
@@ -251,9 +251,9 @@ class Search:
         return None if self.weight is None else self.weight[rows]
 
 
-def _try(trials: list[Any], kernel: Kernel) -> Tried:
+def _try(trials: list[Any], kernel: Kernel) -> TriedKernel:
     """Squared errors on the held-out rows of all folds."""
     paths = [trial.path(kernel) for trial in trials]
     errors = np.sum([errors for errors, _ in paths], axis=0)
     lam = int(np.argmin(errors))
-    return Tried(float(errors[lam]), lam, kernel, trials, paths[0][1])
+    return TriedKernel(float(errors[lam]), lam, kernel, trials, paths[0][1])

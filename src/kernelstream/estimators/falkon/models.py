@@ -9,7 +9,6 @@ import numpy as np
 
 from ... import losses
 from ...checks import positive, whole
-from ...kernels import Kernel
 from ...losses import Loss
 from ...progress import SolverBar
 from ...random import Stream, generator
@@ -19,15 +18,15 @@ from ...solvers import ConjugateGradient, NewtonCG, Solver
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from .._contract.base import Shell, State, StreamEstimator
+from .._contract.base import State, StreamEstimator
 from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._contract.kept import packed
-from .._contract.kernel import WithKernel
+from .._contract.kernel import WithKernel, kernel
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from ..binning.fit import best_constant
-from .choice import Search
+from .choice import FalkonSearch
 
 USUAL_CENTERS = 2000
 FEW_ROWS = 1 << 12  # for the squared loss, number of rows up to which all are centres on the processor,
@@ -79,7 +78,7 @@ class Falkon(WithKernel):
         loss, lam = self.est._loss_for(2), self.lam
         common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
         if self.free:
-            search = Search(X, Y, weight, *common)
+            search = FalkonSearch(X, Y, weight, *common)
             width, kernel, penalty = search.widths_and_kernel(
                 lambda X: self.given.resolved(self.given.kernel_entries(X))
             )
@@ -90,7 +89,7 @@ class Falkon(WithKernel):
         else:
             self.estimate(state, X)
         if lam is None:
-            lam = Search(X, Y, weight, *common).penalty(self.kernel(state))
+            lam = FalkonSearch(X, Y, weight, *common).penalty(self.kernel(state))
         return X, float(lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -162,11 +161,6 @@ class Falkon(WithKernel):
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
-def kernel(est: Shell[Falkon]) -> Kernel:
-    """The kernel with the bandwidth in use (of columns divided by ``width_``, if it was left to the model)."""
-    return est._learner.kernel(est.state_)
-
-
 def width(est: StreamEstimator) -> np.ndarray:
     """What the columns are divided by, (d,)."""
     return est.state_.get("width", np.ones(est.n_features_in_))
@@ -229,7 +223,7 @@ class FalkonClassifier(StreamClassifier):
     classes_ : array
         The labels, sorted.
     kernel_ : Kernel
-        The kernel in use, with a numeric bandwidth.
+        The kernel in use, with a numeric bandwidth: that of columns divided by ``width_``.
     width_ : (d,) array
         What the columns are divided by.
     lam_ : float

@@ -20,6 +20,7 @@ from ...state.schema import POSITIVE, Array, Schema
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier, one_against_rest
 from .._described import described
+from ..feature import linear_form
 from .base import SecondOrder, coef, mix_matrices, targets
 
 
@@ -136,7 +137,7 @@ class AROWClassifier(StreamClassifier):
     loss = "hinge"  # how labels are coded
     _rule = Margin
     _learner: ClassVar[Confidence]
-    coef_ = property(coef)
+    coef_, linear_form = property(coef), linear_form
 
     features: FeatureMap | str = "fourier"
     lam: float = 0.1
@@ -197,7 +198,7 @@ class NewtonClassifier(StreamClassifier):
     """
 
     _learner: ClassVar[Confidence]
-    coef_ = property(coef)
+    coef_, linear_form = property(coef), linear_form
 
     features: FeatureMap | str = "fourier"
     loss: Loss | str = "logistic"

@@ -10,12 +10,14 @@ import numpy as np
 from ... import second_order
 from ...checks import fraction
 from ...core import threads
+from ...features import LinearForm
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
 from ...state.turns import in_turn
 from .._contract.base import Shell, State
+from .._contract.state import is_trained
 from .._contract.warm_up import runs
 from ..feature import MAP, Linear, map_entries
 
@@ -115,7 +117,15 @@ class SecondOrder(Linear):
         """Weights of the features, (J, outputs, r)."""
         return self.recursion(state).weights()
 
+    def linear_form(self, state: State, dtype: Any) -> LinearForm | None:
+        if not is_trained(state) or len(self.ridges()) > 1 or self._needs_uncertainty():
+            return None
+        weights = np.asarray(self.weights(state)[0], np.float64)
+        offset = weights[:, 0] if self.intercept else np.zeros(len(weights))
+        return LinearForm(self.mapping(state, dtype), weights[:, int(self.intercept) :], offset)
+
     def _needs_uncertainty(self) -> bool:
+        """Whether scores depend on how uncertain the model is of a row, so that they are not linear in the features."""
         return False
 
     # ---------------------------------------------------------------- maps that grow

@@ -25,7 +25,7 @@ from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from .._described import described
-from ..feature import MAP
+from ..feature import MAP, linear_form
 from .base import SecondOrder, coef
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
@@ -264,7 +264,7 @@ class OnlineRidge(StreamRegressor):
 
     _learner: ClassVar[Ridge]
     on_device = True
-    coef_ = property(coef)
+    coef_, linear_form = property(coef), linear_form
     merge = merge
     _several_targets = True
 
@@ -373,7 +373,7 @@ class OnlineRidgeClassifier(StreamClassifier):
 
     _learner: ClassVar[Ridge]
     on_device = True
-    coef_ = property(coef)
+    coef_, linear_form = property(coef), linear_form
     merge = merge
     loss = "hinge"  # how labels are coded: ±1 for two classes, one column each for more
 

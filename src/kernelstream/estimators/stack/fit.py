@@ -33,7 +33,7 @@ from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
-from ..cells.models import Cells
+from ..cells.models import CellTables
 from ..feature import Linear
 from ..learned import LearnedFeatures
 from . import batch
@@ -47,7 +47,7 @@ HELD_OUT_SHARE = 0.1  # part of the rows that is held out: at least
 LEAST_HELD_OUT, MOST_HELD_OUT = 20, 5000  # rows, and at most
 USUAL_STEPS = 30  # of a fit, usually: for the progress bar
 TOO_FEW_ROWS = 60  # rows for which nothing is held out
-REPEATED = (Cells, Linear, LearnedFeatures)  # families that gain by a second pass
+REPEATED = (CellTables, Linear, LearnedFeatures)  # families that gain by a second pass
 
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
 

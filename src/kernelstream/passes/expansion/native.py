@@ -65,7 +65,7 @@ class WideRows(SparseRows):
         return count, self.X.indices[np.arange(count.sum()) + np.repeat(start - before, count)]
 
 
-class Expansion:
+class BlockExpansion:
     """Kernel values between blocks of rows and the support set of a state.
 
     The Gaussian kernel takes one product per block; for sparse rows a copy of the support vectors is kept in tiles.
@@ -314,7 +314,7 @@ def expansion_pass(
 
 
 def budget_pass(
-    expansion: Expansion,
+    expansion: BlockExpansion,
     X: Any,
     Z: np.ndarray | None,
     y: np.ndarray,
@@ -382,7 +382,7 @@ def _solve_likely(
     return {"solved": K[rows] if inverse is None else K[rows] @ inverse, "solution": solution, "blas": BLAS}
 
 
-def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> None:
+def _blend(expansion: BlockExpansion, X: Any, state: State, blends: np.ndarray) -> None:
     """Make the merged vectors ``h a + (1 - h) b`` in the order in which they came about."""
     if not len(blends):
         return
@@ -405,7 +405,7 @@ def _blend(expansion: Expansion, X: Any, state: State, blends: np.ndarray) -> No
     expansion.changed(state, slots)
 
 
-def _by_specification(expansion: Expansion, X: Any, *rest: Any) -> np.ndarray:
+def _by_specification(expansion: BlockExpansion, X: Any, *rest: Any) -> np.ndarray:
     """The python pass, for parts without a compiled twin and kernels whose values it would have to compute."""
     state = rest[4]
     rows = X.plain() if isinstance(X, SparseRows) else X

@@ -60,7 +60,7 @@ SPARSE_ROWS = 64  # so many rows, and by
 SPARSE_WIDTH = 512  # so many columns, because finding the entries takes time, too
 
 
-class FeaturePass(host.FeaturePass):
+class NativeFeaturePass(host.FeaturePass):
     """See :class:`.host.FeaturePass`; Fourier features and those of landmarks take one call."""
 
     single: Any = None  # learns rows one by one; made for the first of them
