@@ -151,7 +151,7 @@ def test_kept_scores_are_swept_scores(max_blocks):
 
         for rows in batches(n, 16, 40, 1):
             part = order[:n][rows]
-            made.learn_batch(naive_state, X2[part], y[part], None, made.iterate(naive_state, X2[part]))
+            made.learn_batch(naive_state, X2[part], y[part], None, made.both(naive_state, X2[part])[0])
         np.testing.assert_allclose(state["alpha"] * state["shrink"], naive_state["alpha"] * naive_state["shrink"],
                                    atol=1e-11)  # fmt: skip
         states.append(state)
@@ -179,7 +179,7 @@ def test_precondition_divides_by_the_covariance(b):
     covariance = Z.T @ Z / b
     top = np.linalg.eigvalsh(covariance).max()
     for t in (1, 2, 3):  # one block only: f = w'z, and the recursion is gradient descent on w
-        made.learn_batch(state, X, y, None, made.iterate(state, X))
+        made.learn_batch(state, X, y, None, made.both(state, X)[0])
         gradient = Z.T @ losses.get("logistic").gradient(y, Z @ w) / b + 0.01 * w
         w = w - made.rate(t) * top * np.linalg.solve(covariance + 0.1 * top * np.eye(12), gradient)
         np.testing.assert_allclose(state["alpha"][0, :, 0] * state["shrink"], w, atol=1e-5 * np.abs(w).max())

@@ -62,10 +62,6 @@ class Descent:
             state["mean"] = empty.copy()
 
     # ---------------------------------------------------------------- scores
-    def iterate(self, state: State, X: Rows) -> np.ndarray:
-        """Scores of the last iterate, (n, C): what gradients are taken at."""
-        return state["offset"] + state["shrink"] * self.blocks.scores(X, state["alpha"])
-
     def answering(self, state: State) -> np.ndarray:
         """Weights that predictions are made with: the average if there is one, else the last iterate."""
         return state["mean"] if self.average else state["alpha"] * state["alpha"].dtype.type(state["shrink"])
@@ -79,7 +75,7 @@ class Descent:
         return self.level(state) + self.blocks.scores(X, self.answering(state))
 
     def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`iterate` and :meth:`predict` with the features made once."""
+        """Scores of the last iterate, (n, C), at which gradients are taken, and those of :meth:`predict`."""
         alpha, C = state["alpha"], state["alpha"].shape[2]
         F = self.blocks.scores(X, np.concatenate([alpha, self.answering(state)], axis=2))
         return state["offset"] + state["shrink"] * F[:, :C], self.level(state) + F[:, C:]
@@ -203,12 +199,6 @@ class Descent:
 def gradients(loss: Loss, y: np.ndarray, F: np.ndarray) -> np.ndarray:
     """Derivatives of the loss, (n, C), for scores F (n, C)."""
     return loss.gradient(y, F) if loss.kind == "multiclass" else loss.gradient(y, F[:, 0])[:, None]
-
-
-def mean_loss(loss: Loss, y: np.ndarray, F: np.ndarray, weight: np.ndarray | None) -> float:
-    """Weighted mean of the loss over rows with scores F (n, C)."""
-    values = loss.value(y, F) if loss.kind == "multiclass" else loss.value(y, F[:, 0])
-    return float(np.average(values, weights=weight))
 
 
 def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
