@@ -38,12 +38,7 @@ def short_searches(monkeypatch):
     from kernelstream.estimators.metric import SIZES
 
     for name, value in {
-        "estimators.doubly.base.WARM_STEPS": 2,
         "estimators.doubly.base.Doubly.least_steps": 4,
-        "estimators.doubly.choice.TRIAL_STEPS": 2,
-        "estimators.doubly.choice.FRACTIONS": (1.0, 0.25),
-        "estimators.doubly.choice.LEAST_ROWS": 8,
-        "estimators.doubly.novelty.TRIAL_STEPS": 2,
         "estimators.binning.search.GAMMAS": (1.0,),
         "estimators.binning.search.FEW_GRIDS": 2,
         "estimators.binning.search.MORE_GRIDS": 2,

@@ -49,11 +49,9 @@ class Stream(enum.IntEnum):
 
     MAP = 0  # family: what a feature map draws, by column, part of a grid or block; or its landmarks, by row
     GP_OPERATOR = 1 << 32  # family: features of a doubly stochastic Gaussian process, by block
-    TRIAL_FEATURES = 3 << 32  # family: features of a doubly stochastic learner's trials, by block
     SOLVER = 4 << 32  # family: the order in which a solver takes rows or coordinates, by pass or output
-    NOVELTY_BOX = 6 << 32  # artificial novelties
-    NOVELTY_ROWS = NOVELTY_BOX + 1  # rows whose scores give a novelty threshold
-    DOUBLY_ROWS = (7 << 32) - 1  # rows on which a doubly stochastic learner chooses
+    NOVELTY_ROWS = (6 << 32) + 1  # rows whose scores give a novelty threshold
+    DOUBLY_ROWS = (7 << 32) - 1  # the first rows of a doubly stochastic fit
     DOUBLY_ORDER = 7 << 32  # family: orders of the rows, by pass
     FALKON_TRIALS = 8 << 32  # rows on which Falkon chooses
     FALKON_ROWS = FALKON_TRIALS + 1  # rows that stand for the others in Falkon's preconditioner

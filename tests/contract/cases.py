@@ -64,7 +64,7 @@ LEARNERS: dict[str, Any] = {
     "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(
         schedule=DoublySchedule(block_size=32, passes=30)
     ),  # finds all of it by itself
-    "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY),
+    "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY | {"step": DoublyStep(eta=1.0)}),
     "FalkonClassifier": ks.FalkonClassifier(n_centers=50, random_state=0),
     "FalkonClassifier, logistic": ks.FalkonClassifier("gaussian", 0.5, 50, 1e-4, loss="logistic", random_state=0),
     "FalkonRegressor": ks.FalkonRegressor(gamma=0.1, n_centers=50, random_state=0),

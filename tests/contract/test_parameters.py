@@ -131,7 +131,7 @@ def test_wrong_values_are_named(name):
         (ks.RRFClassifier(step=RRFStep(lam=0.1)), "need a number for eta"),
         (ks.RRFClassifier(step=RRFStep(eta=0.1, lam=-0.1)), "lam"),
         (ks.RRFClassifier(loss="squared"), "squared"),
-        (ks.DoublyStochasticClassifier(kernel="chi2", gamma="auto"), "needs x >= 0"),
+        (ks.DoublyStochasticClassifier(kernel="chi2"), "needs x >= 0"),
         (ks.DoublyStochasticClassifier(loss="squared"), "squared"),
         (ks.DoublyStochasticOneClass(nu=1), "nu must be"),
         (ks.DoublyStochasticOneClass(nu=True), "nu must be"),

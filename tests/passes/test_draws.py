@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 from kernelstream import DoublyStochasticRegressor, FeatureClassifier, settings
 from kernelstream.estimators import DoublySchedule
-from kernelstream.estimators.doubly import choice
+from kernelstream.estimators.doubly import base
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
 from kernelstream.random import Stream, generator
@@ -47,16 +47,16 @@ def test_drawn_once_for_all_bandwidths(monkeypatch):
     assert "draws" not in est._learner.derived  # and not kept any longer than they are needed
 
 
-def test_automatic_choices_take_one_blas_thread(monkeypatch):
-    """Trials are made of small products."""
+def test_estimates_take_one_blas_thread(monkeypatch):
+    """They are made of small products."""
     seen = []
-    trial = choice.trial
+    top_eigenvalue = base.top_eigenvalue
 
     def looked_at(*args):
         seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
-        return trial(*args)
+        return top_eigenvalue(*args)
 
-    monkeypatch.setattr(choice, "trial", looked_at)
+    monkeypatch.setattr(base, "top_eigenvalue", looked_at)
     X = np.random.default_rng(0).standard_normal((60, 3))
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         DoublyStochasticRegressor(schedule=DoublySchedule(batch_size=16, block_size=8, passes=1), random_state=0).fit(

@@ -42,7 +42,7 @@ def test_no_other_counters():
 
 
 def test_no_two_streams_coincide():
-    families = {"MAP", "GP_OPERATOR", "TRIAL_FEATURES"}  # of blocks of features
+    families = {"MAP", "GP_OPERATOR"}  # of blocks of features
     for _, function, call in calls():
         if function == "Streams" or (function == "generator" and len(call.args) == 3):
             families.add(ast.unparse(call.args[1]).rpartition(".")[2])

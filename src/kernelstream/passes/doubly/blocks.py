@@ -37,8 +37,6 @@ class FeatureBlocks:
     dtype : numpy.dtype
     ops : module
         The engine.
-    keep : bool
-        Whether made blocks are kept, the first ones first, in the memory that the settings allow.
 
     Attributes
     ----------
@@ -55,7 +53,6 @@ class FeatureBlocks:
         dtype: Any,
         ops: Any,
         stream: Stream = Stream.MAP,
-        keep: bool = True,
     ):
         self.kernel, self.seed, self.d = kernel, seed, d
         self.dtype, self.ops, self.stream = np.dtype(dtype), ops, stream
@@ -63,7 +60,7 @@ class FeatureBlocks:
         per_draw = kernel.per_draw(d)
         self.draws = size if per_draw <= 2 else max(1, 2 * size // per_draw)
         self.width = per_draw * self.draws
-        self._room = settings.cache_bytes() if keep else 0
+        self._room = settings.cache_bytes()  # made blocks are kept in it, the first ones first
         self._kept: dict[int, Any] = {}
 
     # ---------------------------------------------------------------- making a block
