@@ -187,7 +187,11 @@ class Wrapper(WithParameters):
     forecast = asked("forecast", "What the model inside forecasts for rows each of which is the next one, (n,).")
     forecast_scores = asked("forecast_scores", "Scores of rows each of which is the next one of the stream.")
 
-    score = asked("score", "Accuracy of a classifier, share of variance explained (R²) of a regressor.")
+    @if_model_has("score")
+    @in_turn
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of a classifier, share of variance explained (R²) of a regressor."""
+        return self._fitted().score(self._seen(X), y, sample_weight)
 
     @if_model_has("widen")
     @in_turn
