@@ -17,7 +17,7 @@ from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from scipy.optimize import minimize
 
 from kernelstream import kernels
-from kernelstream.random import Stream, generator, seed_from
+from kernelstream.random import SeedStream, generator, seed_from
 
 __all__ = ["best_in_hindsight", "effective_dimension", "greedy_adversary", "regret", "regret_bound"]
 
@@ -152,7 +152,7 @@ def greedy_adversary(
     """
     from sklearn.base import clone
 
-    rng = generator(seed_from(random_state), Stream.OPPONENT)
+    rng = generator(seed_from(random_state), SeedStream.OPPONENT)
     kernel = kernels.get(kernel)
     learner = clone(estimator)
     X, y, P = np.empty((n, d)), np.empty(n), np.empty(n)

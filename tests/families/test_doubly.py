@@ -14,7 +14,7 @@ from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, 
 from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -35,7 +35,7 @@ def naive_features(X, t, kernel, D):
     """Block t = 0, 1, … by the formulas."""
     if isinstance(kernel, kernels.Gaussian):
         return fourier_block(X, t, D, gamma=kernel.gamma)
-    return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
+    return kernel.features(X, kernel.draw(generator(SEED, SeedStream.MAP, t), X.shape[1], D))
 
 
 def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None, uniform=False):

@@ -12,7 +12,7 @@ from reloaded import reloaded
 
 from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, WindowRegressor, engine
 from kernelstream.estimators.stack import intervals, level, rows
-from kernelstream.random import Stream, uniforms
+from kernelstream.random import SeedStream, uniforms
 
 pytestmark = [
     pytest.mark.skipif(not engine.has_native(), reason="the compiled core is not installed"),
@@ -332,5 +332,5 @@ def test_places_of_the_sample_are_the_uniform_numbers():
     one_by_one(model, X[2300:2400], y[2300:2400])
     assert uses_the_short_path(model)
     changed = np.flatnonzero((cells.state_["sample_rows"] != before).any(axis=1))
-    drawn = uniforms(cells.state_["seed"], 2300, 100, Stream.CELLS_PLACES) * np.arange(2301, 2401)
+    drawn = uniforms(cells.state_["seed"], 2300, 100, SeedStream.CELLS_PLACES) * np.arange(2301, 2401)
     assert set(changed) == {int(place) for place in drawn if place < 2000}

@@ -12,7 +12,7 @@ from kernelstream.estimators import DoublySchedule
 from kernelstream.estimators.doubly import base
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 LAWS = {
     Gaussian: lambda rng, gamma: rng.normal(scale=np.sqrt(2 * gamma), size=40),
@@ -28,7 +28,7 @@ def test_kept_numbers_give_the_same_frequencies(kind, many, monkeypatch):
     monkeypatch.setattr(sampling, "PARALLEL_NUMBERS", many)
     draws = sampling.Draws()
     for gamma, dtype, kept in itertools.product((0.3, 1.7), (np.float64, np.float32), (None, draws)):
-        want = np.stack([LAWS[kind](generator(5, Stream.MAP, i), gamma) for i in range(6)])
+        want = np.stack([LAWS[kind](generator(5, SeedStream.MAP, i), gamma) for i in range(6)])
         with settings.using(threads=3):
             got = sampling.frequencies(kind(gamma), 5, 6, 40, "iid", dtype, kept)
         assert got.dtype == dtype

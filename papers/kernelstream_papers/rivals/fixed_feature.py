@@ -9,7 +9,7 @@ import numpy as np
 
 from kernelstream import estimators, losses, solvers
 from kernelstream.develop import (
-    Linear,
+    LinearOnFeatures,
     Solved,
     SolverBar,
     State,
@@ -35,7 +35,7 @@ from .solvers import BlockCoordinateDescent
 SQUARED = (BlockCoordinateDescent, CoordinateDescent)  # which need a loss without kinks
 
 
-class FixedFeatures(Solved, Linear):
+class FixedFeatures(Solved, LinearOnFeatures):
     """Weights of features that a solver finds."""
 
     solved_by = ("pegasos", "sbmd", "rbcd", "sdca", "cd")  # those that take dense features

@@ -12,7 +12,7 @@ from kernelstream.core.overflow import quiet, require_finite
 from kernelstream.develop import State, StreamRegressor, WithKernel, checked_rows, described, positive, whole
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import batches, top_eigenvalue
-from kernelstream.random import Stream
+from kernelstream.random import SeedStream
 from kernelstream.rows import Rows
 from kernelstream.state.schema import Array, Schema
 from kernelstream.state.turns import in_turn
@@ -41,7 +41,7 @@ class OperatorDescent(WithKernel):
 
         def made() -> tuple[FeatureBlocks, FeatureBlocks]:
             args = self.kernel(state), state["seed"], state["n_features"], self.block_size, np.float64, self.ops
-            return FeatureBlocks(*args, Stream.GP_OPERATOR), FeatureBlocks(*args)
+            return FeatureBlocks(*args, SeedStream.GP_OPERATOR), FeatureBlocks(*args)
 
         return self.cached("blocks", made)
 

@@ -23,7 +23,7 @@ from kernelstream.develop import (
 )
 from kernelstream.estimators.budget.base import dual_coef, n_support, support_vectors
 from kernelstream.losses import dual_of
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.registry.caller import warn_unsolved
 from kernelstream.rows import Rows
 from kernelstream.state.schema import Count, Number, Schema, length
@@ -62,7 +62,7 @@ class DualAscent(KernelExpansion):
                     loss,
                     tol=self.tol,
                     max_iter=self.max_iter,
-                    rng=generator(state["seed"], Stream.SOLVER, c),
+                    rng=generator(state["seed"], SeedStream.SOLVER, c),
                     report=report,
                 )
                 for c, y in enumerate(np.ascontiguousarray(Y.T))

@@ -19,7 +19,7 @@ from kernelstream import estimators
 from kernelstream.core.overflow import quiet, require_finite
 from kernelstream.develop import (
     Confidence,
-    Linear,
+    LinearOnFeatures,
     State,
     StreamClassifier,
     described,
@@ -212,7 +212,7 @@ def _within(radius: float, late: np.ndarray, step: Any, m: np.ndarray, n: float,
     return shrink, np.where(late, shrink * step, 0.0)
 
 
-class RowSteps(Linear):
+class RowSteps(LinearOnFeatures):
     """Weights ``w`` of the features that every row moves; a relative says how, and what it keeps beside them."""
 
     _by_row = frozenset()

@@ -15,7 +15,7 @@ from kernelstream.develop import State, StreamClassifier, StreamRegressor, WithK
 from kernelstream.estimators.second_order.base import mix_matrices, targets
 from kernelstream.features.nystroem import gram, projection
 from kernelstream.losses import Squared
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.rows import Rows, dense
 from kernelstream.second_order import Newton, RowRecursion, Rule
 from kernelstream.state.change import Change
@@ -100,7 +100,7 @@ class LeverageSampling(WithKernel):
         wanted = range(t // COINS, (t + m) // COINS + 1)
         for run in wanted:
             if run not in runs:
-                runs[run] = generator(state["seed"], Stream.MAP, 1 + run).random(COINS)
+                runs[run] = generator(state["seed"], SeedStream.MAP, 1 + run).random(COINS)
         for run in [run for run in runs if run < wanted.start]:
             del runs[run]
         first = t % COINS

@@ -21,7 +21,7 @@ from ..estimators._contract.door import checked_rows
 from ..estimators.binning.fit import best_constant
 from ..estimators.falkon.models import Falkon, usual_centers
 from ..kernels import Kernel
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..rows import Rows, concat, divided, pack
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
@@ -60,7 +60,7 @@ def _solved_by_sums(start: Shell[Falkon], parts: Parts) -> dict[str, Any]:
 
     sample = np.arange(n)
     if n > SAMPLE_ROWS:
-        sample = np.sort(generator(state["seed"], Stream.REMOTE_ROWS).choice(n, SAMPLE_ROWS, replace=False))
+        sample = np.sort(generator(state["seed"], SeedStream.REMOTE_ROWS).choice(n, SAMPLE_ROWS, replace=False))
     X, y = picked(parts, counts, sample)
     X = checked_rows(start, X, reset=False)
     Y, weight = wanted(y)
@@ -68,7 +68,7 @@ def _solved_by_sums(start: Shell[Falkon], parts: Parts) -> dict[str, Any]:
     start._forget()
     start._link_from(X, y, weight)
 
-    centers = np.arange(n) if n == m else np.sort(generator(state["seed"], Stream.MAP).choice(n, m, replace=False))
+    centers = np.arange(n) if n == m else np.sort(generator(state["seed"], SeedStream.MAP).choice(n, m, replace=False))
     S, kernel = _wide(picked(parts, counts, centers)[0], state), learner.kernel(state)
     sums = parts.total(absorb, added, start, (kernel, S, wanted, offset))
     alpha = _solved(kernel, S, sums, state["lam"])
@@ -96,7 +96,7 @@ def survey(part: Part, est: Shell[Falkon]) -> Survey:
 
 
 @dataclass
-class Targets:
+class FalkonTargets:
     """What the solver makes of a target: rows of a small table for labels, the numbers themselves otherwise."""
 
     classes: np.ndarray | None
@@ -111,13 +111,13 @@ class Targets:
         return self.table[codes], None if self.factor is None else self.factor[codes]
 
 
-def targets(est: Any, found: Sequence[Survey]) -> tuple[Targets, np.ndarray]:
+def targets(est: Any, found: Sequence[Survey]) -> tuple[FalkonTargets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
     state, loss = est._state, est._learner.context.loss_for(2)
     some = [part for part in found if part.rows]
     if not is_classifier(est):
         mean = sum(part.total for part in some) / sum(part.rows for part in some)
-        return Targets(None, None, None), best_constant(np.array([[mean]]), None, loss)
+        return FalkonTargets(None, None, None), best_constant(np.array([[mean]]), None, loss)
     labels = np.unique(np.concatenate([part.labels for part in some]))
     counts = np.zeros(len(labels))
     for part in some:
@@ -125,7 +125,7 @@ def targets(est: Any, found: Sequence[Survey]) -> tuple[Targets, np.ndarray]:
     table, weight = est._batch_target(state, labels, counts)
     state["class_counts"] = counts
     factor = None if est.class_weight is None else weight / counts
-    return Targets(labels, table, factor), best_constant(table, weight, loss)
+    return FalkonTargets(labels, table, factor), best_constant(table, weight, loss)
 
 
 # -------------------------------------------------------------------- rows by number
@@ -155,7 +155,9 @@ def pick(part: Part, numbers: np.ndarray) -> tuple[Rows, np.ndarray]:
 
 # -------------------------------------------------------------------- the normal equations
 @on_one_blas_thread
-def absorb(part: Part, sums: Sums | None, est: Shell[Falkon], given: tuple[Kernel, Rows, Targets, np.ndarray]) -> Sums:
+def absorb(
+    part: Part, sums: Sums | None, est: Shell[Falkon], given: tuple[Kernel, Rows, FalkonTargets, np.ndarray]
+) -> Sums:
     """The sums with those of a part."""
     kernel, S, wanted, offset = given
     m, state = S.shape[0], est._state

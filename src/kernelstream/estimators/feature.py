@@ -48,7 +48,7 @@ def map_entries(state: State) -> dict[str, Any]:
 FORGETTING = 0.9997
 
 
-class Linear(Learner):
+class LinearOnFeatures(Learner):
     """A linear function of features that learns by first-order steps."""
 
     _lasting = ("draws",)  # all bandwidths of the warm-up have the same
@@ -256,7 +256,7 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
 
 
 @in_turn
-def linear_form(est: Shell[Linear], dtype: Any = None) -> LinearForm | None:
+def linear_form(est: Shell[LinearOnFeatures], dtype: Any = None) -> LinearForm | None:
     """The model as weights of features: ``f(x) = W z(x) + b``, of rows in the units of the model.
 
     Parameters
@@ -336,7 +336,7 @@ class FeatureClassifier(StreamClassifier):
     _: KW_ONLY
     standardize: bool | str = "auto"
 
-    _learns = Linear
+    _learns = LinearOnFeatures
 
 
 @described(like=FeatureClassifier)
@@ -390,7 +390,7 @@ class FeatureRegressor(StreamRegressor):
     center: bool = True
     standardize: bool | str = "auto"
 
-    _learns = Linear
+    _learns = LinearOnFeatures
 
 
 class EachTarget:

@@ -17,7 +17,7 @@ from ..checks import one_of, positive
 from ..core import threads
 from ..losses import Loss
 from ..passes.metric.python import leaf_of, logarithms
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..rows import Rows, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
@@ -137,7 +137,7 @@ class LearnedMetric(Learner):
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
-            some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(one))[:n])
+            some = np.sort(generator(state["seed"], SeedStream.METRIC_ROWS).permutation(len(one))[:n])
             one, mean, total = one[some], mean[some], None if total is None else total[some]
         leave = held[one]
         lam = float(metric.lam if self.lam is None else self.lam)
@@ -180,7 +180,7 @@ class LearnedMetric(Learner):
         Rows that are held out, (n,) bool, come last; and never those with labels, or with many columns: they are to
         tell how sure the model may be, and there a metric that has seen them is too sure.
         """
-        order = generator(seed, Stream.METRIC_ROWS).permutation(len(held))
+        order = generator(seed, SeedStream.METRIC_ROWS).permutation(len(held))
         first = order[~held[order]]
         seen = self.regression and d * ROWS_FOR_A_COLUMN <= len(held)
         return np.concatenate([first, order[held[order]]]) if seen else first
@@ -438,7 +438,7 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     """Which of n rows are left out for the link, (n,): the first ones, and others."""
     leave = np.arange(n) < first
     more = max(min(int(LEFT * n), MOST_LEFT) - first, 0)
-    leave[first + generator(seed, Stream.METRIC_LINK).permutation(n - first)[:more]] = True
+    leave[first + generator(seed, SeedStream.METRIC_LINK).permutation(n - first)[:more]] = True
     return leave
 
 

@@ -18,7 +18,7 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import gram, projection
 from ..kernels import Kernel
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..rows import Rows, dense, host, padded
 from ..state import undo as _undo
 from ..state.change import Change
@@ -31,12 +31,12 @@ from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
 from ._contract.state import centres, no_centres
 from ._described import described
-from .feature import MAP, Linear, linear_form, mix_outputs
+from .feature import MAP, LinearOnFeatures, linear_form, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
 
 
-class TwoPhases(WithKernel, Linear):
+class TwoPhases(WithKernel, LinearOnFeatures):
     r"""Both phases of NOGD.
 
     Phase 1, kernel expansion: ``f = sum_i alpha_i k(s_i, .)``, a row joins the support set whenever its update is not
@@ -194,7 +194,9 @@ class TwoPhases(WithKernel, Linear):
         kernel = self.kernel(state)
         pool = state["pool"][: min(self.budget, state["pool_seen"])]
         candidates = np.concatenate([state[LANDMARKS], pool])
-        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], Stream.MAP, state["t"]))
+        picked = choose(
+            "rpcholesky", kernel, candidates, self.budget, generator(state["seed"], SeedStream.MAP, state["t"])
+        )
         S = candidates[np.sort(picked)]
         values = self.score(state, S)
         if "center" in state:

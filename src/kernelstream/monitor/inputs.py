@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy import special
 from scipy.linalg import lapack
 
-from ..random import Stream, generator, seed_from
+from ..random import SeedStream, generator, seed_from
 from ._blocks import BLOCK, Detector
 
 FREQUENCIES = 16  # w; there are twice as many features
@@ -108,7 +108,7 @@ class KernelTwoSample(Detector):
         norms = (scaled**2).sum(axis=1)
         squares = norms[:half, None] + norms[None, half:] - 2 * scaled[:half] @ scaled[half:].T
         width = np.sqrt(max(np.median(squares), 1e-12))
-        W = generator(self.seed, Stream.MAP).standard_normal((rows.shape[1], FREQUENCIES)) / width
+        W = generator(self.seed, SeedStream.MAP).standard_normal((rows.shape[1], FREQUENCIES)) / width
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:

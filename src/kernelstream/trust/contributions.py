@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..named import Named
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 
 POINTS = 32  # on the straight line
 ORDERS = 8  # and their reverses
@@ -92,7 +92,7 @@ def in_turns(
         rows = slice(start, start + at_once)
         n = len(X[rows])
         for k in range(2 * ORDERS):
-            order = generator(0, Stream.COLUMN_ORDERS, k // 2).permutation(g)[:: -1 if k % 2 else 1]
+            order = generator(0, SeedStream.COLUMN_ORDERS, k // 2).permutation(g)[:: -1 if k % 2 else 1]
             turn = np.empty(g, np.intp)
             turn[order] = np.arange(g)
             gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): columns changed after 0, 1, ... turns

@@ -67,7 +67,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
-    _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `learn` of its learner
     _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_believed`
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
@@ -87,7 +86,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         learns = cls.__dict__.get("_learns")
         if learns is not None:  # what a shell does follows from the methods that its learner has
             cls._few_at_once = learns.learn_few is not None
-            cls._has_fast_path = learns.learn_scaled is None
             cls._at_once = learns.solve is not Learner.solve
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
@@ -134,7 +132,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                     return self._learn_any(rows, take(y, at), classes, weight, encoded=True)
 
                 return mixed.learn(self, X, y, sample_weight, learn)
-            plain = classes is None and sample_weight is None and self._has_fast_path
+            plain = classes is None and sample_weight is None
             fast = (self._cache.get("fast") or plain_form(self)) if plain else None
             target = self._fast_target(y, X.shape[0]) if fast is not None and plain_rows(self, X, fast) else None
             if fast is not None and target is None:
@@ -275,9 +273,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _learn_public(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn rows with public targets that are all known, after the warm-up or between its points."""
-        learner, state = self._learner, self._state
-        if learner.learn_scaled is not None:
-            return learner.learn_scaled(X, y, weight, **self._how)
+        state = self._state
         return self._learn_encoded(X, self._encode(state, y), self._final_weights(state, y, weight))
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
@@ -463,7 +459,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            fast = plain_form(self) if self._has_fast_path else None
+            fast = plain_form(self)
             if fast is not None and plain_rows(self, X, fast):
                 target = self._fast_row(y)
                 if target is not None:

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ...passes.ensemble.python import HISTORY
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import WARM, State
 from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
-from ..feature import Linear
+from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
 from .context import Context
 from .learner import Learner
@@ -141,9 +141,9 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
 
 def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; others draw their own."""
-    if type(member._learner) is Linear:
+    if type(member._learner) is LinearOnFeatures:
         return seed
-    return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
+    return int(generator(seed, SeedStream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
 def check(member: Any, whole: Context) -> None:

@@ -16,7 +16,7 @@ from ...features.binning import most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
 from ...progress import SolverBar
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
@@ -158,7 +158,7 @@ class Binning(Solved):
         """Enter a bandwidth, found on rows X."""
         if self.free:
             state["width"] = column_ranges(X)
-            some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
+            some = X[np.sort(generator(state["seed"], SeedStream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
             state["gamma"] = Search(self, state, X, Y, weight).bandwidth(median)
         elif self.given.kernel_needs_data:

@@ -15,7 +15,7 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...random import Stream, uniforms
+from ...random import SeedStream, uniforms
 from ...rows import Rows
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, check, foreign, length
@@ -166,7 +166,7 @@ class KernelExpansion(WithKernel):
         X = X.astype(state["support"].dtype, copy=False)
         expansion, strategy = self.expansion(state), self.strategy
         n, first = X.shape[0], state["t"]
-        chances = uniforms(state["seed"], first, n, Stream.BUDGET) if strategy.random else None
+        chances = uniforms(state["seed"], first, n, SeedStream.BUDGET) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
         for rows in self._cuts(state, n, expansion):
             block = expansion.cut(X, rows)

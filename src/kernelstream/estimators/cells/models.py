@@ -23,7 +23,7 @@ import numpy as np
 from ...checks import fraction, one_of, whole
 from ...core.threads import cuts
 from ...passes.cells.python import KEPT
-from ...random import Stream, generator, uniforms
+from ...random import SeedStream, generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
@@ -181,7 +181,7 @@ class CellTables(Learner):
             return make("hashed_cells", self, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
-        drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
+        drawn = (state["seed"], int(SeedStream.CELLS_PLACES), 8 * SAMPLE)
         reviews = (FIRST_REVIEW, REVIEW_PERIOD)
         return make("column_cells", self, state, spec, self._maps(state), CELLS, drawn, reviews)
 
@@ -198,7 +198,7 @@ class CellTables(Learner):
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
-        rng, R, d = generator(state["seed"], Stream.CELLS_GRIDS), self.n_grids, int(state["grid_width"])
+        rng, R, d = generator(state["seed"], SeedStream.CELLS_GRIDS), self.n_grids, int(state["grid_width"])
         K = min(d, 16)
         k = np.full(R, d) if d <= 16 else 8 + (rng.random(R) * 9).astype(int)
         columns = np.argsort(rng.random((R, d)), axis=1)[:, :K].astype(np.int32)
@@ -229,17 +229,17 @@ class CellTables(Learner):
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
         """Uniform numbers start, …, start + n - 1 for the places, made in advance for calls of few rows."""
         if n > UNIFORMS_AHEAD // 4:
-            return uniforms(seed, start, n, Stream.CELLS_PLACES)
+            return uniforms(seed, start, n, SeedStream.CELLS_PLACES)
         first, made = self.derived.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
-            first, made = start, uniforms(seed, start, UNIFORMS_AHEAD, Stream.CELLS_PLACES)
+            first, made = start, uniforms(seed, start, UNIFORMS_AHEAD, SeedStream.CELLS_PLACES)
             self.derived["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
     def _review(self, state: State) -> None:
         """Review the grids: renew the levels, and draw the first grids, or new ones for those of least use."""
         m, d = min(state["t"], SAMPLE), state["n_features"]
-        rng = generator(state["seed"], Stream.CELLS_GRIDS, state["t"])
+        rng = generator(state["seed"], SeedStream.CELLS_GRIDS, state["t"])
         levels, count = levels_of(state["sample_rows"][:m])
         state["levels"], state["n_levels"] = levels, count
         if not len(state["columns"]):

@@ -15,7 +15,7 @@ from ...checks import positive
 from ...kernels import Kernel
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import EIGEN_ROWS, Descent, top_eigenvalue
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...registry.parameters import named_part
 from ...rows import Rows
 from ...state.change import Change
@@ -208,7 +208,7 @@ class Doubly(WithKernel):
             _, weight = est._batch_target(state, y, weight)
             state["n_outputs"] = est._outputs_of(len(state["classes"]))
         y, weight = est._encode(state, y), np.ones(n) if weight is None else weight
-        first = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
+        first = generator(state["seed"], SeedStream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
         warm_up.begin_scaling(est, state, X[first])
         warm_up.warn_about_units(est, X[first])
         X = warm_up.settled(est, state, X, None)

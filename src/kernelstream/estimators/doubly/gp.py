@@ -12,7 +12,7 @@ from ...checks import positive, whole
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent
-from ...random import Stream
+from ...random import SeedStream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
@@ -108,7 +108,7 @@ class GaussianProcess(Doubly):
     def _operator(self, state: State) -> FeatureBlocks:
         """The features by which the operator is learned."""
         shape = state["n_features"], max(1, self.variance_features // 2), state["dtype"]
-        return FeatureBlocks(self.kernel(state), state["seed"], *shape, self.ops, Stream.GP_OPERATOR)
+        return FeatureBlocks(self.kernel(state), state["seed"], *shape, self.ops, SeedStream.GP_OPERATOR)
 
     def widen(self, state: State, d: int) -> None:
         if self.points is not None:

@@ -11,7 +11,7 @@ from ...checks import fraction
 from ...kernels import Kernel
 from ...passes.doubly.descent import Descent, top_eigenvalue
 from ...passes.doubly.novelty import NoveltyDescent, threshold
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 from ...state.schema import Number, Schema
 from ...state.turns import in_turn
@@ -66,7 +66,7 @@ class Novelties(Doubly):
         """The same; then put the threshold at the quantile of f."""
         X, weight = super().fit(X, y, weight, passes)
         state = self.est._state
-        some = generator(state["seed"], Stream.NOVELTY_ROWS).permutation(len(weight))[:QUANTILE_ROWS]
+        some = generator(state["seed"], SeedStream.NOVELTY_ROWS).permutation(len(weight))[:QUANTILE_ROWS]
         f = self.score(state, X[some])[:, 0] + threshold(state)
         state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight[some], self.nu)
         return X, weight

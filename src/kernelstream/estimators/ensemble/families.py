@@ -15,12 +15,12 @@ from ... import budgets
 from ...features import RandomFourier, sampling
 from ...kernels import Gaussian
 from ...passes.ensemble.python import Hedge
-from ...random import Stream, uniforms
+from ...random import SeedStream, uniforms
 from ...rows import Rows
 from .._contract.base import State
 from .._contract.composite import target
 from ..budget.base import KernelExpansion
-from ..feature import MAP, Linear, map_entries
+from ..feature import MAP, LinearOnFeatures, map_entries
 
 # Strategies that need only numbers about their vectors, and nothing between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
@@ -73,7 +73,7 @@ class FourierFamily:
     @staticmethod
     def key(member: Any, ops: Any) -> Any:
         """What members of a family have in common: their maps differ in the width of a Gaussian only."""
-        if ops.family_pass is None or type(member._learner) is not Linear:
+        if ops.family_pass is None or type(member._learner) is not LinearOnFeatures:
             return None
         features = member._learner.map
         if not isinstance(features, RandomFourier) or type(_fourier_kernel(member)) is not Gaussian:
@@ -225,7 +225,7 @@ class ExpansionFamily:
         u, first = self.chances[i]
         if not first <= state["t"] <= first + len(u) - n:
             first = state["t"]
-            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), Stream.BUDGET), first
+            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), SeedStream.BUDGET), first
         return u, first
 
     def _settle(self, block: Any, specs: list[Any], joined: list[int]) -> None:

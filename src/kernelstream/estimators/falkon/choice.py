@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from ...kernels import Gaussian, Kernel
 from ...kernels.bandwidth import median_rows
 from ...losses import Loss
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows, bounds, divided, width_between
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.ridge_trials import RidgeTrials
@@ -231,7 +231,7 @@ class FalkonSearch:
 
     def _order(self, rows: int) -> np.ndarray:
         """Some rows in random order."""
-        return generator(self.seed, Stream.FALKON_TRIALS).permutation(self.X.shape[0])[:rows]
+        return generator(self.seed, SeedStream.FALKON_TRIALS).permutation(self.X.shape[0])[:rows]
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few.

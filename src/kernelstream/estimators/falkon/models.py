@@ -11,7 +11,7 @@ from ... import losses
 from ...checks import positive, whole
 from ...losses import Loss
 from ...progress import SolverBar
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
@@ -102,7 +102,7 @@ class Falkon(WithKernel):
             X = X[first]
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
-            centers = np.sort(generator(seed, Stream.MAP).choice(X.shape[0], m, replace=False))
+            centers = np.sort(generator(seed, SeedStream.MAP).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
         with SolverBar(f"{self.context.name}, {len(centers):,} centres") as report:
             options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}

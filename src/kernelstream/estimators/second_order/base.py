@@ -18,12 +18,12 @@ from ...state.turns import in_turn
 from .._contract.base import Shell, State
 from .._contract.state import is_trained
 from .._contract.warm_up import runs
-from ..feature import MAP, Linear, LinearForm, map_entries
+from ..feature import MAP, LinearForm, LinearOnFeatures, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
 
-class SecondOrder(Linear):
+class SecondOrder(LinearOnFeatures):
     """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
 
     _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW

@@ -26,7 +26,7 @@ from scipy import special
 from ...core.targets import Move
 from ...passes.metric.python import logarithms
 from ...passes.stack.python import with_batch
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
@@ -52,7 +52,9 @@ def helps(stack: Stack, y: np.ndarray) -> bool:
 
 def chosen(seed: int, n: int) -> np.ndarray:
     """Sorted numbers of the rows, of n, that are learned at once: all, or some of very many."""
-    return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
+    return (
+        np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, SeedStream.STACK_ROWS).permutation(n)[:MOST_ROWS])
+    )
 
 
 def learn(stack: Stack, state: State, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:

@@ -25,7 +25,7 @@ from ...core import threads
 from ...core.ranges import hold
 from ...passes.stack.python import start_stack
 from ...progress import Bar
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
@@ -36,7 +36,7 @@ from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..cells.models import CellTables
-from ..feature import Linear
+from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
 from .base import Stack, of_output
@@ -48,7 +48,7 @@ HELD_OUT_SHARE = 0.1  # part of the rows that is held out: at least
 LEAST_HELD_OUT, MOST_HELD_OUT = 20, 5000  # rows, and at most
 USUAL_STEPS = 30  # of a fit, usually: for the progress bar
 TOO_FEW_ROWS = 60  # rows for which nothing is held out
-REPEATED = (CellTables, Linear, LearnedFeatures)  # families that gain by a second pass
+REPEATED = (CellTables, LinearOnFeatures, LearnedFeatures)  # families that gain by a second pass
 
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
 
@@ -141,7 +141,7 @@ def _passes_over(
         batch.learn(stack, state, prepare(held), S, others, clock)
         return
     # the combination takes them as a stream
-    held_rows = prepare(generator(state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
+    held_rows = prepare(generator(state["seed"], SeedStream.HELD_OUT_ORDER).permutation(held))
     _more_passes(stack, state, prepare, train, held_rows, most, clock)
     _weigh(stack, state, *held_rows)
     _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
@@ -155,7 +155,7 @@ def _more_passes(
     active = [i for i, member in enumerate(members) if isinstance(member._learner, REPEATED)]
     best = {i: (_held_loss(stack, state, i, *held_rows), None) for i in active}
     for number in range(1, most):
-        order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
+        order = generator(state["seed"], SeedStream.FIT_ORDER, number).permutation(train)
         for part in threads.cuts(len(order), 8192):
             X, y, w = prepare(order[part])
             _members_learn(stack, state, active, X, y, w)
@@ -227,7 +227,7 @@ def _passes(passes: Any, n: int, shuffle: bool) -> int:
 def _held_out(seed: int, counted: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """Rows held out, sorted; no class loses all of its rows."""
     n = min(max(LEAST_HELD_OUT, int(HELD_OUT_SHARE * len(counted))), MOST_HELD_OUT)
-    order = generator(seed, Stream.HELD_OUT_ROWS).permutation(counted)
+    order = generator(seed, SeedStream.HELD_OUT_ROWS).permutation(counted)
     chosen = order[:n]
     if target.ndim == 1 and target.dtype.kind in "biuUS":
         labels = target[chosen]

@@ -26,7 +26,7 @@ from sklearn.base import clone
 
 from ... import engine as engines
 from ...passes.stack.python import shares
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...state.nested import State
 from ...state.schema import Array, Count, Inside, Schema, Whole
 from . import batch, intervals, watch
@@ -86,7 +86,9 @@ def _unfitted(stack: Stack, state: State) -> Any:
     kind: Any = stack.context.kind
     made = clone(kind(**{name: stack.parameters[name] for name in kind._get_param_names()}))
     made.engine = engines.of_processor(stack.parameters["engine"])
-    made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
+    made.random_state = int(
+        generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62)
+    )
     made.columns, made.standardize = "auto", False  # turns are its own: it also learns on a thread beside the members
     return made
 

@@ -14,7 +14,7 @@ from ...core import corrupt
 from ...core.arrays import SQUASH
 from ...state.nested import State, copied, parts
 from ...trust.intervals import STEPS
-from ..feature import Linear
+from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch, intervals, level, watch
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 32  # rows of a call up to which they go this way
 # Families whose scores are products of matrices, which add up in another order for one row than for many.
-MULTIPLYING = (Linear, LearnedFeatures)
+MULTIPLYING = (LinearOnFeatures, LearnedFeatures)
 
 
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ... import settings
 from ...core import threads
 from ...kernels import Gaussian, Kernel
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 
 ROWS = 2048  # rows for which a block is made once
@@ -27,7 +27,7 @@ class FeatureBlocks:
     kernel : Kernel
         With a numeric bandwidth and random features.
     seed : int
-    stream : Stream
+    stream : SeedStream
         Where the random numbers come from. The Gaussian kernel takes them from :mod:`kernelstream.core.philox`, the
         others from ``kernelstream.random.generator``.
     d : int
@@ -52,7 +52,7 @@ class FeatureBlocks:
         size: int,
         dtype: Any,
         ops: Any,
-        stream: Stream = Stream.MAP,
+        stream: SeedStream = SeedStream.MAP,
     ):
         self.kernel, self.seed, self.d = kernel, seed, d
         self.dtype, self.ops, self.stream = np.dtype(dtype), ops, stream

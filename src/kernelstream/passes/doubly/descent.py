@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ...kernels import Kernel
 from ...losses import Loss
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 from ...state.nested import State
 from .blocks import FeatureBlocks
@@ -206,7 +206,7 @@ def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
     order, passes = np.empty(0, np.int64), 0
     for _ in range(steps):
         while len(order) < batch:
-            order = np.concatenate([order, generator(seed, Stream.DOUBLY_ORDER, passes).permutation(n)])
+            order = np.concatenate([order, generator(seed, SeedStream.DOUBLY_ORDER, passes).permutation(n)])
             passes += 1
         yield order[:batch]
         order = order[batch:]
@@ -214,7 +214,7 @@ def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
 
 def largest_eigenvalue(K: np.ndarray, rounds: int = 30) -> float:
     """Of a positive semi-definite matrix, by the power method."""
-    v = generator(0, Stream.POWER_START).standard_normal(len(K))
+    v = generator(0, SeedStream.POWER_START).standard_normal(len(K))
     for _ in range(rounds):
         w = K @ v
         size = float(np.linalg.norm(w))
