@@ -22,6 +22,7 @@ if find_spec("triton") is None:
     collect_ignore_glob.append("src/kernelstream/engine/torch/*")
 if find_spec("pyspark") is None:
     collect_ignore_glob += ["service/kernelstream_service/spark.py", "service/tests/spark_killed.py"]
+    collect_ignore_glob.append("src/kernelstream/distributed/spark.py")
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +38,7 @@ def short_searches(monkeypatch):
     from kernelstream.estimators.metric import SIZES
 
     for name, value in {
-        "estimators.doubly.base.WARM_STEPS": 2,
         "estimators.doubly.base.Doubly.least_steps": 4,
-        "estimators.doubly.choice.TRIAL_STEPS": 2,
-        "estimators.doubly.choice.FRACTIONS": (1.0, 0.25),
-        "estimators.doubly.choice.LEAST_ROWS": 8,
-        "estimators.doubly.novelty.TRIAL_STEPS": 2,
         "estimators.binning.search.GAMMAS": (1.0,),
         "estimators.binning.search.FEW_GRIDS": 2,
         "estimators.binning.search.MORE_GRIDS": 2,

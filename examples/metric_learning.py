@@ -58,7 +58,7 @@ def main() -> None:
         share = alignment(model, directions)
         print(f"{name:24}{result.mse:>14.4f}{late:>16.4f}{share:>20.0%} {result.rows_per_second:>12,.0f}")
     if len(sys.argv) > 1:
-        plots.curves(results, sys.argv[1], windows=40, title="An additive target, rotated")
+        plots.curves(results, sys.argv[1], windows=40)
         print(f"curves: {sys.argv[1]}")
 
 

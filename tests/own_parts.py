@@ -1,4 +1,4 @@
-"""The module of parts that CONTRIBUTING.md shows, built and imported as its reader would."""
+"""The modules of parts and of an estimator that CONTRIBUTING.md shows, built and imported as its reader would."""
 
 import contextlib
 import importlib
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pages import ROOT, blocks
 
+from kernelstream import estimators
 from kernelstream.budgets import _base as budgets
 from kernelstream.features import _base as features
 from kernelstream.kernels import _base as kernels
@@ -19,13 +20,14 @@ from kernelstream.zoo import _registry as zoo
 
 PAGE = ROOT / "CONTRIBUTING.md"
 NAME = "my_parts"
+ESTIMATOR = "my_estimator"
 
-_CATALOGUES = [module.CATALOGUE.parts for module in (kernels, losses, updates, budgets, features, zoo)]
+_CATALOGUES = [module.CATALOGUE.parts for module in (kernels, losses, updates, budgets, features, zoo, estimators)]
 
 
-def written(folder: Path) -> Path:
-    """The page's module in a folder."""
-    path = folder / f"{NAME}.py"
+def written(folder: Path, name: str = NAME) -> Path:
+    """A module of the page in a folder."""
+    path = folder / f"{name}.py"
     path.write_text("\n\n".join(block.code for block in blocks(PAGE) if block.mark == path.name), encoding="utf-8")
     return path
 
@@ -44,7 +46,8 @@ def undone():
         _twins._WARNED.clear()
         _twins._WARNED.update(told)
         sys.path[:] = path
-        sys.modules.pop(NAME, None)
+        for name in (NAME, ESTIMATOR):
+            sys.modules.pop(name, None)
         _plugins._asked = asked
 
 
@@ -65,10 +68,10 @@ def absent():
 
 
 @contextlib.contextmanager
-def imported(folder: Path):
-    """The module, imported; gone afterwards."""
-    written(folder)
+def imported(folder: Path, name: str = NAME):
+    """A module of the page, imported; gone afterwards."""
+    written(folder, name)
     with undone():
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
-        yield importlib.import_module(NAME)
+        yield importlib.import_module(name)

@@ -283,7 +283,7 @@ class Speeds:
                     return
                 try:
                     with forced(programs):
-                        est._leave_device()
+                        est._learner.leave_device()
                         took = self.seconds(est, y)
                     shape = walk_of(est).shape
                     where = "registers" if shape.share == shape.block else "memory"

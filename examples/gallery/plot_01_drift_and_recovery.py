@@ -25,7 +25,8 @@ for name, model in {
 # Mistakes per 200 rows. Dotted lines: the boundaries jump.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-plots.curves(results, windows=N // 200, ax=ax, title="Mistakes on unseen rows")
+plots.curves(results, windows=N // 200, ax=ax)
+ax.set_title("Mistakes on unseen rows")
 for jump in (1, 2, 3):
     ax.axvline(jump * N / 4, color="black", ls=":", lw=1)
 plt.show()

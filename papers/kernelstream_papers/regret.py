@@ -17,7 +17,7 @@ from scipy.linalg import cholesky, eigvalsh, solve_triangular
 from scipy.optimize import minimize
 
 from kernelstream import kernels
-from kernelstream.random import Stream, generator, seed_from
+from kernelstream.random import SeedStream, generator, seed_from
 
 __all__ = ["best_in_hindsight", "effective_dimension", "greedy_adversary", "regret", "regret_bound"]
 
@@ -40,7 +40,7 @@ def best_in_hindsight(X: Any, y: Any, kernel: Any, lam: float = 1.0) -> np.ndarr
 
     Examples
     --------
-    >>> from kernelstream.evaluate import best_in_hindsight
+    >>> from kernelstream_papers.regret import best_in_hindsight
     >>> best_in_hindsight([[0.0], [0.0]], [1.0, 1.0], "linear", lam=1.0).tolist()
     [1.0, 2.0]
     """
@@ -66,7 +66,7 @@ def regret(X: Any, y: Any, predictions: Any, kernel: Any, lam: float = 1.0) -> n
     --------
     >>> import numpy as np
     >>> from kernelstream import KernelAWV
-    >>> from kernelstream.evaluate import regret, regret_bound
+    >>> from kernelstream_papers.regret import regret, regret_bound
     >>> from kernelstream.kernels import Gaussian
     >>> X = np.random.default_rng(0).uniform(-1, 1, (100, 2))
     >>> y = np.sign(X[:, 0])
@@ -91,7 +91,7 @@ def effective_dimension(X: Any, kernel: Any, lam: float = 1.0) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelstream.evaluate import effective_dimension
+    >>> from kernelstream_papers.regret import effective_dimension
     >>> effective_dimension(np.eye(4), "linear", lam=1.0)
     2.0
     """
@@ -152,7 +152,7 @@ def greedy_adversary(
     """
     from sklearn.base import clone
 
-    rng = generator(seed_from(random_state), Stream.OPPONENT)
+    rng = generator(seed_from(random_state), SeedStream.OPPONENT)
     kernel = kernels.get(kernel)
     learner = clone(estimator)
     X, y, P = np.empty((n, d)), np.empty(n), np.empty(n)

@@ -1,13 +1,10 @@
 """Recipes as they come beside the best of a grid of their steps, on 24 data sets, one pass each.
 
     KERNELSTREAM_DATA=... python papers/studies/defaults.py [--rows 5000] [--sets mg,german] [--only norma,rbp]
-    KERNELSTREAM_DATA=... python papers/studies/defaults.py --doubly [--rows 10000] [--iterations 100] [--jobs 8]
 
 Mistakes of the forecasts before each update, or their mean squared error over the variance of the target; columns
 standardised, rows in random order (elec2 in its own). The grid goes over the step or the regulariser, in regression in
-units of the target's deviation; sizes (budget, features) and the bandwidth are those of the default. ``--doubly`` fits
-the doubly stochastic learners instead, with their automatic width and step beside a grid of widths and steps, and
-counts errors on held-out rows, in float32; ``--iterations`` makes all of these fits shorter, in batches of 256 rows.
+units of the target's deviation; sizes (budget, features) and the bandwidth are those of the default.
 Lines are added to papers/studies/results/defaults.jsonl (a line of the same recipe, set and rows takes the place of an
 older one; ``--no-grid`` measures the default alone and keeps the older line's grid), and defaults.json beside it is
 made of them, from which ``tools/box.py`` writes the table of docs/default_update.md.
@@ -17,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 import json
 import os
 import warnings
@@ -29,13 +25,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when numpy loads its 
 
 import numpy as np
 from default_update import BINARY, MULTICLASS, REGRESSION, Data, load, score
-from sklearn.model_selection import train_test_split
 
 from kernelstream import zoo
-from kernelstream.estimators import DoublyStep
-from kernelstream.estimators.doubly.step import BATCH
-from kernelstream.kernels import Gaussian
-from kernelstream.rows import dense
 
 RESULTS = Path(__file__).parent / "results"
 LINES = RESULTS / "defaults.jsonl"
@@ -43,9 +34,6 @@ SETS = [*BINARY, *MULTICLASS, *REGRESSION]
 STEPS = (0.03, 0.1, 0.3, 1.0)
 LAMS = (1e-5, 1e-4, 1e-3, 1e-2)
 SQUARED_LAMS = (1e-4, 1e-3, 5e-3, 2e-2, 1e-1)  # where the loss has no bound
-WIDTHS = (1.0, 0.5, 0.35, 0.25, 0.125)  # of the median distance
-HELD_OUT = 2000  # at most, and a quarter of the rows;
-ENOUGH = 1000  # with fewer of them the mean over several splits counts
 
 
 def task_of(name: str) -> str:
@@ -100,44 +88,6 @@ def online(name: str, data: Data, grid: bool) -> tuple[float, float, dict[str, A
     return error(name, data), best, {key: value for key, value in params.items() if key != "center"}
 
 
-DOUBLY = {
-    "binary": ("doubly_svm", "doubly_softmax"),
-    "multiclass": ("doubly_svm", "doubly_softmax"),
-    "regression": ("doubly_ridge",),
-}
-
-
-def doubly(name: str, data: Data, iterations: int | None, grid: bool) -> tuple[float, float, dict[str, Any]]:
-    """The same for a doubly stochastic learner on held-out rows: widths with the automatic step, plain and not.
-
-    Without the ``grid`` the last two are NaN and nothing.
-    """
-    X, held = dense(data.X).astype(np.float32), min(HELD_OUT, len(data.y) // 4)
-    splits = [train_test_split(X, data.y, test_size=held, random_state=i) for i in range(-(-ENOUGH // held))]
-    n = len(data.y) - held
-    passes = None if iterations is None else iterations * min(BATCH, n) / n
-
-    def wrong(**params: Any) -> float:
-        step, errors = params.pop("step", None), []
-        for X, A, y, b in splits:
-            model = zoo.make(name, task=data.task, random_state=0, **params)
-            if step is not None:
-                model.set_params(step=step)
-            errors.append(1 - float(model.fit(X, y, passes=passes).score(A, b)))
-        return float(np.mean(errors))
-
-    if not grid:
-        return wrong(), float("nan"), {}
-    median = Gaussian("median").resolve(X[:1536]).gamma
-    steps = {"plain": DoublyStep(), "preconditioned": DoublyStep(theta0=300.0, precondition="auto")}
-    tried = [
-        (wrong(gamma=median / width**2, step=step), {"width": width, "step": label})
-        for width, (label, step) in itertools.product(WIDTHS, steps.items())
-    ]
-    best, params = min(tried, key=lambda pair: pair[0])
-    return wrong(), best, params
-
-
 def recorded() -> list[dict[str, Any]]:
     """The lines of the file, less those of tasks that a recipe has given up."""
     lines = [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
@@ -150,7 +100,7 @@ def keep(line: dict[str, Any], grid: bool) -> None:
     lines = recorded()
     older = [old for old in lines if all(old[key] == line[key] for key in same)]
     if not grid:
-        if not older or older[0].get("iterations") != line.get("iterations"):
+        if not older:
             raise SystemExit(f"no grid for {line['recipe']} on {line['rows']} rows of {line['set']} in {LINES}")
         line |= {key: older[0][key] for key in ("best", "parameters")}
     lines = [old for old in lines if old not in older] + [line]
@@ -179,14 +129,13 @@ def show() -> dict[str, Any]:
     return record
 
 
-def measured(name: str, recipe: str, rows: int, fits: bool, iterations: int | None, grid: bool) -> dict[str, Any]:
+def measured(name: str, recipe: str, rows: int, grid: bool) -> dict[str, Any]:
     """A line: a recipe's default on a set, beside the best of its grid."""
     warnings.simplefilter("ignore")
     data = loaded(name, rows)
-    found = doubly(recipe, data, iterations, grid) if fits else online(recipe, data, grid)
+    found = online(recipe, data, grid)
     line = {"recipe": recipe, "set": name, "rows": len(data.y), "task": data.task}
-    line |= dict(zip(("default", "best", "parameters"), found, strict=True))
-    return line | ({"iterations": iterations} if fits and iterations else {})
+    return line | dict(zip(("default", "best", "parameters"), found, strict=True))
 
 
 def main() -> None:
@@ -194,16 +143,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5000)
     parser.add_argument("--sets", help="names, separated by commas; all by default")
     parser.add_argument("--only", help="recipes, separated by commas; all by default")
-    parser.add_argument("--doubly", action="store_true", help="the doubly stochastic learners")
-    parser.add_argument("--iterations", type=int, help="of the doubly stochastic learners; by default their own number")
     parser.add_argument("--jobs", type=int, default=1, help="recipes and sets that are measured at once, a core each")
     parser.add_argument("--no-grid", action="store_true", help="the defaults again, beside the best of the older lines")
     args = parser.parse_args()
     grid = not args.no_grid
     work = [
-        (name, recipe, args.rows, args.doubly, args.iterations, grid)
+        (name, recipe, args.rows, grid)
         for name in (args.sets.split(",") if args.sets else SETS)
-        for recipe in (DOUBLY[task_of(name)] if args.doubly else grids(task_of(name)))
+        for recipe in grids(task_of(name))
         if not args.only or recipe in args.only.split(",")
     ]
     with ProcessPoolExecutor(max(1, args.jobs)) as pool:

@@ -90,7 +90,8 @@ def main(rows: int, streams: int) -> str:
             est, wrong, weights = follow(X, y, share, seed)
             runs[label].append((recovery(weights, best, rows), 100 * wrong.mean()))
             if seed == 0:
-                plots.kernel_weights(est, ax=ax, title=label)
+                plots.kernel_weights(est, ax=ax)
+                ax.set_title(label)
                 for segment in range(1, SEGMENTS):
                     ax.axvline(segment * rows, color="white", linewidth=1.2, linestyle="--")
         print(seed, "best widths", [WIDTHS[k] for k in best], {label: found[-1] for label, found in runs.items()})

@@ -5,7 +5,7 @@ import pytest
 
 from kernelstream import engine
 from kernelstream.kernels import Gaussian
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream_papers.rivals import ProsNKons
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
@@ -50,7 +50,7 @@ def pros_n_kons(X, y, gamma, alpha, beta, epsilon, C, coins):
 def test_pros_n_kons(name, alpha, beta, epsilon, C):
     model = ProsNKons(gamma=0.5, alpha=alpha, beta=beta, epsilon=epsilon, C=C, engine=name, random_state=3)
     scores = np.concatenate([model.learn(X[i : i + 33], y[i : i + 33]) for i in range(0, 200, 33)])
-    coins = generator(3, Stream.MAP, 1).random(1024)
+    coins = generator(3, SeedStream.MAP, 1).random(1024)
     expected, S = pros_n_kons(X, y, 0.5, alpha, beta, epsilon, C, coins)
     np.testing.assert_array_equal(model.dictionary_, X[S])
     assert model.n_restarts_ == len(S) > 3

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from kernelstream import zoo
 from kernelstream.kernels import Gaussian
-from kernelstream.random import Stream, uniforms
+from kernelstream.random import SeedStream, uniforms
 from kernelstream_papers.rivals import SparseOneClass
 
 rng = np.random.default_rng(0)
@@ -17,7 +17,7 @@ GIVEN = {"radius": 2.5, "alpha": 0.6, "beta": 1.5, "eta": 0.2}
 def program(X, seed, radius, alpha, beta, eta):
     """Section 6 of Crammer and others with the chance of algorithm 7 of the thesis, on vectors with one more entry."""
     w, decisions, joined = np.append(np.zeros(X.shape[1]), radius), [], []
-    for t, (x, u) in enumerate(zip(X, uniforms(seed, 0, len(X), Stream.BUDGET))):
+    for t, (x, u) in enumerate(zip(X, uniforms(seed, 0, len(X), SeedStream.BUDGET))):
         target = np.append(x, 0.0)
         distance = np.linalg.norm(target - w)
         decisions.append(radius**2 - w[-1] ** 2 - np.linalg.norm(x - w[:-1]) ** 2)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import Lasso, LogisticRegression
 
 from kernelstream import BinningRegressor, engine, losses
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.solvers import CoordinateDescent, DenseMatrix, Problem
 from kernelstream_papers.rivals import FixedFeatureClassifier
 from kernelstream_papers.rivals.solvers import UniformCoordinateDescent
@@ -21,7 +21,7 @@ def problem(Y, loss, lam, **given):
 
 def test_draws_and_steps_of_the_listing():
     found = UniformCoordinateDescent(1e-12, 3).solve(problem(y, "squared", 4.0))
-    draws, w = generator(5, Stream.SOLVER), np.zeros(12)
+    draws, w = generator(5, SeedStream.SOLVER), np.zeros(12)
     for _ in range(3):
         for j in draws.integers(12, size=12):
             g, M = Z[:, j] @ (Z @ w - y), (Z[:, j] ** 2).sum()

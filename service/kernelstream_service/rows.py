@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from kernelstream.checks import few
 from kernelstream.columns.stream import encoder_of
-from kernelstream.estimators import StreamEstimator
+from kernelstream.develop import StreamEstimator
 from kernelstream.registry.names import did_you_mean
 from kernelstream.streams.cells import is_missing
 

@@ -25,7 +25,6 @@ ESTIMATORS = {
 }
 # Parts that estimators are made of.
 PARTS = {
-    "._contract.base": ("StreamEstimator",),
     ".doubly.step": ("DoublySchedule", "DoublyStep"),
     ".ensemble.parts": ("HedgeWeights", "StochasticUpdates"),
     ".learned": ("RRFStep",),

@@ -24,8 +24,7 @@ def copied(model: Any, example: Any) -> Any:
     made = copy.deepcopy(model)
     if isinstance(model, StreamEstimator) and model.__dict__.get("_state") is not None:
         with turns_of(model):
-            cache = model.__dict__.get("_cache") or {}
-            made._cache |= {name: cache[name] for name in ("map", "mapping") if name in cache}
+            made._learner.derived |= {name: part for name, part in model._learner.derived.items() if name == "mapping"}
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)
@@ -41,8 +40,8 @@ def _loosen(made: Any) -> None:
         if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
             seen.add(id(one))
             waiting += gc.get_referents(one)
-            if isinstance(one, Learner) and not isinstance(one.est, weakref.ProxyTypes):
-                one.est = weakref.proxy(one.est)  # type: ignore[assignment]
+            if isinstance(one, Learner) and not isinstance(getattr(one, "est", one), (Learner, *weakref.ProxyTypes)):
+                one.est = weakref.proxy(one.est)  # type: ignore[attr-defined]
 
 
 def seeded(model: Any) -> Any:

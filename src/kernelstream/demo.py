@@ -75,7 +75,8 @@ def run(
             runs = [_row_by_row(est, X, stage.y, name) for name, est, X in _learners(stage, console)]
         console.print(_table(stage, runs))
         labels = {f"{result.name}: {result.mistake_rate:.1%}": result for result in runs}
-        plots.curves(labels, ax=ax, windows=STRETCHES, title=stage.title)
+        plots.curves(labels, ax=ax, windows=STRETCHES)
+        ax.set_title(stage.title)
         ax.legend(
             frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12)
         )  # the labels are long: one below another

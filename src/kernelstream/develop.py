@@ -2,16 +2,17 @@
 
 An estimator is a dataclass of parameters that inherits from a shell, :class:`StreamClassifier`,
 :class:`StreamRegressor` or :class:`StreamOutlier`, and names in ``_learns`` what learns: a :class:`Learner`, or a
-relative of it with a kernel (:class:`WithKernel`), features (:class:`Linear`), a matrix beside them
+relative of it with a kernel (:class:`WithKernel`), features (:class:`LinearOnFeatures`), a matrix beside them
 (:class:`Confidence`), a support set (:class:`KernelExpansion`) or a solver (:class:`Solved`).
 :func:`kernelstream.estimators.register` lets model files name it, and ``kernelstream.testing`` checks it. The package
 in the folder ``papers`` has examples.
 """
 
 from .checks import positive, whole
-from .estimators._contract.base import State, entry
-from .estimators._contract.batch import Solved, history, n_iter
-from .estimators._contract.classifier import StreamClassifier, one_against_rest
+from .estimators._contract.base import State, StreamEstimator
+from .estimators._contract.batch import Solved, entry, history, n_iter
+from .estimators._contract.classifier import StreamClassifier
+from .estimators._contract.context import one_against_rest
 from .estimators._contract.door import checked_rows
 from .estimators._contract.kernel import WithKernel
 from .estimators._contract.learner import Learner
@@ -20,7 +21,7 @@ from .estimators._contract.regressor import StreamRegressor
 from .estimators._contract.state import centres
 from .estimators._described import described
 from .estimators.budget.base import KernelExpansion
-from .estimators.feature import Linear
+from .estimators.feature import LinearOnFeatures
 from .estimators.second_order.arow import Confidence
 from .progress import SolverBar
 
@@ -28,11 +29,12 @@ __all__ = [
     "Confidence",
     "KernelExpansion",
     "Learner",
-    "Linear",
+    "LinearOnFeatures",
     "Solved",
     "SolverBar",
     "State",
     "StreamClassifier",
+    "StreamEstimator",
     "StreamOutlier",
     "StreamRegressor",
     "WithKernel",

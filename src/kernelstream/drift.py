@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.checks import one_of
-from kernelstream.random import Stream, generator, seed_from
+from kernelstream.random import SeedStream, generator, seed_from
 
 __all__ = ["KINDS", "generate"]
 
@@ -82,7 +82,7 @@ def _blocks(
     n_rows: int, block: int, kind: str, seed: int, d: int, n_concepts: int, noise: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     # a seed of data and not of a model: the rows, the noise and each landscape take the place of a map's columns
-    rows, flips = generator(seed, Stream.MAP), generator(seed, Stream.MAP, 1)
+    rows, flips = generator(seed, SeedStream.MAP), generator(seed, SeedStream.MAP, 1)
     landscapes = [_landscape(seed, c, d) for c in range(n_concepts if kind == "abrupt" else 1)]
     for start in range(0, n_rows, block):
         m = min(block, n_rows - start)
@@ -103,7 +103,7 @@ def _blocks(
 
 def _landscape(seed: int, concept: int, d: int) -> np.ndarray:
     """Centres (4 _HILLS, d): the hills, then the hollows."""
-    hills = generator(seed, Stream.MAP, 2 + concept).standard_normal((_HILLS, d))
+    hills = generator(seed, SeedStream.MAP, 2 + concept).standard_normal((_HILLS, d))
     hills = np.concatenate([hills, -hills])
     return np.concatenate([hills, _turn(hills, np.full(len(hills), 0.5 * np.pi))])
 

@@ -29,7 +29,7 @@ from sklearn.utils import get_tags
 
 from .evaluate.metrics import of_true_class
 from .evaluate.runners import StreamRunner
-from .random import Stream, generator
+from .random import SeedStream, generator
 from .registry.parameters import WithParameters
 from .rows import take
 from .state.nested import flatten, nest
@@ -107,7 +107,7 @@ class Merged(WithParameters):
             predicted, table = StreamRunner(model, task, None, task == "classification").forecast_then_learn(X, y)
             parts.append(predicted if table is None else of_true_class(table, model.classes_, y))
             for i in range(1, min(len(self.models) - 1, PASSES)):
-                at = generator(k, Stream.FIT_ORDER, i).permutation(len(y))  # of its own: models are to differ
+                at = generator(k, SeedStream.FIT_ORDER, i).permutation(len(y))  # of its own: models are to differ
                 model.learn(take(X, at), y[at])
         F = np.column_stack(parts)
         if task == "regression":

@@ -55,12 +55,12 @@ class Named(np.ndarray):
 
         return pd.DataFrame(np.asarray(self).reshape(-1, len(self.names)), columns=list(self.names))
 
-    def plot(self, path: Any = None, *, top: int = 30, ax: Any = None, title: str | None = None) -> Any:
+    def plot(self, path: Any = None) -> Any:
         """Draw a bar for each column, of several rows the mean of their sizes; see :func:`kernelstream.plots.bars`."""
         values = np.asarray(self)
         values = np.abs(values).mean(axis=0) if values.ndim == 2 and len(values) > 1 else values.reshape(-1)
         plots: Any = import_module("kernelstream.plots")  # which draws models, and knows this module
-        return plots.bars(values, self.names, path, top=top, ax=ax, title=title)
+        return plots.bars(values, self.names, path)
 
 
 def named(values: np.ndarray, model: Any) -> Named:

@@ -67,10 +67,10 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
         raise ValueError("the model is still a kernel expansion (its budget is not full): it has no ONNX form yet")
     graph = _Graph(onnx, np.dtype(state["dtype"]))
     Z = _features(graph, est, state)  # Nyström features are float64, whatever the type of the rows
-    form = est.linear_form()
-    score = graph.node("MatMul", Z, graph.constant(form.weights.T))
+    _, weights, offset = est.linear_form()
+    score = graph.node("MatMul", Z, graph.constant(weights.T))
     if "center" in state:
-        score = graph.node("Add", score, graph.constant(form.offset))
+        score = graph.node("Add", score, graph.constant(offset))
     score = graph.narrow(score)
     if is_classifier(est):
         _classes(graph, est, score)
@@ -84,7 +84,7 @@ def to_onnx(est: Any, path: str | os.PathLike[str] | None = None) -> Any:
 
 def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
     """The nodes of the feature map; returns the name of Z (n, n_out)."""
-    mapping = est.linear_form().mapping
+    mapping, *_ = est.linear_form()
     X = "X"
     if "x_count" in state:
         X = _standardized(graph, state)
@@ -96,7 +96,7 @@ def _features(graph: _Graph, est: Any, state: dict[str, Any]) -> str:
         # The projection magnifies rounding errors by up to 1 / sqrt(the least eigenvalue kept), so float32 would cost
         # digits here. |x - s|^2 = |x|^2 - 2 x's + |s|^2, never below 0.
         X = graph.widen(X)
-        mapping = est.linear_form(np.float64).mapping
+        mapping, *_ = est.linear_form(np.float64)
         norms = graph.node("ReduceSumSquare", X, axes=[1], keepdims=1)
         D = graph.node("Add", graph.node("MatMul", X, graph.constant(mapping.S2)), norms)
         D = graph.node("Add", D, graph.constant(mapping.norms[None, :]))

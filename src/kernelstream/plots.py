@@ -48,7 +48,6 @@ _PICTURE = """path : str or Path, optional
         File to write; its ending decides the format (png, svg, pdf).
     ax : matplotlib axes, optional
         Where to draw, for example several models on the same axes; by default a new figure.
-    title : str, optional
 
     Returns
     -------
@@ -78,7 +77,6 @@ def curves(
     windows: int | None = None,
     over: str = "rows",
     ax: Axes | None = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw a metric over the rows of the stream, or over the time spent, one line per result.
 
@@ -125,13 +123,11 @@ def curves(
     if over == "seconds":
         ax.set_xlabel("seconds")
         ax.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
-    return _finished(ax, title, path)
+    return _finished(ax, path)
 
 
 @_documented
-def relevance(
-    est: Any, path: str | Path | None = None, *, top: int = 30, ax: Axes | None = None, title: str | None = None
-) -> Figure:
+def relevance(est: Any, path: str | Path | None = None, *, top: int = 30, ax: Axes | None = None) -> Figure:
     """Draw how much every input matters, ``est.relevance_``: the longer the bar, the more.
 
     Parameters
@@ -158,7 +154,7 @@ def relevance(
     learned = "inverse_length" in est.state_
     start = est.state_["inverse_length"] if learned else None
     label = "learned width" if learned else "share of the squared gradient"
-    return bars(widths, names, path, top=top, ax=ax, title=title, label=label, start=start)
+    return bars(widths, names, path, top=top, ax=ax, label=label, start=start)
 
 
 @_documented
@@ -169,7 +165,6 @@ def bars(
     *,
     top: int = 30,
     ax: Axes | None = None,
-    title: str | None = None,
     label: str = "contribution",
     start: float | None = None,
 ) -> Figure:
@@ -202,7 +197,7 @@ def bars(
         ax.legend(frameon=False, loc="lower right")
     rest = len(values) - len(shown)
     ax.set_xlabel(label + (f" (the other {rest} inputs are below)" if rest else ""))
-    return _finished(ax, title, path)
+    return _finished(ax, path)
 
 
 @_documented
@@ -210,19 +205,15 @@ def relevance_over_time(
     history: Iterable[tuple[int, Any]],
     path: str | Path | None = None,
     *,
-    names: Any = None,
     top: int = 6,
     ax: Axes | None = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw how much the inputs mattered as a stream went on.
 
     Parameters
     ----------
     history : iterable of (rows seen, relevance (d,))
-        Values of ``relevance_`` at several times.
-    names : sequence of str, optional
-        Names of the inputs.
+        Values of ``relevance_`` at several times; those with names of the inputs bring them along.
     top : int, default=6
         Draw this many inputs, those that mattered most at any time.
     {picture}
@@ -235,11 +226,12 @@ def relevance_over_time(
     """
     rows, shares = zip(*history, strict=True)
     ax = ax or figure()[1][0]
+    names = getattr(shares[-1], "names", None) or [f"x{j}" for j in range(len(shares[-1]))]
     most = [max(share[j] for share in shares) for j in range(len(shares[0]))]
     for number, j in enumerate(sorted(range(len(most)), key=lambda j: -most[j])[:top]):
-        _line(ax, rows, [share[j] for share in shares], f"x{j}" if names is None else str(names[j]), number)
+        _line(ax, rows, [share[j] for share in shares], names[j], number)
     _dress(ax, "share of the squared gradient")
-    return _finished(ax, title, path)
+    return _finished(ax, path)
 
 
 @_documented
@@ -252,7 +244,6 @@ def calibration(
     least: int = 1,
     label: str | None = None,
     ax: Axes | None = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw how often events happened against the probabilities they were given: on the diagonal both agree.
 
@@ -295,11 +286,11 @@ def calibration(
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.legend(frameon=False, loc="upper left")
-    return _finished(ax, title, path)
+    return _finished(ax, path)
 
 
 @_documented
-def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None, title: str | None = None) -> Figure:
+def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None) -> Figure:
     """Draw the weights of the members of a :class:`~kernelstream.KernelClassifier` over the rows.
 
     Parameters
@@ -327,7 +318,7 @@ def members(est: Any, path: str | Path | None = None, *, ax: Axes | None = None,
     ax.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
     _over_rows(ax, "weight")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    return _finished(ax, title, path)
+    return _finished(ax, path)
 
 
 @_documented
@@ -337,7 +328,6 @@ def kernel_weights(
     *,
     least: float = 0.05,
     ax: Axes | None = None,
-    title: str | None = None,
 ) -> Figure:
     """Draw the weights of the learners of a :class:`~kernelstream.MultiKernelClassifier` over the rows it has seen.
 
@@ -383,7 +373,7 @@ def kernel_weights(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     handles, names = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], names[::-1], frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return _finished(ax, title, path)
+    return _finished(ax, path)
 
 
 def member_label(learner: Any) -> str:
@@ -440,12 +430,10 @@ def _dress(ax: Any, values: str) -> None:
     ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 
 
-def _finished(ax: Any, title: str | None, path: str | Path | None) -> Any:
-    """The figure of axes that are complete: two sides open, a title, and in a file if there is a path."""
+def _finished(ax: Any, path: str | Path | None) -> Any:
+    """The figure of axes that are complete: two sides open, and in a file if there is a path."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-    if title:
-        ax.set_title(title)
     made = ax.get_figure()
     if path is not None:
         save(made, path)

@@ -40,7 +40,7 @@ FAMILY = 1 << 32  # streams of a family
 
 
 @enum.unique
-class Stream(enum.IntEnum):
+class SeedStream(enum.IntEnum):
     """What the streams of a seed are for. No two uses of a seed may draw the same numbers, so each has its own here.
 
     A stream may be the first of a family of :data:`FAMILY` streams, one for each column, pass or block; the next entry
@@ -49,11 +49,9 @@ class Stream(enum.IntEnum):
 
     MAP = 0  # family: what a feature map draws, by column, part of a grid or block; or its landmarks, by row
     GP_OPERATOR = 1 << 32  # family: features of a doubly stochastic Gaussian process, by block
-    TRIAL_FEATURES = 3 << 32  # family: features of a doubly stochastic learner's trials, by block
     SOLVER = 4 << 32  # family: the order in which a solver takes rows or coordinates, by pass or output
-    NOVELTY_BOX = 6 << 32  # artificial novelties
-    NOVELTY_ROWS = NOVELTY_BOX + 1  # rows whose scores give a novelty threshold
-    DOUBLY_ROWS = (7 << 32) - 1  # rows on which a doubly stochastic learner chooses
+    NOVELTY_ROWS = (6 << 32) + 1  # rows whose scores give a novelty threshold
+    DOUBLY_ROWS = (7 << 32) - 1  # the first rows of a doubly stochastic fit
     DOUBLY_ORDER = 7 << 32  # family: orders of the rows, by pass
     FALKON_TRIALS = 8 << 32  # rows on which Falkon chooses
     FALKON_ROWS = FALKON_TRIALS + 1  # rows that stand for the others in Falkon's preconditioner
@@ -80,7 +78,7 @@ class Stream(enum.IntEnum):
     MAP_SHARED = (1 << 64) - 1  # what all columns of a feature map share
 
 
-def generator(seed: int, stream: Stream, number: int = 0) -> np.random.Generator:
+def generator(seed: int, stream: SeedStream, number: int = 0) -> np.random.Generator:
     """Generator of a stream of ``seed``, or of stream ``number`` (modulo :data:`FAMILY`) of a family."""
     counter = np.array([0, 0, 0, stream + number % FAMILY], np.uint64)
     return np.random.Generator(np.random.Philox(key=seed, counter=counter))
@@ -89,11 +87,11 @@ def generator(seed: int, stream: Stream, number: int = 0) -> np.random.Generator
 class Streams:
     """The streams of a family, one after the other: ten times as fast as a generator for each.
 
-    >>> bool((Streams(7, Stream.MAP)(3).random(5) == generator(7, Stream.MAP, 3).random(5)).all())
+    >>> bool((Streams(7, SeedStream.MAP)(3).random(5) == generator(7, SeedStream.MAP, 3).random(5)).all())
     True
     """
 
-    def __init__(self, seed: int, stream: Stream):
+    def __init__(self, seed: int, stream: SeedStream):
         self.stream, self.generator = stream, generator(seed, stream)
         self.start = self.generator.bit_generator.state
 
@@ -104,10 +102,10 @@ class Streams:
         return self.generator
 
 
-def uniforms(seed: int, start: int, count: int, stream: Stream) -> np.ndarray:
+def uniforms(seed: int, start: int, count: int, stream: SeedStream) -> np.ndarray:
     """Numbers ``start`` to ``start + count - 1`` of an endless sequence of uniform numbers in [0, 1), (count,).
 
-    >>> bool((uniforms(7, 5, 3, Stream.BUDGET) == uniforms(7, 0, 8, Stream.BUDGET)[5:]).all())
+    >>> bool((uniforms(7, 5, 3, SeedStream.BUDGET) == uniforms(7, 0, 8, SeedStream.BUDGET)[5:]).all())
     True
     """
     bits = np.random.Philox(key=seed, counter=np.array([start // 4, 0, 0, stream], np.uint64))

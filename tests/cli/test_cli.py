@@ -129,11 +129,10 @@ def test_demo_without_river_leaves_its_forest_out(monkeypatch):
 
 def test_plots_choose_metric_and_labels(tmp_path):
     result = _result()
-    figure = plots.curves({"mine": result, "other": result}, tmp_path / "a.svg", windows=5, title="t")
+    figure = plots.curves({"mine": result, "other": result}, tmp_path / "a.svg", windows=5)
     (ax,) = figure.axes
     assert [line.get_label() for line in ax.get_lines()] == ["mine", "other"]
     assert len(ax.get_lines()[0].get_xdata()) == 5
-    assert ax.get_title() == "t"
     assert (tmp_path / "a.svg").stat().st_size > 1000
     (ax,) = plots.curves([result], metric="accuracy").axes
     assert ax.get_ylabel() == "accuracy so far"

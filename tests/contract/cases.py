@@ -32,7 +32,7 @@ from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
 from kernelstream_papers import rivals
 from kernelstream_papers.rivals.solvers import SDCA
 
-BASES = {"FeatureMap", "StreamClassifier", "StreamOutlier", "StreamRegressor"}  # public, but nothing to fit
+BASES = {"FeatureMap", "StreamClassifier", "StreamEstimator", "StreamOutlier", "StreamRegressor"}  # nothing to fit
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)
@@ -64,7 +64,7 @@ LEARNERS: dict[str, Any] = {
     "DoublyStochasticOneClass": ks.DoublyStochasticOneClass(
         schedule=DoublySchedule(block_size=32, passes=30)
     ),  # finds all of it by itself
-    "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY),
+    "DoublyStochasticRegressor": ks.DoublyStochasticRegressor(lam=1e-3, **DOUBLY | {"step": DoublyStep(eta=1.0)}),
     "FalkonClassifier": ks.FalkonClassifier(n_centers=50, random_state=0),
     "FalkonClassifier, logistic": ks.FalkonClassifier("gaussian", 0.5, 50, 1e-4, loss="logistic", random_state=0),
     "FalkonRegressor": ks.FalkonRegressor(gamma=0.1, n_centers=50, random_state=0),

@@ -39,8 +39,8 @@ def test_a_call_refused_at_the_door_keeps_what_was_derived():
     y = targets(est)
     est.fit(FRAME[:30], y[:30])
     answers(est, FRAME)
-    held = est._cache["held"]
+    held = est._learner.derived["held"]
     with pytest.raises(ValueError, match="feature names"):
         est.partial_fit(FRAME[["b", "a", "c"]], y)
-    assert est._cache["held"] is held
+    assert est._learner.derived["held"] is held
     assert "_nothing_learned" not in vars(est)

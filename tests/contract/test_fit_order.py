@@ -16,7 +16,7 @@ from kernelstream.estimators import DoublySchedule, DoublyStep
 from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.testing.streaming import assert_same_state
 from kernelstream.updates import OGD
 from kernelstream_papers.rivals import FixedFeatureClassifier, KernelSDCAClassifier
@@ -62,7 +62,7 @@ def test_files_that_come_with_scikit_learn(load):
 
 def permuted(n, seed, i):
     """Pass i over n rows: a permutation drawn from the seed alone."""
-    return generator(seed, Stream.FIT_ORDER, i).permutation(n)
+    return generator(seed, SeedStream.FIT_ORDER, i).permutation(n)
 
 
 @pytest.mark.parametrize("est", STREAMING, ids=lambda est: type(est).__name__)

@@ -5,12 +5,15 @@ import pickle
 
 import numpy as np
 import pytest
+from recipes import first_of_each_class
 from test_interrupts import RECIPES, TARGETS, X, difference, learn
 
 import kernelstream as ks
 from kernelstream import zoo
 from kernelstream.state.nested import flatten
 from kernelstream.trust import Calibrated, Delayed, Explained, WithIntervals
+
+IN_PYTHON = {(name, zoo.get(name).tasks[-1]) for name in first_of_each_class(zoo.names())}
 
 
 def frozen(model):
@@ -44,16 +47,25 @@ def check_learns_as_ever(est, target, first=60):
     return made
 
 
-@pytest.mark.parametrize("name, task", RECIPES, ids=lambda value: value)
-def test_every_recipe(name, task):
+@pytest.mark.parametrize(
+    "name, task, engine",
+    [
+        *((name, task, "native") for name, task in RECIPES),
+        # in the python engine, which is slow, a recipe of each class stands for the others
+        *(
+            pytest.param(name, task, "python", marks=() if (name, task) in IN_PYTHON else pytest.mark.slow)
+            for name, task in RECIPES
+        ),
+    ],
+)
+def test_every_recipe(name, task, engine):
     sizes = {"batch_size": 8, "block_size": 8, "gamma": 0.5} if name.startswith("doubly") else {}
     if sizes and name not in ("doubly_gp", "doubly_svm", "doubly_ridge"):
         sizes |= {"eta": 0.5}
-    for engine in ("python", "native"):
-        est = zoo.make(name, task=task, random_state=0, engine=engine, **sizes)
-        if not hasattr(est, "learn"):
-            pytest.skip("learns all rows at once")
-        check_learns_as_ever(est, TARGETS[task])
+    est = zoo.make(name, task=task, random_state=0, engine=engine, **sizes)
+    if not hasattr(est, "learn"):
+        pytest.skip("learns all rows at once")
+    check_learns_as_ever(est, TARGETS[task])
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,8 @@ import dask.array as da
 from distributed import wait
 from two_workers import DX, DY, N, X, Y, close, killing, slowly
 
-from kernelstream import BinningRegressor, OnlineRidge, distributed
-from kernelstream.distributed import _data
-from kernelstream.features import RandomBinning, RandomFourier
-from kernelstream.solvers import ConjugateGradient
+from kernelstream import OnlineRidge, distributed
+from kernelstream.features import RandomFourier
 
 # -------------------------------------------------------------------- killed workers
 
@@ -45,7 +43,7 @@ def test_a_killed_worker_changes_nothing(client, files, tmp_path, caplog):
     killer = killing(tmp_path)
     with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
         model = distributed.fit(
-            est, str(files / "part-*.csv"), target="y", client=client, block=100, labels=slowly(tmp_path, 0.1)
+            est, distributed.files(files / "part-*.csv", slowly(tmp_path, 0.1), target="y", block=100), client=client
         )
     killer.join()
     assert (tmp_path / "killed").exists()
@@ -54,29 +52,6 @@ def test_a_killed_worker_changes_nothing(client, files, tmp_path, caplog):
     close(model.coef_, np.linalg.solve(Z.T @ Z + np.eye(80), Z.T @ Y))
     assert model.state_["t"] == N
     both_are_back(client)
-
-
-@pytest.mark.usefixtures("clean")
-def test_a_worker_killed_in_the_rounds_changes_nothing(client, monkeypatch, caplog):
-    """SIGKILL as the fifth round begins: what the worker had pinned is made again elsewhere."""
-    call_each, calls = _data.call_each, []
-
-    def watched(*args):
-        calls.append(args)
-        if len(calls) == 5:
-            os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
-        return call_each(*args)
-
-    monkeypatch.setattr(_data, "call_each", watched)
-    solver = ConjugateGradient(tol=1e-11)
-    est = BinningRegressor(gamma=0.2, lam=50.0, n_components=5, solver=solver, random_state=1)
-    with caplog.at_level(logging.WARNING, "kernelstream.distributed"):
-        model = distributed.fit(est, DX, DY, client=client)
-    assert len(calls) > 7 and any("was lost" in record.message for record in caplog.records)
-    both_are_back(client)
-    Z = RandomBinning(gamma=0.2, n_components=5, random_state=1).fit_transform(X).toarray()
-    w = np.linalg.solve(Z.T @ Z + 50.0 * np.eye(Z.shape[1]), Z.T @ (Y - Y.mean()))
-    close(model.predict(X), Y.mean() + Z @ w)
 
 
 @pytest.mark.slow
@@ -114,21 +89,21 @@ def test_a_bad_partition_stops_the_job_and_is_named(client, files, tmp_path):
     for bad, words in (("1,2,nan,4,5", "line 301"), ("1,2,3,4", "line 301"), ("1,x,3,4,5", "line 301")):
         (tmp_path / "p1.csv").write_text("\n".join([*lines[:300], bad, *lines[301:]]))
         with pytest.raises(distributed.BadPartitionError, match=words) as caught:
-            distributed.fit(est, str(tmp_path / "p*.csv"), target="y", client=client)
+            distributed.fit(est, distributed.files(tmp_path / "p*.csv", target="y"), client=client)
         assert caught.value.partition == str(tmp_path / "p1.csv") and caught.value.row == 301
     np.savez(tmp_path / "q0.npz", X=X[:50], y=Y[:50])
     np.savez(tmp_path / "q1.npz", X=X[:50, :3], y=Y[:50])
     with pytest.raises(ValueError, match=r"q1.npz, row 1: .*3 features"):
-        distributed.fit(est, str(tmp_path / "q*.npz"), client=client)
+        distributed.fit(est, distributed.files(tmp_path / "q*.npz"), client=client)
     (tmp_path / "p1.csv").write_text(texts[1].replace("a,b,c,d,y", "b,a,c,d,y"))
     with pytest.raises(ValueError, match=r"p1.csv, row 1: its columns are \['b', 'a'"):
-        distributed.fit(est, str(tmp_path / "p*.csv"), target="y", client=client)
+        distributed.fit(est, distributed.files(tmp_path / "p*.csv", target="y"), client=client)
     holes = X.copy()
     holes[1234, 2] = np.nan
     with pytest.raises(ValueError, match=r"X\[700:1400\], row 535: a value is NaN"):
         distributed.fit(est, da.from_array(holes, chunks=(700, 4)), DY, client=client)
     with pytest.raises(ValueError, match="no such file"):
-        distributed.fit(est, [str(tmp_path / "q0.npz"), str(tmp_path / "gone.npz")], client=client)
+        distributed.fit(est, distributed.files([tmp_path / "q0.npz", tmp_path / "gone.npz"]), client=client)
     assert np.array_equal(est.coef_, before)
 
 
@@ -139,7 +114,6 @@ def test_a_bad_partition_stops_the_job_and_is_named(client, files, tmp_path):
         (DX, None, "no target"),
         (DX, DY[:-1], "3000 rows, y has 2999"),
         (DX[0], DY, "two dimensions"),
-        ("nothing-*.csv", None, "no file matches"),
     ],
 )
 def test_bad_input(client, rows, target, words):
@@ -147,9 +121,9 @@ def test_bad_input(client, rows, target, words):
         distributed.fit(OnlineRidge(), rows, target, client=client)
 
 
-def test_clients():
-    with pytest.raises(ValueError, match="client must be"), distributed.connect(3):
-        pass
+def test_files_that_are_not_there():
+    with pytest.raises(ValueError, match="no file matches"):
+        distributed.files("nothing-*.csv")
 
 
 def test_memory_is_asked_for_beforehand(client):
@@ -172,9 +146,9 @@ def test_memory_does_not_grow_with_the_rows(client, tmp_path):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
     client.restart()  # a peak of jobs before would hide that of this one
-    distributed.fit(clone(est), str(tmp_path / "small-*.npz"), client=client)
+    distributed.fit(clone(est), distributed.files(tmp_path / "small-*.npz"), client=client)
     before = client.run(peak)
-    model = distributed.fit(est, str(tmp_path / "large-*.npz"), client=client)
+    model = distributed.fit(est, distributed.files(tmp_path / "large-*.npz"), client=client)
     grown = max(after - before[worker] for worker, after in client.run(peak).items())
     assert model.state_["t"] == 400_000
     assert grown < 30e6
@@ -182,5 +156,6 @@ def test_memory_does_not_grow_with_the_rows(client, tmp_path):
 
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "kernelstream.distributed.dask", raising=False)
     with pytest.raises(ImportError, match=r"kernelstream\[distributed\]"):
         distributed.fit(OnlineRidge(), DX, DY)

@@ -35,13 +35,15 @@ def regressor():
 
 def part(model, X):
     """Scores of the learner of all rows, made by itself."""
-    return batch._attached(model, model._state).predict(squashed(scaled_rows(model._ops, X, model._state)))
+    made = batch._unfitted(model._learner, model._state)
+    made.state_ = model._state["batch"]["metric"]
+    return made.predict(squashed(scaled_rows(model._ops, X, model._state)))
 
 
 def function_of(model, X):
     """What it says as one of the members, (n, outputs)."""
     seen = squashed(scaled_rows(model._ops, X, model._state))
-    return batch.scores(model._learner, batch.learner(model, model._state), model._state, seen)
+    return batch.scores(model._learner, model._state, seen)
 
 
 @pytest.fixture
@@ -68,8 +70,8 @@ def test_it_is_kernel_ridge_on_all_rows(regressor):
     """Kernel ridge by scikit-learn on all 400 rows, with the same kernel, has the same forecasts."""
     X, y = NUMBERS
     rows = squashed(scaled_rows(regressor._ops, X, regressor._state))
-    learner = batch._attached(regressor, regressor._state)
-    state = learner.state_
+    learner, state = batch._unfitted(regressor._learner, regressor._state), regressor._state["batch"]["metric"]
+    learner.state_ = state
     assert state["t"] == len(state["rows"]) == 400
     Z = squashed((rows - state["middle"]) / state["unit"])
     between = [
@@ -204,7 +206,7 @@ def test_rows_sorted_by_class_do_no_harm(monkeypatch):
     monkeypatch.setattr(fit, "_weigh", weigh)
     monkeypatch.setattr(batch, "LEAST_ROWS", 1000)
     KernelClassifier(size="small", random_state=0).fit(X[order], y[order])
-    seen = [call.args[2] for call in weigh.call_args_list]
+    seen = [call.args[3] for call in weigh.call_args_list]
     assert seen and all(np.mean(codes[1:] != codes[:-1]) > 0.7 for codes in seen)
 
 

@@ -1,21 +1,20 @@
 """Doubly stochastic gradients: the recursion against a naive program, and what the two estimators promise."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from doubly_features import SEED, fourier_block
+from scipy.spatial.distance import pdist
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.svm import SVC
 
 import kernelstream
 from kernelstream import DoublyStochasticClassifier, DoublyStochasticRegressor, engine, kernels, losses, settings, zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators.doubly import base, choice
 from kernelstream.passes.doubly.blocks import FeatureBlocks
 from kernelstream.passes.doubly.descent import Descent, largest_eigenvalue
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
 X4, y4 = make_blobs(260, n_features=3, centers=4, cluster_std=2.0, random_state=1)
@@ -36,7 +35,7 @@ def naive_features(X, t, kernel, D):
     """Block t = 0, 1, … by the formulas."""
     if isinstance(kernel, kernels.Gaussian):
         return fourier_block(X, t, D, gamma=kernel.gamma)
-    return kernel.features(X, kernel.draw(generator(SEED, Stream.MAP, t), X.shape[1], D))
+    return kernel.features(X, kernel.draw(generator(SEED, SeedStream.MAP, t), X.shape[1], D))
 
 
 def naive(X, y, loss, C, kernel, D, b, eta, theta0, lam, max_blocks=None, uniform=False):
@@ -152,7 +151,7 @@ def test_kept_scores_are_swept_scores(max_blocks):
 
         for rows in batches(n, 16, 40, 1):
             part = order[:n][rows]
-            made.learn_batch(naive_state, X2[part], y[part], None, made.iterate(naive_state, X2[part]))
+            made.learn_batch(naive_state, X2[part], y[part], None, made.both(naive_state, X2[part])[0])
         np.testing.assert_allclose(state["alpha"] * state["shrink"], naive_state["alpha"] * naive_state["shrink"],
                                    atol=1e-11)  # fmt: skip
         states.append(state)
@@ -180,7 +179,7 @@ def test_precondition_divides_by_the_covariance(b):
     covariance = Z.T @ Z / b
     top = np.linalg.eigvalsh(covariance).max()
     for t in (1, 2, 3):  # one block only: f = w'z, and the recursion is gradient descent on w
-        made.learn_batch(state, X, y, None, made.iterate(state, X))
+        made.learn_batch(state, X, y, None, made.both(state, X)[0])
         gradient = Z.T @ losses.get("logistic").gradient(y, Z @ w) / b + 0.01 * w
         w = w - made.rate(t) * top * np.linalg.solve(covariance + 0.1 * top * np.eye(12), gradient)
         np.testing.assert_allclose(state["alpha"][0, :, 0] * state["shrink"], w, atol=1e-5 * np.abs(w).max())
@@ -271,59 +270,30 @@ def test_predictions_change_with_complete_batches_only():
 def test_defaults_do_well(block_size):
     """As well as an SVC, also where the rows come one class after the other."""
     X, y = make_moons(1500, noise=0.2, random_state=3)
-    schedule, order = DoublySchedule(block_size=block_size, passes=10), np.argsort(y[:1000], kind="stable")
+    schedule, order = DoublySchedule(block_size=block_size), np.argsort(y[:1000], kind="stable")
     model = DoublyStochasticClassifier(random_state=0, schedule=schedule).fit(X[order], y[order])
     assert model.score(X[1000:], y[1000:]) > SVC().fit(X[:1000], y[:1000]).score(X[1000:], y[1000:])
     target = np.sin(3 * X[:, 0]) + 100
-    schedule = DoublySchedule(block_size=block_size, passes=20)
     regressor = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:1000], target[:1000])
     assert regressor.score(X[1000:], target[1000:]) > 0.97
 
 
-def test_bandwidth_follows_the_data():
-    """A fast oscillation needs a small fraction of the median distance, a slow one does not."""
-    X = np.random.default_rng(0).uniform(-1, 1, (1000, 1))
-    gammas = []
-    for speed in (2, 25):
-        y = np.sin(speed * X[:, 0])
-        schedule = DoublySchedule(block_size=64, passes=20)
-        model = DoublyStochasticRegressor(random_state=0, schedule=schedule).fit(X[:600], y[:600])
-        assert model.score(X[600:], y[600:]) > 0.95
-        gammas.append(model.kernel_.gamma)
-    assert gammas[1] >= 4 * gammas[0]
-
-
-def valley(tilt):
-    """A valley of losses that runs askew: half the median distance is best for a step of 2, and 8 is a better step, for
-    which the bottom is at another width.
-    """
-
-    def trial(learner, state, kernel, eta, X, y, weight, plan):
-        half_widths = -np.log2(kernel.gamma / kernels.Gaussian("median").resolve(X).gamma) / 2  # log2 of the fraction
-        doublings = np.log2(eta * choice.top(kernel, X, weight))
-        return 1 + 0.04 * (half_widths + 1 - tilt * (doublings - 1)) ** 2 - 0.05 * doublings
-
-    return trial
-
-
-@pytest.mark.parametrize("tilt, width", [(0.5, 1.0), (-0.5, 0.25)])
-def test_width_and_step_are_chosen_together(monkeypatch, tilt, width):
-    monkeypatch.setattr(choice, "trial", valley(tilt))
-    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 16, passes=1), random_state=0).fit(X2, y2)
-    median = kernels.Gaussian("median").resolve(X2).gamma
-    assert model.kernel_.gamma == pytest.approx(median / width**2, rel=0.02)  # of the rows in another order
-    assert model.state_["eta"] * choice.top(model.kernel_, X2, np.ones(len(X2))) == pytest.approx(8.0, rel=0.1)
-
-
-def test_fit_has_more_rows_than_its_trials(monkeypatch):
-    """On the valley whose bottom is at a wider kernel for the better step: no way back to it with more rows."""
-    monkeypatch.setattr(choice, "trial", valley(0.5))
-    widths = []
-    for rows in (len(X2), 100):  # all rows in the trials, and some
-        monkeypatch.setattr(base, "CHOICE_ROWS", rows)
-        model = DoublyStochasticClassifier(schedule=DoublySchedule(block_size=4), random_state=0).fit(X2, y2)
-        widths.append((kernels.Gaussian("median").resolve(X2).gamma / model.kernel_.gamma) ** 0.5)
-    np.testing.assert_allclose(widths, [1.0, 0.5], rtol=0.1)
+@pytest.mark.parametrize("loss, factor", [("hinge", 8.0), ("squared_hinge", 1.0), ("squared", 1.0), ("absolute", 0.5)])
+def test_the_first_batch_gives_bandwidth_and_step(loss, factor):
+    """The median distance of its rows; a step for the largest eigenvalue of their K/n and the target's deviation."""
+    regression = losses.get(loss).kind == "regression"
+    kind, y = (DoublyStochasticRegressor, 3 * yr) if regression else (DoublyStochasticClassifier, y2)
+    step, schedule = DoublyStep(precondition=0.0), DoublySchedule(150, 6)
+    model = kind(loss=loss, step=step, schedule=schedule, random_state=0).partial_fit(X2[:149], y[:149])
+    model.partial_fit(X2[149:200], y[149:200])
+    median = np.median(pdist(X2[:150]))
+    assert model.kernel_.gamma == pytest.approx(1 / (2 * median**2))
+    top = np.linalg.eigvalsh(model.kernel_.pairwise(X2[:150], X2[:150])).max() / 150
+    deviation = y[:150].std() if loss == "absolute" else 1.0
+    assert model.state_["eta"] == pytest.approx(factor * deviation / top, rel=1e-6)
+    assert model.state_["lam"] == pytest.approx(1 / (153_600 * deviation))
+    assert model.state_["offset"] == pytest.approx(y[:150].mean() if regression else 0.0)
+    assert (model.state_["t"], model.state_["waiting"]) == (1, 50)
 
 
 @pytest.mark.parametrize("engine", ["python", "native"])
@@ -346,19 +316,20 @@ def test_fit_takes_large_batches(engine):
 
 
 def test_large_batches_are_for_fit_alone():
-    """Given passes, a given batch size and a stream have batches of 256, or of that size, damped by 0.1."""
+    """Given passes have batches of 256 and a stream of 64, or of the size that is given, all damped by 0.1."""
     X, y = make_moons(520, noise=0.2, random_state=0)
 
     def learned(fit, batch_size="auto", precondition="auto"):
         step, schedule = DoublyStep(2.0, 300.0, precondition=precondition), DoublySchedule(batch_size, 6)
         return fit(fixed(lam="auto").set_params(step=step, schedule=schedule)).state_["mean"]
 
-    for fit in (
-        lambda model: model.fit(X, y, passes=2),
-        lambda model: model.partial_fit(X, y),
-        lambda model: model.fit(X[:300], y[:300], passes=1).partial_fit(X[300:], y[300:]),
+    for fit, size in (
+        (lambda model: model.fit(X, y, passes=2), 256),
+        (lambda model: model.partial_fit(X, y), 64),
     ):
-        np.testing.assert_array_equal(learned(fit), learned(fit, 256, 0.1))
+        np.testing.assert_array_equal(learned(fit), learned(fit, size, 0.1))
+    both = learned(lambda model: model.fit(X[:300], y[:300], passes=1).partial_fit(X[300:], y[300:]))
+    assert both.shape[0] == 2 + 220 // 64
     assert learned(lambda model: model.fit(X, y), 256).shape[0] == 300
     most, damped = DoublyStep(precondition="auto").damping(4096), DoublyStep(precondition=0.3).damping(4096)
     assert (most, damped) == (0.01, 0.3)
@@ -395,14 +366,12 @@ def test_a_recipe_may_have_steps_of_its_own():
     assert recipe.step.get_params() == step.get_params() and zoo.make("doubly_svm").step == "auto"
 
 
-def test_probabilities_cost_no_second_choice(monkeypatch):
-    """The like model that they come from is given the bandwidth and the step that were chosen."""
-    choose = Mock(wraps=base.choose)
-    monkeypatch.setattr(base, "choose", choose)
+def test_probabilities_of_a_loss_without():
+    """After ``fit`` from held-out rows, on a stream from the scores that rows had before, also in ``partial_fit``."""
     X, y = make_moons(700, noise=0.2, random_state=0)
-    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 64), random_state=0).fit(X[:500], y[:500])
-    assert choose.call_count == 1
-    assert -np.log(model.predict_proba(X[500:])[np.arange(200), y[500:]]).mean() < 0.25  # 0.69 knows nothing
+    model = DoublyStochasticClassifier(schedule=DoublySchedule(64, 64), random_state=0)
+    for taught in (clone(model).fit(X[:500], y[:500]), clone(model).partial_fit(X[:500], y[:500])):
+        assert -np.log(taught.predict_proba(X[500:])[np.arange(200), y[500:]]).mean() < 0.25  # 0.69 knows nothing
 
 
 def test_scores_do_not_depend_on_other_outputs():

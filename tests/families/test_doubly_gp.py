@@ -107,11 +107,6 @@ def test_other_kernels(kernel, size):
     assert np.sqrt(np.mean((mean - true_mean) ** 2)) < 0.15 * y.std()
 
 
-def test_noise_is_found():
-    model = DoublyStochasticGP(schedule=DoublySchedule(block_size=64), variance_features=0, random_state=0).fit(X, y)
-    assert 0.5 * 0.09 < model.noise_ < 2 * 0.09
-
-
 def test_before_the_first_batch():
     mean, std = DoublyStochasticGP(**FIXED).partial_fit(X[:5], y[:5]).predict(grid, return_std=True)
     np.testing.assert_allclose([mean, std], [np.zeros(41), np.ones(41)], atol=1e-12)

@@ -12,7 +12,7 @@ from reloaded import reloaded
 
 from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, WindowRegressor, engine
 from kernelstream.estimators.stack import intervals, level, rows
-from kernelstream.random import Stream, uniforms
+from kernelstream.random import SeedStream, uniforms
 
 pytestmark = [
     pytest.mark.skipif(not engine.has_native(), reason="the compiled core is not installed"),
@@ -64,7 +64,7 @@ def assert_same(a, b, tolerance):
 
 
 def uses_the_short_path(model):
-    return model._cache.get("rows", (None,))[0] is not None
+    return model._learner.derived.get("rows") is not None
 
 
 @pytest.fixture
@@ -128,9 +128,12 @@ def test_few_rows_are_scored_as_on_the_long_way(task, monkeypatch, long_way):
 def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
     model, y = taught("numbers", 300, 1), TASKS["numbers"][1]
     found, seek = [], intervals._ways
-    monkeypatch.setattr(
-        intervals, "_ways", lambda est, asked: found.append(round(asked[1] - asked[0], 9)) or seek(est, asked)
-    )
+
+    def counted(stack, state, asked):
+        found.append(round(asked[1] - asked[0], 9))
+        return seek(stack, state, asked)
+
+    monkeypatch.setattr(intervals, "_ways", counted)
     fresh = copy.deepcopy(model)
 
     def width(model, coverage):
@@ -163,7 +166,7 @@ def test_a_row_that_one_member_cannot_take_is_taken_back(task, member, monkeypat
             if name in state:
                 state[name][...] = np.inf
                 break
-        model.learners_[member]._cache = {}
+        model.learners_[member]._forget()
         one_by_one(model, X[n + 1 : n + 50], y[n + 1 : n + 50])
         monkeypatch.undo()
     assert [row["restarts"] for row in models[0].members_] == [row["restarts"] for row in models[1].members_]
@@ -329,5 +332,5 @@ def test_places_of_the_sample_are_the_uniform_numbers():
     one_by_one(model, X[2300:2400], y[2300:2400])
     assert uses_the_short_path(model)
     changed = np.flatnonzero((cells.state_["sample_rows"] != before).any(axis=1))
-    drawn = uniforms(cells.state_["seed"], 2300, 100, Stream.CELLS_PLACES) * np.arange(2301, 2401)
+    drawn = uniforms(cells.state_["seed"], 2300, 100, SeedStream.CELLS_PLACES) * np.arange(2301, 2401)
     assert set(changed) == {int(place) for place in drawn if place < 2000}

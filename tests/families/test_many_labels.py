@@ -51,7 +51,9 @@ def test_fit_knows_all_labels_beforehand(monkeypatch, rng):
     """Rows are not cut where a label appears; afterwards others may still come."""
     learn, sizes = Stack.learn, []
     monkeypatch.setattr(
-        Stack, "learn", lambda self, state, X, *rest: (sizes.append(len(X)), learn(self, state, X, *rest))[1]
+        Stack,
+        "learn",
+        lambda self, state, X, *rest, **how: (sizes.append(len(X)), learn(self, state, X, *rest, **how))[1],
     )
     rows, labels = rng.normal(size=(400, 3)), np.arange(400) % 60
     model = KernelClassifier(size="small", random_state=0).fit(rows, labels)

@@ -170,7 +170,7 @@ def test_rows_one_by_one_are_those_of_a_call(y):
     whole, single = (cls(members=[make(y, rows=150), other], random_state=0) for _ in range(2))
     expected = np.concatenate([whole.learn(X[:20], y[:20]), whole.learn(X[20:300], y[20:300])])
     found = [single.learn(X[:20], y[:20])] + [single.learn(X[i : i + 1], y[i : i + 1]) for i in range(20, 300)]
-    assert single._cache.get("rows", (None,))[0] is not None
+    assert single._learner.derived.get("rows") is not None
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-9, atol=1e-9)
     for name in ("alpha", "kept_rows", "follow"):
         a, b = (model.learners_[0].state_[name] for model in (whole, single))

@@ -20,7 +20,7 @@ from kernelstream.engine.python import Hedge
 from kernelstream.estimators import HedgeWeights, StochasticUpdates
 from kernelstream.features import RandomFourier
 from kernelstream.kernels import Gaussian, Polynomial
-from kernelstream.random import Stream, uniforms
+from kernelstream.random import SeedStream, uniforms
 from kernelstream.testing.streaming import assert_same_state
 
 X2, y2 = make_moons(260, noise=0.2, random_state=0)
@@ -43,7 +43,7 @@ def naive(X, y, gammas, eta, discount, share, delta=None, seed=0):
     maps = [RandomFourier(gamma=g, n_components=25, random_state=seed).fit(X) for g in gammas]
     Z = [m.transform(X) for m in maps]
     m, w, theta, scores = len(maps), [np.zeros(50) for _ in maps], np.full(len(maps), 1 / len(maps)), []
-    u = uniforms(seed, 0, len(y) * m, Stream.MEMBER_CHOICE).reshape(len(y), m)
+    u = uniforms(seed, 0, len(y) * m, SeedStream.MEMBER_CHOICE).reshape(len(y), m)
     for t in range(len(y)):
         f = np.array([w[i] @ Z[i][t] for i in range(m)])
         scores.append(theta @ np.sign(f))

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from coverings import in_turn
 from reloaded import reloaded
 
 from kernelstream import FeatureClassifier, FeatureRegressor, KernelClassifier, KernelRegressor
@@ -57,12 +58,10 @@ def in_parts(ask, rows, n):
     return [np.concatenate(found)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("recent", [True, False])
-@pytest.mark.parametrize("size", ["small", "medium"])
-@pytest.mark.parametrize("task", TASKS)
-def test_the_answer_for_a_row_does_not_depend_on_the_others(task, size, recent, way, monkeypatch):
+@in_turn("model, way", list(itertools.product(TASKS, ("small", "medium"), (True, False))), WAYS)
+def test_the_answer_for_a_row_does_not_depend_on_the_others(model, way, monkeypatch):
     """To the bit: alone, beside another one, and among more rows than go through the compiled whole."""
+    task, size, recent = model
     monkeypatch.setattr(level, "FIRST_ROWS", 250)  # from then on scores are shifted to the level of the labels
     model = learned(task, size, recent, way)
     asked = ASKED.astype(np.float32) if way == "float32" else ASKED

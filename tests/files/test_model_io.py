@@ -27,12 +27,12 @@ from kernelstream import (
     model_io,
     updates,
 )
+from kernelstream.copies import seeded
 from kernelstream.estimators import DoublySchedule
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian, Laplacian, Polynomial
 from kernelstream.model_io import ModelFileError
 from kernelstream.model_io.values import component_class, component_name, decode, encode
-from kernelstream_service.copies import seeded
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

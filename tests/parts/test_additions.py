@@ -6,8 +6,9 @@ import re
 import own_parts
 import pytest
 from pages import blocks
+from sklearn.utils.estimator_checks import check_estimator
 
-from kernelstream import budgets, features, kernels, losses, updates, zoo
+from kernelstream import budgets, estimators, features, kernels, losses, updates, zoo
 
 KINDS = {
     "kernel": ("Sech", kernels.names),
@@ -55,6 +56,17 @@ def test_the_registries_know_them_and_forget_them(tmp_path):
         for kind, (_, names) in KINDS.items():
             assert len(set(names()) - before[kind]) == 1, kind
     assert before == {kind: set(names()) for kind, (_, names) in KINDS.items()}
+
+
+def test_the_estimator_keeps_scikit_learns_contract(tmp_path):
+    """All checks but that of weights as repetition: the order of the rows matters, as it does to all learners here."""
+    with own_parts.imported(tmp_path, own_parts.ESTIMATOR) as module:
+        found = check_estimator(module.SmoothRegressor(), on_fail=None)
+        failed = {one["check_name"] for one in found if one["status"] == "failed"}
+        assert len(found) > 40
+        assert failed <= {f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")}
+        assert lines_of_code(own_parts.written(tmp_path, own_parts.ESTIMATOR).read_text()) <= 60
+    assert "SmoothRegressor" not in estimators.CATALOGUE.parts
 
 
 def test_lines_are_counted():

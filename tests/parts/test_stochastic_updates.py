@@ -8,7 +8,7 @@ from kernelstream import MultiKernelClassifier, engine, zoo
 from kernelstream.engine.python import Hedge
 from kernelstream.estimators import StochasticUpdates
 from kernelstream.kernels import Gaussian
-from kernelstream.random import Stream, uniforms
+from kernelstream.random import SeedStream, uniforms
 
 X, y = make_moons(150, noise=0.25, random_state=0)
 first = np.flatnonzero(y)[:6]  # rows of one label at first: a wide kernel needs no second vector
@@ -26,7 +26,7 @@ def naive(rule, budget, counted, seeds, discount, delta, C=0.1, eta=0.2, lam=1e-
     theta, scores, refused = np.full(m, 1 / m), [], 0
     sets = [{} for _ in range(m)]  # of every learner: row to coefficient; removals go by place, which dicts keep
     own = np.zeros(m, int)  # rows that each learner has learned from
-    u = uniforms(0, 0, len(y) * m, Stream.MEMBER_CHOICE).reshape(len(y), m)
+    u = uniforms(0, 0, len(y) * m, SeedStream.MEMBER_CHOICE).reshape(len(y), m)
     for t in range(len(y)):
         f = np.array([sum(a * K[i][s, t] for s, a in sets[i].items()) for i in range(m)])
         f[np.abs(f) <= 1e-300] = 0.0  # says nothing
@@ -54,7 +54,7 @@ def naive(rule, budget, counted, seeds, discount, delta, C=0.1, eta=0.2, lam=1e-
             else:
                 n = len(places)
                 sets[i] = {s: a * n / (n - 1) for s, a in sets[i].items()}
-                r = int(uniforms(seeds[i], own[i] - 1, 1, Stream.BUDGET)[0] * n)
+                r = int(uniforms(seeds[i], own[i] - 1, 1, SeedStream.BUDGET)[0] * n)
                 new = label[t] * eta
             sets[i] = {(t if s == places[r] else s): (new if s == places[r] else a) for s, a in sets[i].items()}
             if rule == "bogd":

@@ -9,10 +9,10 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 from kernelstream import DoublyStochasticRegressor, FeatureClassifier, settings
 from kernelstream.estimators import DoublySchedule
-from kernelstream.estimators.doubly import choice
+from kernelstream.estimators.doubly import base
 from kernelstream.features import RandomFourier, sampling
 from kernelstream.kernels import Cauchy, Gaussian, Laplacian
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 LAWS = {
     Gaussian: lambda rng, gamma: rng.normal(scale=np.sqrt(2 * gamma), size=40),
@@ -28,7 +28,7 @@ def test_kept_numbers_give_the_same_frequencies(kind, many, monkeypatch):
     monkeypatch.setattr(sampling, "PARALLEL_NUMBERS", many)
     draws = sampling.Draws()
     for gamma, dtype, kept in itertools.product((0.3, 1.7), (np.float64, np.float32), (None, draws)):
-        want = np.stack([LAWS[kind](generator(5, Stream.MAP, i), gamma) for i in range(6)])
+        want = np.stack([LAWS[kind](generator(5, SeedStream.MAP, i), gamma) for i in range(6)])
         with settings.using(threads=3):
             got = sampling.frequencies(kind(gamma), 5, 6, 40, "iid", dtype, kept)
         assert got.dtype == dtype
@@ -44,19 +44,19 @@ def test_drawn_once_for_all_bandwidths(monkeypatch):
     assert drawn.call_count == 1
     est.partial_fit(X[70:], X[70:, 0] > 0)
     assert drawn.call_count == 1
-    assert "_draws" not in est.__dict__  # and not kept any longer than they are needed
+    assert "draws" not in est._learner.derived  # and not kept any longer than they are needed
 
 
-def test_automatic_choices_take_one_blas_thread(monkeypatch):
-    """Trials are made of small products."""
+def test_estimates_take_one_blas_thread(monkeypatch):
+    """They are made of small products."""
     seen = []
-    trial = choice.trial
+    top_eigenvalue = base.top_eigenvalue
 
     def looked_at(*args):
         seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
-        return trial(*args)
+        return top_eigenvalue(*args)
 
-    monkeypatch.setattr(choice, "trial", looked_at)
+    monkeypatch.setattr(base, "top_eigenvalue", looked_at)
     X = np.random.default_rng(0).standard_normal((60, 3))
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         DoublyStochasticRegressor(schedule=DoublySchedule(batch_size=16, block_size=8, passes=1), random_state=0).fit(

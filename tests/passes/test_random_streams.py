@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import kernelstream
-from kernelstream.random import FAMILY, Stream, Streams, generator, uniforms
+from kernelstream.random import FAMILY, SeedStream, Streams, generator, uniforms
 
 PACKAGE = Path(kernelstream.__file__).parent
 STREAM_ARGUMENT = {"generator": 1, "Streams": 1, "uniforms": 3}  # its position
@@ -33,7 +33,8 @@ def test_every_call_names_its_stream():
     assert len(found) > 40
     for where, function, call in found:
         stream = ast.unparse(call.args[STREAM_ARGUMENT[function]])
-        assert stream in TAKES_A_STREAM or (stream.startswith("Stream.") and stream[7:] in Stream.__members__), where
+        kind, _, name = stream.partition(".")
+        assert stream in TAKES_A_STREAM or (kind == "SeedStream" and name in SeedStream.__members__), where
 
 
 def test_no_other_counters():
@@ -42,15 +43,16 @@ def test_no_other_counters():
 
 
 def test_no_two_streams_coincide():
-    families = {"MAP", "GP_OPERATOR", "TRIAL_FEATURES"}  # of blocks of features
+    families = {"MAP", "GP_OPERATOR"}  # of blocks of features
     for _, function, call in calls():
         if function == "Streams" or (function == "generator" and len(call.args) == 3):
             families.add(ast.unparse(call.args[1]).rpartition(".")[2])
     families.discard("stream")
     taken = sorted(
-        (int(Stream[name]), int(Stream[name]) + (FAMILY if name in families else 1)) for name in Stream.__members__
+        (int(SeedStream[name]), int(SeedStream[name]) + (FAMILY if name in families else 1))
+        for name in SeedStream.__members__
     )
-    assert len(taken) == len(Stream.__members__) > 25
+    assert len(taken) == len(SeedStream.__members__) > 25
     for (_, end), (start, _) in itertools.pairwise(taken):
         assert end <= start
     assert taken[-1][1] <= 1 << 64
@@ -60,10 +62,15 @@ def test_families_follow_the_counter_of_philox():
     def words(stream: int) -> np.ndarray:
         return np.random.Philox(key=9, counter=np.array([0, 0, 0, stream], np.uint64)).random_raw(4)
 
-    for stream, number in ((Stream.MAP, 0), (Stream.MAP, 7), (Stream.FIT_ORDER, 3), (Stream.MAP_SHARED, 0)):
+    for stream, number in (
+        (SeedStream.MAP, 0),
+        (SeedStream.MAP, 7),
+        (SeedStream.FIT_ORDER, 3),
+        (SeedStream.MAP_SHARED, 0),
+    ):
         want = words(int(stream) + number)
         assert (generator(9, stream, number).bit_generator.random_raw(4) == want).all()
         assert (Streams(9, stream)(number).bit_generator.random_raw(4) == want).all()
-    assert (uniforms(9, 0, 4, Stream.BUDGET) == (words(1 << 62) >> np.uint64(11)) * 2.0**-53).all()
+    assert (uniforms(9, 0, 4, SeedStream.BUDGET) == (words(1 << 62) >> np.uint64(11)) * 2.0**-53).all()
     # a family that is used up starts over, and never reaches into the next one
-    assert (generator(9, Stream.MAP, FAMILY + 2).bit_generator.random_raw(4) == words(2)).all()
+    assert (generator(9, SeedStream.MAP, FAMILY + 2).bit_generator.random_raw(4) == words(2)).all()

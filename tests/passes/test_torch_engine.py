@@ -232,7 +232,7 @@ def test_few_rows_on_a_gpu(update):
     X, y, weight = rows(90)
     want = model("regression", "squared", update, "python").fit(X[:10], y[:10])
     got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
-    loss, update = got._loss_now(got._state), got._learner.update
+    loss, update = got._learner.loss(got._state), got._learner.update
     known, exact = program(loss, updates.unwrap(update)[0]), 1e-9
     held = WalkPass(got._ops, got._learner.mapping(got._state), loss, update, got._state, known)
     scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]

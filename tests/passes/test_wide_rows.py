@@ -219,28 +219,20 @@ def test_a_call_that_fails_is_taken_back():
     model = zoo.make("rbp", gamma=0.05, budget=20, random_state=0, engine="native")
     model.learn(X[:200], y[:200], classes=[0, 1])
     before, scores = model.state_["support"].copy(), model.decision_function(X)
-    broken = model._ops.budget_pass
-    calls = []
+    learner, ops, calls = model._learner, model._learner.ops, []
 
     class Ops:
         def __getattr__(self, name):
             return getattr(ops, name)
 
         def budget_pass(self, *args):
-            calls.append(broken(*args))
+            calls.append(ops.budget_pass(*args))
             raise KeyboardInterrupt
 
-    ops, owner = model._ops, type(model)
-    kept = owner.__dict__.get("_ops")
-    owner._ops = Ops()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            model.learn(X[200:], y[200:])
-    finally:
-        if kept is None:
-            del owner._ops
-        else:
-            owner._ops = kept
+    learner.ops = Ops()
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(X[200:], y[200:])
+    learner.ops = ops
     assert calls
     np.testing.assert_array_equal(model.state_["support"], before)
     np.testing.assert_array_equal(model.decision_function(X), scores)

@@ -7,7 +7,6 @@ import os
 import re
 
 import triton
-import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
@@ -45,21 +44,13 @@ def walk_programs():
     ):  # fmt: skip
         for wide in (False, True):
             loss, number = losses.get(name), "*fp64" if wide else "*fp32"
-            program, columns = formulas.program(loss, update), triton.next_power_of_2(C)
+            case = walk.WalkKind(formulas.program(loss, update), C, wide, center=C == 1, unit=C > 1, average=average)
             shape = walk.shape_of(width, C, 3, wide, 132)
             names = ("Z", "K", "y", "weight", "F", "w", "G", "mean", "parts")
             signature = dict.fromkeys(names, number) | dict.fromkeys(("numbers", "memory", "book"), "*fp64")
             signature |= {"words": "*i64", "failed": "*i32"} | dict.fromkeys(("m", "width", "stride", "waits"), "i32")
-            constants = {
-                "C": C, "CP": columns, "LOSS": program.loss, "REST": program.rest,
-                "CLOSED": program.closed, "UPDATE": program.update, "FLAG": program.flag, "KIND": program.kind,
-                "DECAYS": program.decays, "CENTER": C == 1, "UNIT": C > 1, "AVERAGE": average,
-                "ACC": tl.float64 if wide else tl.float32, "SHARE": shape.share, "BLOCK": shape.block,
-                "PROGRAMS": shape.programs, "PP": walk.places_read(shape.programs, columns, shape.warps),
-            }  # fmt: skip
-            stages = assembled(
-                walk._walk, signature, constants, num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1
-            )
+            options = {"num_warps": shape.warps, "launch_cooperative_grid": shape.programs > 1}
+            stages = assembled(walk._walk, signature, case.constants(shape), **options)
             assert each_word_once(stages["ttgir"]) == (shape.programs > 1), (name, width, shape)
             yield stages["cubin"]
 

@@ -64,19 +64,20 @@ class Case:
             tensor.share_memory_()
 
     def walk(self, programs):
-        walked = walk.Walk(self.there["w"], 3, programs, programs)
+        kind = formulas.program(self.loss, self.inner), *self.there["w"].shape[:1], self.Z.dtype == np.float64
+        case = walk.WalkKind(*kind, center="center" in self.state, unit=False, average=self.average)
+        walked = walk.Walk(case, self.held(), programs, programs)
         walked.words.share_memory_()
         walked.failed.share_memory_()
         return walked
 
     def learn(self, walked):
-        program = formulas.program(self.loss, self.inner)
-        Z, held = torch.tensor(self.Z), tuple(self.there.get(name) for name in ("w", "G", "w_mean"))
-        walked(
-            Z, (Z * Z).sum(1), torch.tensor(self.y), torch.tensor(self.weight), self.F, held, program,
-            torch.tensor(program.numbers, dtype=torch.float64), self.there["memory"], self.book,
-            center="center" in self.state, unit=False, average=self.average,
-        )  # fmt: skip
+        Z = torch.tensor(self.Z)
+        rows = walk.WalkedRows(Z, (Z * Z).sum(1), torch.tensor(self.y), torch.tensor(self.weight), self.F)
+        walked(rows, self.held())
+
+    def held(self):
+        return walk.WalkedState(*(self.there.get(name) for name in ("w", "G", "w_mean", "memory")), self.book)
 
     def compare(self, tolerance):
         state = self.state

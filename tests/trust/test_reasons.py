@@ -193,7 +193,8 @@ def test_only_what_is_linear_in_the_features_is_looked_at_by_formula(model, line
     form = model.linear_form()
     assert (form is not None) == is_exact(model) == linear
     if linear:
-        answers = form.mapping(X[:5]) @ form.weights.T + form.offset
+        mapping, weights, offset = form
+        answers = mapping(X[:5]) @ weights.T + offset
         np.testing.assert_allclose(answers[:, 0], model.predict(X[:5]))
     units = deviations(model, X.std(axis=0))
     numeric = differences(lambda rows: scores(model, rows), X[:5], units, 0.02)

@@ -3,13 +3,13 @@ r"""Batch learners on a fixed number of explicit features: ``f(x) = w'z(x)``, a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream import estimators, losses
+from kernelstream import estimators, losses, solvers
 from kernelstream.develop import (
-    Linear,
+    LinearOnFeatures,
     Solved,
     SolverBar,
     State,
@@ -35,7 +35,7 @@ from .solvers import BlockCoordinateDescent
 SQUARED = (BlockCoordinateDescent, CoordinateDescent)  # which need a loss without kinks
 
 
-class FixedFeatures(Solved, Linear):
+class FixedFeatures(Solved, LinearOnFeatures):
     """Weights of features that a solver finds."""
 
     solved_by = ("pegasos", "sbmd", "rbcd", "sdca", "cd")  # those that take dense features
@@ -46,7 +46,7 @@ class FixedFeatures(Solved, Linear):
         positive("lam", self.lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss = self.est._loss_for(2)
+        loss = self.context.loss_for(2)
         state["offset"] = np.average(Y, axis=0, weights=weight) if loss.kind == "regression" else np.zeros(Y.shape[1])
         self.estimate(state, X)
         mapping = self.mapping(state)
@@ -55,7 +55,7 @@ class FixedFeatures(Solved, Linear):
             Z[rows] = part
         problem = Problem(DenseMatrix(Z), Y - state["offset"], loss, float(self.lam), self.ops, weight)
         problem.dtype, problem.seed = Z.dtype, state["seed"]
-        with SolverBar(type(self.est).__name__) as problem.report:
+        with SolverBar(self.context.name) as problem.report:
             found = self.solver.solve(problem)
         if not found.converged:
             passes = f"{self.solver.name} has not converged in {found.n_iter} passes"
@@ -148,10 +148,10 @@ class FixedFeatureClassifier(StreamClassifier):
 
     _learns = FixedFeatures
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        default = "squared_hinge" if isinstance(self._learner.solver, SQUARED) else "hinge"
-        loss = losses.get(default if self.loss == "auto" else self.loss)
-        return one_against_rest(loss, n_classes)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        default = "squared_hinge" if isinstance(solvers.get(parameters["solver"]), SQUARED) else "hinge"
+        return one_against_rest(losses.get(default if parameters["loss"] == "auto" else parameters["loss"]), n_classes)
 
 
 @estimators.register

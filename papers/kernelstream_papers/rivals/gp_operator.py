@@ -10,10 +10,9 @@ import numpy as np
 from kernelstream import DoublyStochasticGP, estimators
 from kernelstream.core.overflow import quiet, require_finite
 from kernelstream.develop import State, StreamRegressor, WithKernel, checked_rows, described, positive, whole
-from kernelstream.estimators.doubly.choice import top
 from kernelstream.passes.doubly.blocks import FeatureBlocks
-from kernelstream.passes.doubly.descent import batches
-from kernelstream.random import Stream
+from kernelstream.passes.doubly.descent import batches, top_eigenvalue
+from kernelstream.random import SeedStream
 from kernelstream.rows import Rows
 from kernelstream.state.schema import Array, Schema
 from kernelstream.state.turns import in_turn
@@ -42,9 +41,9 @@ class OperatorDescent(WithKernel):
 
         def made() -> tuple[FeatureBlocks, FeatureBlocks]:
             args = self.kernel(state), state["seed"], state["n_features"], self.block_size, np.float64, self.ops
-            return FeatureBlocks(*args, Stream.GP_OPERATOR), FeatureBlocks(*args)
+            return FeatureBlocks(*args, SeedStream.GP_OPERATOR), FeatureBlocks(*args)
 
-        return self.est._cached("blocks", made)
+        return self.cached("blocks", made)
 
     def features(self, blocks: FeatureBlocks, X: Rows, stop: int) -> np.ndarray:
         """Features of rows in all blocks before ``stop``, (n, stop width)."""
@@ -56,7 +55,7 @@ class OperatorDescent(WithKernel):
         self.estimate(state, X)
         n, (phi, other) = X.shape[0], self.blocks(state)
         a, y, width = np.ones(n) if weight is None else weight, Y[:, 0], phi.width
-        first = 1.0 / (top(self.kernel(state), X, a) or 1.0) if self.eta == "auto" else self.eta
+        first = 1.0 / (top_eigenvalue(self.kernel(state), X) * a.mean()) if self.eta == "auto" else self.eta
         theta, w = np.zeros((self.iterations * width,) * 2), np.zeros(self.iterations * width)
         for t, rows in enumerate(batches(n, min(self.batch_size, n), self.iterations, state["seed"])):
             Z, old, new = X[rows], slice(0, t * width), slice(t * width, (t + 1) * width)

@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from kernelstream import estimators
-from kernelstream.develop import State, StreamClassifier, described, entry, one_against_rest, positive, whole
+from kernelstream.develop import State, StreamClassifier, described, entry, positive, whole
 from kernelstream.features import FeatureMap
-from kernelstream.losses import Hinge, Loss
 
 from .margin import LargeMarginClassifier, RowSteps
 
@@ -124,5 +123,4 @@ class GroupSparseClassifier(StreamClassifier):
         w = self.coef_
         return np.linalg.norm(w.reshape(len(w), self.groups, -1), axis=2)
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)

@@ -18,13 +18,12 @@ from kernelstream.develop import (
     described,
     entry,
     n_iter,
-    one_against_rest,
     positive,
     whole,
 )
 from kernelstream.estimators.budget.base import dual_coef, n_support, support_vectors
 from kernelstream.losses import dual_of
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.registry.caller import warn_unsolved
 from kernelstream.rows import Rows
 from kernelstream.state.schema import Count, Number, Schema, length
@@ -43,7 +42,7 @@ class DualAscent(KernelExpansion):
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
         self.estimate(state, X)
-        kernel, loss = self.kernel(state), self.est._loss_for(2)
+        kernel, loss = self.kernel(state), self.context.loss_for(2)
         n = X.shape[0]
         weight = np.ones(n) if weight is None else weight
         rows = X.astype(np.float64, copy=False)
@@ -63,7 +62,7 @@ class DualAscent(KernelExpansion):
                     loss,
                     tol=self.tol,
                     max_iter=self.max_iter,
-                    rng=generator(state["seed"], Stream.SOLVER, c),
+                    rng=generator(state["seed"], SeedStream.SOLVER, c),
                     report=report,
                 )
                 for c, y in enumerate(np.ascontiguousarray(Y.T))
@@ -92,13 +91,13 @@ class DualAscent(KernelExpansion):
         kernel, n = self.kernel_schema(state, True), length(state, "alpha", -1)
         reached: Schema = {"n_iter": Count(), "objective": Number(free=True), "dual_gap": Number(free=True)}
         support = self.support_schema(state, n, state["dtype"]) | {"n_support": Count(n, n)}
-        return kernel | support | reached | centres(self.est)
+        return kernel | support | reached | centres(self)
 
     def check_parameters(self) -> None:
         positive("lam", self.lam)
         positive("tol", self.tol)
         whole("max_iter", self.max_iter)
-        dual_of(self.est._loss_for(2))
+        dual_of(self.context.loss_for(2))
 
 
 objective = entry("objective", "The objective reached, summed over the outputs.", float)
@@ -182,8 +181,7 @@ class KernelSDCAClassifier(StreamClassifier):
 
     _learns = DualAscent
 
-    def _loss_for(self, n_classes: int) -> losses.Loss:
-        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)
 
 
 @estimators.register

@@ -19,17 +19,15 @@ from kernelstream import estimators
 from kernelstream.core.overflow import quiet, require_finite
 from kernelstream.develop import (
     Confidence,
-    Linear,
+    LinearOnFeatures,
     State,
     StreamClassifier,
     described,
     entry,
-    one_against_rest,
     positive,
 )
 from kernelstream.estimators.second_order.base import targets
 from kernelstream.features import FeatureMap
-from kernelstream.losses import Hinge, Loss
 from kernelstream.registry.names import find
 from kernelstream.rows import Rows
 from kernelstream.second_order import Rule
@@ -190,15 +188,15 @@ class ConfidenceWeightedClassifier(StreamClassifier):
     standardize: bool | str = "auto"
 
     _learns = Confidence
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
-
-    def _rule(self) -> Rule:
-        if not 0.5 < positive("confidence", self.confidence) < 1.0:
-            raise ValueError(f"confidence must be in (0.5, 1), got {self.confidence!r}")
-        made = find(CONFIDENCE, "rule", self.rule)
-        return made(NormalDist().inv_cdf(self.confidence), positive("C", self.C))
+    @staticmethod
+    def _rule(parameters: dict[str, Any]) -> Rule:
+        confidence = parameters["confidence"]
+        if not 0.5 < positive("confidence", confidence) < 1.0:
+            raise ValueError(f"confidence must be in (0.5, 1), got {confidence!r}")
+        made = find(CONFIDENCE, "rule", parameters["rule"])
+        return made(NormalDist().inv_cdf(confidence), positive("C", parameters["C"]))
 
 
 # ---------------------------------------------------------------- the norm of the weights
@@ -214,13 +212,13 @@ def _within(radius: float, late: np.ndarray, step: Any, m: np.ndarray, n: float,
     return shrink, np.where(late, shrink * step, 0.0)
 
 
-class RowSteps(Linear):
+class RowSteps(LinearOnFeatures):
     """Weights ``w`` of the features that every row moves; a relative says how, and what it keeps beside them."""
 
     _by_row = frozenset()
     signed: frozenset[str] = frozenset({"w"})  # what turns with the sign of its labels; the rest is not negative
 
-    def start(self, width: int) -> dict[str, np.ndarray]:
+    def fresh(self, width: int) -> dict[str, np.ndarray]:
         """What an output begins with, by name."""
         return {"w": np.zeros(width)}
 
@@ -229,7 +227,7 @@ class RowSteps(Linear):
         raise NotImplementedError
 
     def reset(self, state: State) -> None:
-        begun = self.start(self.mapping(state).n_out)
+        begun = self.fresh(self.mapping(state).n_out)
         state |= {name: np.repeat(value[None], state["n_outputs"], axis=0) for name, value in begun.items()}
 
     def row_learner(self, state: State) -> None:
@@ -257,14 +255,14 @@ class RowSteps(Linear):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new class starts untrained; others keep what they have learned, with their sign."""
-        for name, value in self.start(state["w"].shape[1]).items():
+        for name, value in self.fresh(state["w"].shape[1]).items():
             column = (-1,) + (1,) * value.ndim
             sign = change.sign.reshape(column) if name in self.signed else 1.0
             state[name] = np.where(change.fresh.reshape(column), value, sign * state[name][change.source])
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema, width = self.map_schema(state, trained)
-        for name, value in self.start(width).items() if trained else ():
+        for name, value in self.fresh(width).items() if trained else ():
             least = -np.inf if name in self.signed else 0.0
             schema = schema | {name: Array((state["n_outputs"], *value.shape), low=least)}
         return schema
@@ -278,8 +276,8 @@ class MarginSteps(RowSteps):
     eta: float
     radius: float
 
-    def start(self, width: int) -> dict[str, np.ndarray]:
-        return super().start(width) | {"updates": np.zeros(())}
+    def fresh(self, width: int) -> dict[str, np.ndarray]:
+        return super().fresh(width) | {"updates": np.zeros(())}
 
     def move(self, state: State, z: np.ndarray, y: np.ndarray, f: np.ndarray, t: int, weight: float) -> None:
         w, updates = state["w"], state["updates"]
@@ -394,6 +392,4 @@ class LargeMarginClassifier(StreamClassifier):
     standardize: bool | str = "auto"
 
     _learns = MarginSteps
-
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)

@@ -10,9 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 from kernelstream import estimators
-from kernelstream.develop import State, StreamClassifier, described, entry, one_against_rest, positive, whole
+from kernelstream.develop import State, StreamClassifier, described, entry, positive, whole
 from kernelstream.features import FeatureMap
-from kernelstream.losses import Hinge, Loss
 
 from .margin import LargeMarginClassifier, RowSteps
 
@@ -45,9 +44,9 @@ class ManyRates(RowSteps):
         """``2^-i / (5 D G)`` for i = 0, …, ceil(log2(T)/2), with D = 2 radius."""
         return 0.5 ** np.arange(math.ceil(0.5 * math.log2(self.horizon)) + 1) / (10.0 * self.radius * self.G)
 
-    def start(self, width: int) -> dict[str, np.ndarray]:
+    def fresh(self, width: int) -> dict[str, np.ndarray]:
         k = len(self._rates)
-        return super().start(width) | {
+        return super().fresh(width) | {
             "slaves": np.zeros((k, width)), "squares": np.zeros(width), "lost": np.zeros(k),
         }  # fmt: skip
 
@@ -127,5 +126,4 @@ class MetaGradClassifier(StreamClassifier):
 
     _learns = ManyRates
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(Hinge(), n_classes)
+    _loss_rule = staticmethod(estimators.AROWClassifier._loss_rule)

@@ -15,7 +15,7 @@ from kernelstream.develop import State, StreamClassifier, StreamRegressor, WithK
 from kernelstream.estimators.second_order.base import mix_matrices, targets
 from kernelstream.features.nystroem import gram, projection
 from kernelstream.losses import Squared
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.rows import Rows, dense
 from kernelstream.second_order import Newton, RowRecursion, Rule
 from kernelstream.state.change import Change
@@ -53,8 +53,7 @@ class LeverageSampling(WithKernel):
 
     def _restart(self, state: State) -> None:
         """Start a new embedding, and forget everything learned in the old one."""
-        for name in ("projection", "leverage", "held"):
-            self.est._cache.pop(name, None)
+        self.drop("projection", "leverage", "held")
         width = self._projection(state).shape[1]
         outputs = state["n_outputs"]
         second_order.start(state, width, outputs, outputs, np.array([self.alpha / 2]), 1.0)
@@ -68,12 +67,12 @@ class LeverageSampling(WithKernel):
                 return np.zeros((0, 0))
             return projection(gram(self.kernel(state), S), len(S), np.finfo(S.dtype).eps ** (2 / 3))
 
-        return self.est._cached("projection", make)
+        return self.cached("projection", make)
 
     def _recursion(self, state: State) -> RowRecursion:
-        held: Any = self.est._cache.get("held")
+        held: Any = self.derived.get("held")
         if held is None or held.state is not state:
-            held = self.est._cache["held"] = self.ops.least_squares(state, self.rule)
+            held = self.derived["held"] = self.ops.least_squares(state, self.rule)
         return held
 
     def _leverage(self, state: State, K: np.ndarray, k_xx: np.ndarray) -> np.ndarray:
@@ -90,18 +89,18 @@ class LeverageSampling(WithKernel):
 
         v = k_xx
         if K.shape[1]:
-            T, scale = self.est._cached("leverage", make)
+            T, scale = self.cached("leverage", make)
             W = solve_triangular(T, (K * scale).T, trans=1, check_finite=False)
             v = np.maximum(k_xx - (W**2).sum(axis=0), 0.0)
         return (1 + self.epsilon) * v / (self.alpha + v)
 
     def _coins(self, state: State, t: int, m: int) -> np.ndarray:
         """Uniform numbers of rows t, t + 1, … (m,): the same for a row however the stream is cut."""
-        runs = self.est._cached("coins", dict)
+        runs = self.cached("coins", dict)
         wanted = range(t // COINS, (t + m) // COINS + 1)
         for run in wanted:
             if run not in runs:
-                runs[run] = generator(state["seed"], Stream.MAP, 1 + run).random(COINS)
+                runs[run] = generator(state["seed"], SeedStream.MAP, 1 + run).random(COINS)
         for run in [run for run in runs if run < wanted.start]:
             del runs[run]
         first = t % COINS
@@ -194,7 +193,7 @@ class LeverageSampling(WithKernel):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         mix_matrices(state, change)
-        self.est._cache.pop("held", None)
+        self.drop("held")
 
 
 n_restarts = entry("n_restarts", "How often the dictionary has changed, which is also its size.")
@@ -313,7 +312,7 @@ class ProsNKonsClassifier(StreamClassifier):
 
     n_restarts_, dictionary_ = n_restarts, dictionary
     loss = "hinge"  # how labels are coded
-    C = 1.0
+    C: float = field(default=1.0, init=False)
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -11,7 +11,7 @@ import numpy as np
 from kernelstream import DensityRatioEstimator, estimators
 from kernelstream.develop import StreamClassifier, described, positive
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators.doubly.base import PARTS, fit, kernel, without_scores
+from kernelstream.estimators.doubly.base import PARTS, fit, kernel
 from kernelstream.estimators.doubly.ratio import Ratio, two_samples
 from kernelstream.losses import Loss
 
@@ -108,10 +108,10 @@ class DensityNovelty(StreamClassifier):
     loss = RelativeNovelty()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
+    fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"
-    gamma: float | str | None = "auto"
+    gamma: float | str | None = None
     rho: float = 4.0
     lam: float | str = "auto"
     step: DoublyStep | str = "auto"
@@ -125,8 +125,9 @@ class DensityNovelty(StreamClassifier):
         """``q(x)/p(x)`` of rows X (n, d); (n,). One more than ``decision_function``, and at least 0."""
         return np.maximum(1.0 + self.decision_function(X), 0.0)
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return RelativeNovelty(self.rho)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        return RelativeNovelty(parameters["rho"])
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)

@@ -195,7 +195,7 @@ def _relative_novelty(task: str, kernel: Any, gamma: Any, rho: float, lam: Any, 
 enter(
     "doubly_relative_novelty", DAI.replace("table 2", "section 4, relative novelty and ratios by r_KL"), ("binary",),
     "Ratio of the densities of two samples, where it is above exp(-rho), by doubly stochastic gradients.",
-    {"kernel": "gaussian", "gamma": "auto", "rho": 4.0, "lam": "auto"} | STEP | SCHEDULE, _relative_novelty,
+    {"kernel": "gaussian", "gamma": None, "rho": 4.0, "lam": "auto"} | STEP | SCHEDULE, _relative_novelty,
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from kernelstream import BudgetOneClass, estimators, losses
 from kernelstream.develop import KernelExpansion, State, StreamOutlier, described, positive
 from kernelstream.estimators.budget.base import dual_coef, n_support, support_vectors
-from kernelstream.random import Stream, uniforms
+from kernelstream.random import SeedStream, uniforms
 from kernelstream.rows import Rows
 from kernelstream.state.schema import Number, Schema
 from kernelstream.state.turns import in_turn
@@ -50,7 +50,7 @@ class Ball(KernelExpansion):
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X, expansion, n = X.astype(state["support"].dtype, copy=False), self.expansion(state), X.shape[0]
-        scores, chances = np.empty((n, 1)), iter(uniforms(state["seed"], state["t"], n, Stream.BUDGET))
+        scores, chances = np.empty((n, 1)), iter(uniforms(state["seed"], state["t"], n, SeedStream.BUDGET))
         for i in range(n):
             row, alpha = expansion.cut(X, slice(i, i + 1)), state["alpha"][:, : state["n_support"]]
             f = expansion.scores(row, state, alpha)[:, 0] * state["scale"]
@@ -155,11 +155,9 @@ class SparseOneClass(StreamOutlier):
         slack = self.state_.get("slack")
         return 0.0 if slack is None else slack**2 - self.radius**2
 
-    def _loss_for(self, n_classes: int) -> losses.Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> losses.Loss:
         return losses.Absolute()  # has no effect: the ball has a loss of its own
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._loss_for(0)
 
     def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         return np.zeros(n)

@@ -65,17 +65,14 @@ class OSKL(Growing):
         Bound of ``|l'|``, or more: 1/G of the rows that act join.
     average : bool
         Predict with the mean of the functions so far, as :class:`SPA` does.
-    warn_at : int or None
-        Size of the support set at which a warning is given, once.
     """
 
     name = "oskl"
     random = True
 
-    def __init__(self, G: float = 20.0, average: bool = False, warn_at: int | None = 20_000):
+    def __init__(self, G: float = 20.0, average: bool = False):
         self.G = G
         self.average = average
-        self.warn_at = warn_at
 
     def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)
@@ -113,18 +110,15 @@ class SPA(Growing):
     average : bool
         Predict with the mean ``(1/T) sum_{t <= T} f_t`` of the functions held before each of the T rows so far.
         Coefficients never change, so that of a vector that joined at row t is ``alpha_i (T - t)/T``.
-    warn_at : int or None
-        Size of the support set at which a warning is given, once.
     """
 
     name = "spa"
     random = True
 
-    def __init__(self, alpha: float = 1.0, beta: float = 20.0, average: bool = True, warn_at: int | None = 20_000):
+    def __init__(self, alpha: float = 1.0, beta: float = 20.0, average: bool = True):
         self.alpha = alpha
         self.beta = beta
         self.average = average
-        self.warn_at = warn_at
 
     def check(self, budget: Any, kernel: Any, loss: Any, update: Any) -> None:
         super().check(budget, kernel, loss, update)

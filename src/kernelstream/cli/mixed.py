@@ -163,12 +163,17 @@ class WrongCells:
         warnings.filterwarnings("ignore", "column .* holds cells that are not a")  # the report says it
         self.stream, self.est, self.lines = stream, est, dict[str, int]()
 
-    def note_lines(self) -> None:
-        """Note the lines of cells in the block that was learned last."""
+    @property
+    def columns(self) -> Any:
+        """The encoder; None where all rows are numbers, or none has been learned."""
         from ..columns.stream import encoder_of
 
+        return encoder_of(self.est)
+
+    def note_lines(self) -> None:
+        """Note the lines of cells in the block that was learned last."""
         lines = getattr(inner(self.stream), "lines", [])
-        if (columns := encoder_of(self.est)) is not None:
+        if (columns := self.columns) is not None:
             before = columns.n_samples_seen_ - len(lines)
             for name, (_, first) in columns.wrong_.items():
                 if name not in self.lines and 0 < first - before <= len(lines):
@@ -176,10 +181,8 @@ class WrongCells:
 
     def report(self) -> list[str]:
         """A sentence for every column that had some."""
-        from ..columns.stream import encoder_of
-
         said = []
-        if (columns := encoder_of(self.est)) is not None:
+        if (columns := self.columns) is not None:
             for name, (count, _) in columns.wrong_.items():
                 kind = columns.kinds_[name].replace("integer", "number")
                 where = f", the first in line {self.lines[name]}" if name in self.lines else ""

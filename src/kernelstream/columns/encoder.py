@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
 from ..checks import flag, one_of, positive, whole
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..registry.caller import caller
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
@@ -368,7 +368,7 @@ class Columns(Known, TransformerMixin, WithParameters):
                 if row < stop:
                     odd.setdefault(source.name, value)
             here = slice(start, stop)
-            order = generator(0, Stream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
+            order = generator(0, SeedStream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
             y, w = (None if values is None else values[here] for values in (Y, weight))
             self._run(store, found, X[here], y, w, order=order)
             store.t += stop - start

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 # The compiled loops take a shorter path for coordinates within this many of the finest pitches from 0: their cell
 # indices have 22 bits.
@@ -55,12 +55,12 @@ def draw(kernel: Any, seed: int, d: int, R: int, dtype: Any, width: np.ndarray |
             f"random binning needs a product kernel with a convex profile, such as 'laplacian' or "
             f"kernels.Convex(profile): {type(kernel).__name__} has no pitches"
         )
-    pitch = np.maximum(kernel.pitches(generator(seed, Stream.MAP), d, R).T, 1e-30)  # (R, d)
+    pitch = np.maximum(kernel.pitches(generator(seed, SeedStream.MAP), d, R).T, 1e-30)  # (R, d)
     if width is not None:
         pitch = pitch * width
-    offset = (generator(seed, Stream.MAP, 1).random((R, d)) + 0.5) * pitch
+    offset = (generator(seed, SeedStream.MAP, 1).random((R, d)) + 0.5) * pitch
     limit = NEAR * pitch.min(axis=0)
-    multipliers = generator(seed, Stream.MAP, 2).integers(0, 2**32, (2, d), dtype=np.uint32)
+    multipliers = generator(seed, SeedStream.MAP, 2).integers(0, 2**32, (2, d), dtype=np.uint32)
     inverse, offset, limit = (np.ascontiguousarray(part, dtype=dtype) for part in (1 / pitch, offset, limit))
     return Grids(inverse, offset, limit, multipliers)
 

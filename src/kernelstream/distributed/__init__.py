@@ -1,28 +1,17 @@
-"""Training and prediction on many machines, the workers of a dask cluster.
+"""Models of rows on many machines, the workers of Dask or the executors of Spark, as sums that add up exactly.
 
-``fit`` takes an estimator of this library and rows that are spread over workers: dask arrays, dask frames, or a glob of
-files that the workers read. The rows stay where they are; only statistics, weights and answers are sent.
+``fit`` takes ridge regression or Falkon's method and a dask array, a dask frame, a DataFrame of Spark, or files that
+the workers read. The rows stay where they are; only sums over them are sent. ``predict`` asks any model.
 
 >>> from kernelstream import OnlineRidge, distributed
 >>> model = OnlineRidge(lam=0.1, random_state=0)
->>> distributed.fit(model, "part-*.csv", target="price", client="tcp://host:8786")  # doctest: +SKIP
+>>> distributed.fit(model, distributed.files("part-*.csv", target="price"))  # doctest: +SKIP
 
-Needs the extra ``distributed``; docs/distributed.md says what each algorithm sends and where its limits are.
+Needs the extra ``distributed`` or ``spark``; docs/distributed.md says what is exact, and what it costs.
 """
 
-from ..streams.base import BLOCK_ROWS
-from ._client import connect
-from ._data import BadPartitionError, Data, partitions
-from ._fit import fit
-from .predict import predict, score
+from .fit import fit
+from .predict import predict
+from .sums import BadPartitionError, files
 
-__all__ = [
-    "BLOCK_ROWS",
-    "BadPartitionError",
-    "Data",
-    "connect",
-    "fit",
-    "partitions",
-    "predict",
-    "score",
-]
+__all__ = ["BadPartitionError", "files", "fit", "predict"]

@@ -1,8 +1,7 @@
 r"""Ridge regression, exactly: the workers' sufficient statistics add up.
 
-``A = lam I + sum_t z_t z_t'`` and ``b = sum_t y_t z_t`` are sums over rows, so a chain of tasks adds the rows of some
-partitions and a tree adds the chains. For r features and k outputs each step of the tree moves 8 (r² + (k + 1) r)
-bytes.
+``A = lam I + sum_t z_t z_t'`` and ``b = sum_t y_t z_t`` are sums over rows. For r features and k outputs a sum has
+8 (r² + (k + 1) r) bytes.
 """
 
 from __future__ import annotations
@@ -11,42 +10,61 @@ import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from .. import second_order
 from ..estimators._contract.base import Shell
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import Ridge, merge
+from ..features import Nystroem
 from ..state.blas_threads import on_one_blas_thread
-from ._client import check_memory
-from ._data import Data, Piece
-from ._start import begin, refuse
+from ..state.nested import copied
+from .start import begun
+from .sums import Part, Parts
 
 
-def fit_ridge(est: Shell[Ridge], data: Data, client: Any, classes: Any = None) -> dict[str, Any]:
-    """The state that ``est.fit`` would reach on the rows of all partitions, up to rounding."""
+def fit_ridge(est: Shell[Ridge], parts: Parts, classes: Any) -> dict[str, Any]:
+    """The state that ``est.fit`` would reach on the rows of all parts, up to rounding."""
     refuse(est)
+    start = begun(est, parts, classes)
+    r = start._learner.width(start._state)
+    parts.check_memory(8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
+    return parts.total(absorb, merged, start).state_
+
+
+def refuse(est: Shell[Ridge]) -> None:
+    """ValueError for what makes the result depend on the order of the rows, or needs all of them in one place."""
+    features = est._learner.map
     if len(est._learner.ridges()) > 1:
         raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
     if est._learner.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
-    start = begin(est, data, client, classes)
-    r = start._learner.width(start._state)
-    check_memory(client, 8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
-    return data.accumulated(client, start, absorb, merged).state_
+    if est._scaling():
+        raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
+    if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
+        raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
+    if getattr(features, "grows", False):
+        raise ValueError(f"{features!r} grows with the rows it has seen: give it a fixed size")
+    if isinstance(features, Nystroem) and isinstance(features.landmarks, str):
+        raise ValueError(
+            f"landmarks={features.landmarks!r} chooses among all rows, which are in no one place: give the landmarks "
+            f"as an array of rows"
+        )
 
 
-def absorb(est: Shell[Ridge], piece: Piece) -> Shell[Ridge]:
-    """A copy of the model that has also learned a partition, without the forecasts that ``learn`` makes on its way."""
-    est = copied(est)
+@on_one_blas_thread
+def absorb(part: Part, learned: Shell[Ridge] | None, start: Shell[Ridge]) -> Shell[Ridge]:
+    """A copy of the model that has also learned a part, without the forecasts that ``learn`` makes on its way."""
+    est = copy.copy(start if learned is None else learned)
+    est.state_ = copied(est.state_)  # a task may not change what it was given
     if "gram" not in est.state_:
         est._learner.reset(est.state_)
-    for _ in piece.blocks(lambda X, y: _add(est, X, y)):
+    for _ in part.blocks(lambda X, y: _add(est, X, y)):
         pass
     second_order.flush(est._state, 1.0)
     return est
 
 
-@on_one_blas_thread
 def _add(est: Any, X: Any, y: Any) -> None:
     """Enter rows X (n, d) with targets y (n,) into the sums."""
     X, y, weight = est._admit(X, y, None, None, fresh=False)
@@ -60,13 +78,6 @@ def _add(est: Any, X: Any, y: Any) -> None:
     for rows, Z in est._learner.feature_rows(state, X):
         second_order.append(state, Z, weight[rows], Y[rows])
     state["t"] += int(np.count_nonzero(weight))
-
-
-def copied(est: Shell[Ridge]) -> Shell[Ridge]:
-    """The model with arrays of its own: a task may not change what it was given."""
-    est = copy.copy(est)
-    est.state_ = {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in est.state_.items()}
-    return est
 
 
 def merged(a: Shell[Ridge], b: Shell[Ridge]) -> Shell[Ridge]:

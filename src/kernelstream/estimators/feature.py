@@ -12,7 +12,7 @@ import numpy as np
 from .. import engine as engines
 from .. import features as maps
 from .. import losses, updates
-from ..features import FeatureMap, LinearForm, Mapping, RandomFourier
+from ..features import FeatureMap, Mapping, RandomFourier
 from ..features._base import checked
 from ..features.fourier import FourierMapping
 from ..features.raw import RawFeatures, RawMapping
@@ -34,6 +34,8 @@ from ._contract.state import centres, is_trained, no_centres, scales
 from ._contract.warm_up import WARM_UP
 from ._described import described
 
+LinearForm = tuple[Mapping, np.ndarray, np.ndarray]
+WEIGHTS = frozenset({"w", "G"})
 MAP = "map_"  # prefix of the map's entries in the state
 
 
@@ -46,14 +48,16 @@ def map_entries(state: State) -> dict[str, Any]:
 FORGETTING = 0.9997
 
 
-class Linear(Learner):
+class LinearOnFeatures(Learner):
     """A linear function of features that learns by first-order steps."""
 
-    @property
-    def _by_row(self) -> frozenset[str]:  # type: ignore[override]
+    _lasting = ("draws",)  # all bandwidths of the warm-up have the same
+
+    def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
         """Where columns are very many, sparse rows touch few weights, and only these are copied before a call."""
-        d = (self.est.__dict__.get("_state") or {}).get("n_features", 0)
-        return frozenset({"w", "G"} if d >= LARGE and self._wide(d) and not self.ops.on_device else ())
+        d = state.get("n_features", 0)
+        sparse = d >= LARGE and self._wide(d) and not self.ops.on_device
+        return self._replaced, self._by_row | (WEIGHTS if sparse else frozenset())
 
     def _wide(self, d: int) -> bool:
         """Whether the columns themselves are the features, and so many that sparse rows stay sparse."""
@@ -63,12 +67,12 @@ class Linear(Learner):
     @cached_property
     def map(self) -> FeatureMap:
         """The feature map."""
-        return maps.get(self.parameter("features"))
+        return maps.get(self.parameters["features"])
 
     @cached_property
     def update(self) -> Update:
         """How a row changes the weights."""
-        given = self.parameter("update")
+        given = self.parameters["update"]
         return self.auto_update() if given == "auto" else updates.get(given)
 
     def auto_update(self) -> Update:
@@ -76,49 +80,45 @@ class Linear(Learner):
         return AdaGrad(forgetting=FORGETTING)
 
     def check_parameters(self) -> None:
-        self.update.check(self.est._loss_for(2))
+        self.update.check(self.context.loss_for(2))
 
     def mapping(self, state: State, dtype: Any = None) -> Mapping:
         """The map with its random numbers, for rows of a float type, by default that of the model."""
         if dtype is not None and np.dtype(dtype) != state["dtype"]:
             return checked(self.map.build(map_entries(state), state["n_features"], np.dtype(dtype)))
-        return self.est._cached("mapping", lambda: checked(self._build(state)))
+        return self.cached("mapping", lambda: checked(self._build(state)))
 
     def _build(self, state: State) -> Mapping:
-        own, build = self.est.__dict__, self.map.build  # type: Any, Any
+        build: Any = self.map.build
         shape = map_entries(state), state["n_features"], np.dtype(state["dtype"])
-        made, known = own.pop("_narrower", (None, None))
+        made, known = self.derived.pop("narrower", (None, None))
         if made is not None and made == self._made_of(state):
             return build(*shape, None, known)
         if state["warm_rows"] and type(self.map) is RandomFourier:  # the next bandwidth needs the same numbers
-            return build(*shape, own.setdefault("_draws", Draws()))
+            return build(*shape, self.cached("draws", Draws))
         return build(*shape)
 
     def linear_form(self, state: State, dtype: Any) -> LinearForm | None:
-        """The model as weights of features of a float type; None where it is not, or not yet, linear in them."""
+        """The map for rows of a float type, weights (outputs, r) and offset; None where the model is not linear."""
         if not is_trained(state) or "w" not in state:
             return None
         weights = state["w_mean"] if "w_mean" in state else state["w"] * state["scale"][:, None]
         offset = state["center"][1] if "center" in state else 0.0
-        return LinearForm(
-            self.mapping(state, dtype),
-            np.asarray(weights, np.float64),
-            np.broadcast_to(np.asarray(offset, np.float64), weights.shape[:1]),
-        )
+        return self.mapping(state, dtype), np.asarray(weights, np.float64), np.full(len(weights), offset, np.float64)
 
     def _made_of(self, state: State) -> Any:
         """What the frequencies of independent columns depend on, apart from the number of columns."""
         return repr(self.map), repr(map_entries(state)), state["dtype"]
 
-    def domain(self) -> Any:
-        return self.map
+    def domains(self) -> list[Any]:
+        return [self.map] if self.map.restricted else []
 
     def seed_source(self) -> Any:
-        given = self.est.random_state
+        given = self.parameters["random_state"]
         return getattr(self.map, "random_state", None) if given is None else given
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.map.needs_data:
             self.estimate(state, None)
 
@@ -143,7 +143,7 @@ class Linear(Learner):
         if average:
             state["w_mean"] = weights.copy()
         self._keep_factor(state, state["n_features"])
-        state |= no_centres(self.est, outputs)
+        state |= no_centres(self, outputs)
 
     def _keep_factor(self, state: State, d: int) -> None:
         """Where rows may be sparse, let the sums of squares of many columns fade by one common factor."""
@@ -153,20 +153,19 @@ class Linear(Learner):
     # ---------------------------------------------------------------- rows
     def held(self, state: State) -> Any:
         """The engine's learner for a state, with ``learn``, ``score`` and ``sync``; as long as the outputs stay."""
-        cache = self.est._cache
-        held = cache.get("held")
+        held = self.derived.get("held")
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
-            parts = self.mapping(state), self.est._loss_now(state), self.update, state
+            parts = self.mapping(state), self.loss(state), self.update, state
             if _several_targets(state):
                 ops = engines.get("auto") if self.ops.on_device else self.ops  # a device learns one target
-                held = EachTarget(ops, *parts, self._by_row)
+                held = EachTarget(ops, *parts, self.writes(state)[1])
             else:
                 held = self.ops.feature_pass(*parts)
-            cache["held"] = held
+            self.derived["held"] = held
         return held
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        held: Any = self.est._cache.get("held")
+        held: Any = self.derived.get("held")
         if held is None or held.state is not state or held.outputs != state["n_outputs"]:
             held = self.held(state)
         return held.learn(X, y, weight)
@@ -176,7 +175,7 @@ class Linear(Learner):
         W = mapping.W if isinstance(mapping, FourierMapping) else None
         known = (W is not None or isinstance(mapping, RawMapping)) and not self.ops.on_device
         core = self.spec(state).core
-        return self.ops.row_learner("linear", self.est, state, W, mapping.unit, core) if known and core else None
+        return self.ops.row_learner("linear", self, state, W, mapping.unit, core) if known and core else None
 
     def fade(self, state: State, keep: float) -> bool:
         if "G" not in state:
@@ -189,17 +188,17 @@ class Linear(Learner):
 
     # ---------------------------------------------------------------- changes
     def mix_outputs(self, state: State, change: Change) -> None:
-        self.est._leave_device()
+        self.leave_device()
         mix_outputs(state, change, unwrap(self.update)[0])
 
-    def widen(self, state: State, d: int) -> None:
+    def widen(self, state: State, d: int) -> dict[Any, Any] | None:
         if not self.map.extends:
             raise ValueError(
                 f"{self.map!r} cannot take more columns once rows have been learned: provide all columns from the start"
             )
-        mapping: Any = self.est._cache.get("mapping")
-        if type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None:
-            self.est.__dict__["_narrower"] = self._made_of(state), mapping.W
+        mapping: Any = self.derived.get("mapping")
+        known = type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None
+        lasting = {"narrower": (self._made_of(state), mapping.W)} if known else None
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = padded(state[MAP + "landmarks"], d)
         entries = map_entries(state)
@@ -208,6 +207,7 @@ class Linear(Learner):
                 if name in state:
                     state[name] = padded(state[name], self.map.width(entries, d))
             self._keep_factor(state, d)
+        return lasting
 
     # ---------------------------------------------------------------- schema
     def map_schema(self, state: State, trained: bool) -> tuple[Schema, int]:
@@ -232,7 +232,7 @@ class Linear(Learner):
             | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
             | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
             | {"w_mean": Array(shape, dtype, optional=not average)}
-            | centres(self.est, shape[0])
+            | centres(self, shape[0])
         )
 
 
@@ -256,7 +256,7 @@ def mix_outputs(state: State, change: Change, update: Update) -> None:
 
 
 @in_turn
-def linear_form(est: Shell[Linear], dtype: Any = None) -> LinearForm | None:
+def linear_form(est: Shell[LinearOnFeatures], dtype: Any = None) -> LinearForm | None:
     """The model as weights of features: ``f(x) = W z(x) + b``, of rows in the units of the model.
 
     Parameters
@@ -266,8 +266,10 @@ def linear_form(est: Shell[Linear], dtype: Any = None) -> LinearForm | None:
 
     Returns
     -------
-    LinearForm or None
-        None where the answers are not linear in the features, or not yet.
+    mapping : Mapping
+        z, with its random numbers.
+    weights, offset : (outputs, r) and (outputs,) float64 arrays
+        None in place of all three where the answers are not linear in the features, or not yet.
     """
     return est._learner.linear_form(est.state_, dtype)
 
@@ -334,7 +336,7 @@ class FeatureClassifier(StreamClassifier):
     _: KW_ONLY
     standardize: bool | str = "auto"
 
-    _learns = Linear
+    _learns = LinearOnFeatures
 
 
 @described(like=FeatureClassifier)
@@ -388,7 +390,7 @@ class FeatureRegressor(StreamRegressor):
     center: bool = True
     standardize: bool | str = "auto"
 
-    _learns = Linear
+    _learns = LinearOnFeatures
 
 
 class EachTarget:

@@ -102,12 +102,12 @@ class LearnedFeatures(Learner):
     @cached_property
     def spectrum(self) -> Spectrum:
         """What is learned of the kernel."""
-        return spectra.get(self.parameter("spectrum"))
+        return spectra.get(self.parameters["spectrum"])
 
     @cached_property
     def step(self) -> RRFStep:
         """The step sizes."""
-        return named_part(self.est, "step")
+        return named_part(self.context.kind, "step", self.parameters["step"])
 
     @cached_property
     def update(self) -> AdaGrad:
@@ -119,17 +119,17 @@ class LearnedFeatures(Learner):
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""
         shape = state["n_features"], self.n_components, state["dtype"]
-        return self.est._cached("E", lambda: self.spectrum.draw(state["seed"], *shape))
+        return self.cached("E", lambda: self.spectrum.draw(state["seed"], *shape))
 
     def check_parameters(self) -> None:
         n_components = whole("n_components", self.n_components)
         kernels.get("gaussian", self.gamma)
         self.spectrum.check(n_components)
         self.step.check()
-        self.update.check(self.est._loss_for(2))
+        self.update.check(self.context.loss_for(2))
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.warm_up_rows():
             self.estimate(state, None)
 
@@ -151,7 +151,7 @@ class LearnedFeatures(Learner):
         state |= {"w": weights, "G": weights.copy(), "memory": self.update.memory(*weights.shape)}
         if self.step.batch_size > 1:
             state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
-        state |= no_centres(self.est)
+        state |= no_centres(self)
 
     def schema(self, state: State, trained: bool) -> Schema:
         length: Schema = {"inverse_length": Number(POSITIVE)}
@@ -170,7 +170,7 @@ class LearnedFeatures(Learner):
             | {"memory": Array(self.update.memory(weights[0]).shape)}
             | squares
             | batch
-            | centres(self.est)
+            | centres(self)
         )
 
     # ---------------------------------------------------------------- rows
@@ -182,7 +182,7 @@ class LearnedFeatures(Learner):
         core = None if self.ops.on_device else self.spec(state).core
         if self.step.batch_size > 1 or self.spectrum.native() != ("diagonal", 1) or core is None:
             return None
-        return self.ops.row_learner("learned_widths", self.est, state, self._base(state), self.step.eta_g, GUARD, core)
+        return self.ops.row_learner("learned_widths", self, state, self._base(state), self.step.eta_g, GUARD, core)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         W = self.spectrum.frequencies(state["theta"], self._base(state))
@@ -201,8 +201,8 @@ class LearnedFeatures(Learner):
         if self.step.batch_size > 1:
             self.ops.rrf_finish(state, self.step.eta_g)
 
-    def end_warm_up(self) -> None:
-        self._finish_batch(self.est._state)
+    def end_warm_up(self, state: State) -> None:
+        self._finish_batch(state)
 
 
 @in_turn

@@ -17,7 +17,7 @@ from ..checks import one_of, positive
 from ..core import threads
 from ..losses import Loss
 from ..passes.metric.python import leaf_of, logarithms
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..rows import Rows, merged
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
@@ -38,11 +38,12 @@ from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from ..state.turns import in_turn
 from . import _leaves
 from ._contract import link
-from ._contract.base import State, StreamEstimator, entry
-from ._contract.batch import dual_coef, intercept, lam
+from ._contract.base import Shell, State, StreamEstimator
+from ._contract.batch import dual_coef, entry, intercept, lam
 from ._contract.classifier import StreamClassifier
 from ._contract.door import checked_rows
 from ._contract.learner import Learner
+from ._contract.order import counted
 from ._contract.regressor import StreamRegressor
 from ._described import described
 from ._metric_rows import RANKS, dense_rows, pair_of, scaled_targets, standard_rows, units_of
@@ -77,33 +78,45 @@ SIZES = {
 ROWS_FOR_A_COLUMN = 10  # with fewer a metric fits the rows that it was learned from
 
 
-class LearnedMetric(Learner):
-    """Kernel functions at all rows, in a metric that is learned from them.
+class LeftOut(NamedTuple):
+    """Rows that were forecast by all others."""
 
-    The caller may set the attributes ``_clock``, if time is limited, and ``_apart``, a number of first rows. With
-    ``_apart``, the estimator has an attribute ``_left`` afterwards, about those rows and then some others: forecasts of
-    each by the rest, targets (rows, outputs), weights, the rows themselves, and which of the first rows these are.
-    """
+    forecasts: np.ndarray  # (m, outputs)
+    targets: np.ndarray  # (m, outputs)
+    weight: np.ndarray | None
+    rows: np.ndarray  # (m, d)
+    first: np.ndarray  # numbers of those among the first rows, with which these begin
+
+
+class LearnedMetric(Learner):
+    """Kernel functions at all rows, in a metric that is learned from them."""
 
     keeps_rows = True
     lam: float | None
     size: str
-
-    def check_rows(self, X: Rows) -> None:
-        if X.shape[1] > WIDE and sp.issparse(X):
-            raise ValueError(
-                f"{type(self.est).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
-                f"hash them first (scikit-learn's FeatureHasher)"
-            )
 
     def check_parameters(self) -> None:
         if self.lam is not None:
             positive("lam", self.lam)
         one_of("size", self.size, SIZES)
 
-    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        X, asked = dense_rows(X), self.est.__dict__.pop("_apart", None)
-        apart = min(asked or 0, MOST_LEFT)
+    def solve(
+        self,
+        state: State,
+        X: Rows,
+        Y: np.ndarray,
+        weight: np.ndarray | None,
+        apart: int = 0,
+        clock: Clock | None = None,
+    ) -> LeftOut:
+        """The same as long as the clock allows; forecasts of the first ``apart`` rows and some others by the rest."""
+        clock = clock or Clock()
+        if X.shape[1] > WIDE and sp.issparse(X):
+            raise ValueError(
+                f"{self.context.name} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
+                f"hash them first (scikit-learn's FeatureHasher)"
+            )
+        X, apart = dense_rows(X), min(apart, MOST_LEFT)
         held = _some(len(Y), apart, state["seed"])
         targets, offset, unit = scaled_targets(Y, weight, self.regression)
         # The metric is judged by rows that are unlike all others: equal ones are one, with the sum of their weights.
@@ -111,7 +124,6 @@ class LearnedMetric(Learner):
         state |= units_of(X[one], total)
         rows = standard_rows(state, X[one], self.ops)
         state |= dict(zip(RANKS, rank_knots(rows, total), strict=True))
-        clock = self.est.__dict__.pop("_clock", Clock())
         effort = self._effort()
         order = self._searched(held[one], rows.shape[1], state["seed"])
         pair = pair_of(state, rows, self.ops)
@@ -125,7 +137,7 @@ class LearnedMetric(Learner):
         n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
-            some = np.sort(generator(state["seed"], Stream.METRIC_ROWS).permutation(len(one))[:n])
+            some = np.sort(generator(state["seed"], SeedStream.METRIC_ROWS).permutation(len(one))[:n])
             one, mean, total = one[some], mean[some], None if total is None else total[some]
         leave = held[one]
         lam = float(metric.lam if self.lam is None else self.lam)
@@ -155,14 +167,12 @@ class LearnedMetric(Learner):
         weights = None if weight is None else weight[left]
         if not self.regression:
             state["steepness"] = steepness(logarithms(F), Y[left], weights)
-        if asked is not None:
-            self.est.__dict__["_left"] = F, Y[left], weights, X[left], left[left < apart]
         state |= tree | {"rows": X_one[order], "alpha": alpha[order] * unit, "offset": offset}
         if self.regression:
             state["amplitude"] = np.maximum((mean * alpha).mean(axis=0), 0.0) * unit**2
             state["weight"] = (np.ones(len(order)) if total is None else total[order]).astype(np.float32)
-        for name in ("leaves", "leaves of a GPU", "factors"):
-            self.est._cache.pop(name, None)
+        self.drop("leaves", "leaves of a GPU", "factors")
+        return LeftOut(F, Y[left], weights, X[left], left[left < apart])
 
     def _searched(self, held: np.ndarray, d: int, seed: int) -> np.ndarray:
         """Numbers of the rows, of d columns, for the search of the metric, in the order in which they are taken.
@@ -170,7 +180,7 @@ class LearnedMetric(Learner):
         Rows that are held out, (n,) bool, come last; and never those with labels, or with many columns: they are to
         tell how sure the model may be, and there a metric that has seen them is too sure.
         """
-        order = generator(seed, Stream.METRIC_ROWS).permutation(len(held))
+        order = generator(seed, SeedStream.METRIC_ROWS).permutation(len(held))
         first = order[~held[order]]
         seen = self.regression and d * ROWS_FOR_A_COLUMN <= len(held)
         return np.concatenate([first, order[held[order]]]) if seen else first
@@ -216,7 +226,7 @@ class LearnedMetric(Learner):
             for S in (standard_rows(state, X, self.ops), state["rows"])
         )
         leaf = leaf_of(asked[0], state["directions"], state["thresholds"])
-        factors = self.est._cached("factors", dict)
+        factors = self.cached("factors", dict)
         known = np.zeros(len(leaf))
         for number in np.unique(leaf):
             part = slice(*starts[number : number + 2])
@@ -242,7 +252,7 @@ class LearnedMetric(Learner):
             parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
             return [make((Z[part], W[part]), state["share"], state["alpha"][part]) for part in parts]
 
-        return self.est._cached("leaves" if make == self._function else "leaves of a GPU", made)
+        return self.cached("leaves" if make == self._function else "leaves of a GPU", made)
 
     def _maker(self, values: int) -> Callable[..., Callable[[Pair], np.ndarray]]:
         """What makes kernel functions for calls of this many kernel values: a GPU for many, if there is one."""
@@ -394,6 +404,17 @@ def metric(est: StreamEstimator) -> np.ndarray:
     return M / M.diagonal().max()
 
 
+@in_turn
+def fit_in_time(est: Shell[LearnedMetric], X: Any, y: Any, sample_weight: Any, apart: int, clock: Clock) -> LeftOut:
+    """``fit`` as long as the clock allows; what is known of the first ``apart`` rows and some others by the rest."""
+    with est._kept(fresh=True):
+        rows, target, weight = counted(*est._admit(X, y, None, sample_weight, fresh=True))
+        wanted = est._batch_target(est._state, target, weight)
+        left = est._learner.solve(est._state, rows, *wanted, apart, clock)
+        est._state["t"] = rows.shape[0]
+    return left
+
+
 def length_of(est: StreamEstimator) -> float:
     """The length L of the kernel."""
     return float(1 / np.sqrt(_squares(est).diagonal().max()))
@@ -417,7 +438,7 @@ def _some(n: int, first: int, seed: int) -> np.ndarray:
     """Which of n rows are left out for the link, (n,): the first ones, and others."""
     leave = np.arange(n) < first
     more = max(min(int(LEFT * n), MOST_LEFT) - first, 0)
-    leave[first + generator(seed, Stream.METRIC_LINK).permutation(n - first)[:more]] = True
+    leave[first + generator(seed, SeedStream.METRIC_LINK).permutation(n - first)[:more]] = True
     return leave
 
 
@@ -530,7 +551,8 @@ class MetricClassifier(StreamClassifier):
 
     _learns = LearnedMetric
 
-    def _loss_for(self, n_classes: int) -> Loss:
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         loss = losses.get("squared")
         return losses.OneVsRest(loss) if n_classes > 2 else loss
 

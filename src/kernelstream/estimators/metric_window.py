@@ -109,7 +109,7 @@ class MetricWindow(Learner):
         tree, parts = _leaves.cut(np.zeros((0, d)), depth(d, room), room)
         state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
         state["follow"] = start_following()
-        self.est._cache.pop("functions", None)
+        self.drop("functions")
 
     def schema(self, state: State, trained: bool) -> Schema:
         if not trained:
@@ -202,7 +202,7 @@ class MetricWindow(Learner):
         spare = ((0, room - leaves[-1]), (0, 0))
         state |= tree | {"leaves": leaves, "offset": offset}
         state |= {"centres": np.pad(rows[np.concatenate(parts)], spare), "alpha": np.pad(np.concatenate(alpha), spare)}
-        self.est._cache.pop("functions", None)
+        self.drop("functions")
 
     def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> TriedMetric:
         judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
@@ -229,7 +229,7 @@ class MetricWindow(Learner):
         return scores
 
     def _functions(self, state: State) -> Functions:
-        return self.est._cached("functions", lambda: self._made(state))
+        return self.cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
         metric, centres = _metric(state), state["centres"][: state["leaves"][-1]]
@@ -244,7 +244,7 @@ class MetricWindow(Learner):
 
     def row_learner(self, state: State) -> Any:
         due = next_solution(state["t"], length(state, "kept_value"))
-        return self.ops.row_learner("metric_window", self.est, state, self._functions(state), due)
+        return self.ops.row_learner("metric_window", self, state, self._functions(state), due)
 
     # ---------------------------------------------------------------- changes
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
@@ -257,7 +257,7 @@ class MetricWindow(Learner):
         np.multiply(state["alpha"][:used].take(change.source, axis=1), change.sign, out=alpha[:used])
         state["alpha"] = alpha
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
-        self.est._cache.pop("functions", None)
+        self.drop("functions")
 
     def widen(self, state: State, d: int) -> None:
         """Columns that were 0 do not count before the next solution."""
@@ -268,7 +268,7 @@ class MetricWindow(Learner):
         if d > BROAD and state["root"].ndim == 2:
             state["root"] = np.sqrt(np.diag(state["root"] @ state["root"]))
         state["unit"] = np.pad(state["unit"], (0, more), constant_values=1.0)
-        self.est._cache.pop("functions", None)
+        self.drop("functions")
 
 
 def _entries(metric: KernelMetric) -> State:

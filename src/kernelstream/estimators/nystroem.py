@@ -18,7 +18,7 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import gram, projection
 from ..kernels import Kernel
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..rows import Rows, dense, host, padded
 from ..state import undo as _undo
 from ..state.change import Change
@@ -31,12 +31,12 @@ from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
 from ._contract.state import centres, no_centres
 from ._described import described
-from .feature import MAP, Linear, linear_form, mix_outputs
+from .feature import MAP, LinearOnFeatures, linear_form, mix_outputs
 
 LANDMARKS, PROJECTION = MAP + "landmarks", MAP + "projection"
 
 
-class TwoPhases(WithKernel, Linear):
+class TwoPhases(WithKernel, LinearOnFeatures):
     r"""Both phases of NOGD.
 
     Phase 1, kernel expansion: ``f = sum_i alpha_i k(s_i, .)``, a row joins the support set whenever its update is not
@@ -59,12 +59,12 @@ class TwoPhases(WithKernel, Linear):
     @property
     def early_update(self) -> Update:
         """The update of phase 1, where there are no features yet."""
-        return NormAdaGrad() if self.parameter("update") == "auto" else self.update
+        return NormAdaGrad() if self.parameters["update"] == "auto" else self.update
 
     @property
     def rank(self) -> int:
         """Eigenvectors kept."""
-        given = self.parameter("rank")
+        given = self.parameters["rank"]
         return max(1, round(0.2 * self.budget)) if given is None else given
 
     def one_width(self) -> bool:
@@ -72,13 +72,13 @@ class TwoPhases(WithKernel, Linear):
         return isinstance(self.given.kernel, str) and self.given.gamma is None and super().one_width()
 
     def check_parameters(self) -> None:
-        for name, value in (("budget", self.budget), ("rank", self.parameter("rank")), ("refresh", self.refresh)):
+        for name, value in (("budget", self.budget), ("rank", self.parameters["rank"]), ("refresh", self.refresh)):
             whole(name, value, optional=name != "budget")
         if self.rank > self.budget:
             raise ValueError(f"rank={self.rank} exceeds budget={self.budget}")
         if self.early_update.diagonal or isinstance(self.update, updates.Averaged):
             raise ValueError(
-                f"{type(self.est).__name__} starts in the kernel expansion and needs an update of the form "
+                f"{self.context.name} starts in the kernel expansion and needs an update of the form "
                 f"(decay, tau), such as NormAdaGrad or OGD; {type(self.update).__name__} works on explicit features "
                 f"only"
             )
@@ -94,7 +94,7 @@ class TwoPhases(WithKernel, Linear):
             "n_support": 0,
             "memory": self.early_update.memory(state["n_outputs"]),
         }
-        state |= no_centres(self.est)
+        state |= no_centres(self)
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n, start = X.shape[0], 0
@@ -115,9 +115,8 @@ class TwoPhases(WithKernel, Linear):
         q = state["n_support"]
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
-        consumed, joined, coefficients, decay = ops.expansion_pass(
-            F, G, y[rows], part, self._early_spec(state), state, self.budget - q
-        )
+        spec = self.cached(("rule", state["n_outputs"]), lambda: ops.spec(self.loss(state), self.early_update))
+        consumed, joined, coefficients, decay = ops.expansion_pass(F, G, y[rows], part, spec, state, self.budget - q)
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
         filled = slice(q, q + len(joined))
@@ -128,10 +127,6 @@ class TwoPhases(WithKernel, Linear):
         if state["n_support"] == self.budget:
             self._switch(state)
         return consumed
-
-    def _early_spec(self, state: State) -> Any:
-        loss = self.est._loss_now(state)
-        return self.est._cached(("rule", state["n_outputs"]), lambda: self.ops.spec(loss, self.early_update))
 
     def _expansion(self, state: State, kernel: Kernel, X: Rows) -> np.ndarray:
         q = state["n_support"]
@@ -149,12 +144,12 @@ class TwoPhases(WithKernel, Linear):
 
     def _set_landmarks(self, state: State, S: np.ndarray, K: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d) with kernel values K, and on their span the weights of the function with values (m, C)."""
-        self.est._leave_device()
+        self.leave_device()
         update = self.update  # read before there are weights, which would decide it
         P = projection(K, min(self.rank, len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
         state |= {"w": (P.T @ values).T.astype(state["dtype"], order="C"), "scale": np.ones(state["n_outputs"])}
-        self.est._cache = {}  # the mapping follows the landmarks
+        self.forget()  # the mapping follows the landmarks
         if update.diagonal:
             self._spread_squares(state, K @ P, update)
 
@@ -184,7 +179,7 @@ class TwoPhases(WithKernel, Linear):
     # ---------------------------------------------------------------- moving landmarks
     def _fill_pool(self, state: State, X: Rows, y: np.ndarray, F: np.ndarray, weight: np.ndarray | None) -> None:
         """Remember the latest rows that had a loss, at most ``budget`` of them."""
-        loss = self.est._loss_now(state)
+        loss = self.loss(state)
         gradient = loss.gradient(y, F if loss.kind == "multiclass" else F[:, 0]).reshape(len(y), -1)
         hit = gradient.any(axis=1) if weight is None else gradient.any(axis=1) & (weight > 0)
         found = np.flatnonzero(hit)
@@ -199,7 +194,9 @@ class TwoPhases(WithKernel, Linear):
         kernel = self.kernel(state)
         pool = state["pool"][: min(self.budget, state["pool_seen"])]
         candidates = np.concatenate([state[LANDMARKS], pool])
-        picked = choose("rpcholesky", kernel, candidates, self.budget, generator(state["seed"], Stream.MAP, state["t"]))
+        picked = choose(
+            "rpcholesky", kernel, candidates, self.budget, generator(state["seed"], SeedStream.MAP, state["t"])
+        )
         S = candidates[np.sort(picked)]
         values = self.score(state, S)
         if "center" in state:
@@ -216,7 +213,7 @@ class TwoPhases(WithKernel, Linear):
         return scores + state["center"][1] if "center" in state else scores
 
     def mix_outputs(self, state: State, change: Change) -> None:
-        self.est._leave_device()
+        self.leave_device()
         if "alpha" in state:
             state["alpha"] = np.ascontiguousarray(change.rows(state["alpha"].T).T)
         mix_outputs(state, change, self.early_update if "alpha" in state else self.update)
@@ -242,7 +239,7 @@ class TwoPhases(WithKernel, Linear):
             kernel
             | {"support": rows, "alpha": Array((self.budget, outputs)), "n_support": Count(0, self.budget - 1)}
             | {"memory": Array(self.early_update.memory(outputs).shape)}
-            | centres(self.est)
+            | centres(self)
         )
 
 

@@ -49,12 +49,12 @@ class Window(Learner):
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
         spec = (self._kind(state), self.neighbours)
-        scores = self.est._ops.window_pass(X, kept_values(state, y), weight, state, spec, state["n_outputs"])
+        scores = self.ops.window_pass(X, kept_values(state, y), weight, state, spec, state["n_outputs"])
         state["t"] += len(y) if weight is None else int(np.count_nonzero(weight))
         return scores
 
     def score(self, state: State, X: Rows) -> np.ndarray:
-        spec, ops = (self._kind(state), self.neighbours), self.est._ops
+        spec, ops = (self._kind(state), self.neighbours), self.ops
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in cuts(X.shape[0], AT_ONCE):
             part = np.ascontiguousarray(dense(X[rows]), np.float64)
@@ -62,7 +62,7 @@ class Window(Learner):
         return scores
 
     def row_learner(self, state: State) -> Any:
-        return self.est._ops.row_learner("window", self.est, state, self._kind(state), self.neighbours)
+        return self.ops.row_learner("window", self, state, self._kind(state), self.neighbours)
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:

@@ -16,7 +16,6 @@ from kernelstream.features._base import FeatureMap, Mapping, get, names, registe
 from kernelstream.features.binning import RandomBinning
 from kernelstream.features.fourier import RandomFourier
 from kernelstream.features.generic import RandomFeatures
-from kernelstream.features.linear_form import LinearForm
 from kernelstream.features.nystroem import Nystroem
 from kernelstream.features.preconditioned import Preconditioned
 from kernelstream.features.raw import RawFeatures
@@ -25,7 +24,6 @@ from kernelstream.features.tensor_sketch import TensorSketch
 
 __all__ = [
     "FeatureMap",
-    "LinearForm",
     "Mapping",
     "Nystroem",
     "Preconditioned",

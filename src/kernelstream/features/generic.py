@@ -11,7 +11,7 @@ from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, register
 from kernelstream.kernels import SkewedChi2, SkewedIntersection
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 
 class RandomMapping(Mapping):
@@ -90,7 +90,7 @@ class RandomFeatures(KernelMap):
     def build(self, entries: Entries, d: int, dtype: Any) -> RandomMapping:
         D = self._check_parameters()
         kernel = self.resolved(entries)
-        draw = kernel.draw(generator(entries["seed"], Stream.MAP), d, D)
+        draw = kernel.draw(generator(entries["seed"], SeedStream.MAP), d, D)
         # Draws are made in float64, so that both precisions of a seed are the same map.
         cast = {
             key: np.ascontiguousarray(part, dtype) if part.dtype.kind == "f" else part for key, part in draw.items()

@@ -17,7 +17,7 @@ from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features import landmarks
 from kernelstream.features._base import FLOATS, Entries, KernelMap, Mapping, register
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.state.schema import Array, Schema, length
 
 
@@ -188,7 +188,7 @@ class Nystroem(KernelMap):
             m = self.rows_wanted
             if self.rank is not None and whole("rank", self.rank) > m:
                 raise ValueError(f"rank={self.rank} exceeds n_components={m}")
-            S = X[landmarks.choose(self.landmarks, kernel, X, m, generator(seed, Stream.MAP))]
+            S = X[landmarks.choose(self.landmarks, kernel, X, m, generator(seed, SeedStream.MAP))]
             return S.toarray() if sparse.issparse(S) else S
         S = check_array(self.landmarks, accept_sparse="csr", dtype=FLOATS, input_name="landmarks")
         if X is not None and S.shape[1] != X.shape[1]:

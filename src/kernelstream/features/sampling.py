@@ -16,7 +16,7 @@ from kernelstream.checks import one_of
 from kernelstream.core.threads import get_num_threads
 from kernelstream.kernels import Matern, SpectralMixture
 from kernelstream.kernels._base import StretchedKernel
-from kernelstream.random import Stream, Streams, generator
+from kernelstream.random import SeedStream, Streams, generator
 
 SAMPLINGS = ("iid", "orthogonal", "structured", "qmc")
 # Kernels whose coordinates are independent but for one shared number: a scale, or the component of a mixture.
@@ -100,14 +100,14 @@ def _independent(kernel: Any) -> bool:
 def independent(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     """D independent frequencies. Row i (coordinate i) depends on (seed, i) alone where the distribution allows it."""
     if _independent(kernel):
-        return np.stack([kernel.frequencies(generator(seed, Stream.MAP, i), 1, D)[0] for i in range(d)])
+        return np.stack([kernel.frequencies(generator(seed, SeedStream.MAP, i), 1, D)[0] for i in range(d)])
     if type(kernel) in SHARING:
         U = np.empty((d + 1, D))
         for i in range(d):
-            generator(seed, Stream.MAP, i).random(out=U[i])
-        generator(seed, Stream.MAP_SHARED).random(out=U[d])
+            generator(seed, SeedStream.MAP, i).random(out=U[i])
+        generator(seed, SeedStream.MAP_SHARED).random(out=U[d])
         return kernel.quantiles(np.clip(U, 0.5**54, None), d)
-    return kernel.frequencies(generator(seed, Stream.MAP), d, D)
+    return kernel.frequencies(generator(seed, SeedStream.MAP), d, D)
 
 
 def _standard(kernel: Any, seed: int, d: int, D: int, first: int = 0) -> np.ndarray:
@@ -118,7 +118,7 @@ def _standard(kernel: Any, seed: int, d: int, D: int, first: int = 0) -> np.ndar
     N = np.empty((d - first, D))
 
     def draw(rows: range) -> None:
-        stream = Streams(seed, Stream.MAP)
+        stream = Streams(seed, SeedStream.MAP)
         for i in rows:
             N[i - first] = kernel.standard(stream(i), 1, D)[0]
 
@@ -139,7 +139,7 @@ def orthogonal(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     .. [1] Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal random features, NeurIPS 2016.
     """
     _require_isotropic(kernel, "orthogonal")
-    rng = generator(seed, Stream.MAP)
+    rng = generator(seed, SeedStream.MAP)
     blocks = []
     for many, width in ((D // d, d), (1, D % d)):
         Q, R = np.linalg.qr(rng.standard_normal((many, d, width)))
@@ -162,7 +162,7 @@ def structured(kernel: Any, seed: int, d: int, D: int) -> np.ndarray:
     .. [1] Yu, Suresh, Choromanski, Holtmann-Rice, Kumar: Orthogonal random features, NeurIPS 2016, section 4.
     """
     _require_isotropic(kernel, "structured")
-    rng = generator(seed, Stream.MAP)
+    rng = generator(seed, SeedStream.MAP)
     n = max(MIN_HADAMARD, 1 << (d - 1).bit_length())
     W = np.empty((d, D))
     for start in range(0, D, n):
@@ -237,7 +237,7 @@ def scrambled_sobol(seed: int, d: int, D: int) -> np.ndarray:
     columns = np.empty((SOBOL_BITS, d, 1), dtype=np.int64)
     points = np.empty((d, D), dtype=np.int64)
     for i in range(d):
-        words = generator(seed, Stream.MAP, i).integers(0, 2**SOBOL_BITS, SOBOL_BITS + 1)
+        words = generator(seed, SeedStream.MAP, i).integers(0, 2**SOBOL_BITS, SOBOL_BITS + 1)
         # Bit b of a point changes bit b and random lower ones: a lower triangular matrix with ones on its diagonal.
         columns[:, i, 0] = bits | (words[:-1] & (bits - 1))
         points[i] = words[-1]

@@ -16,7 +16,7 @@ import numpy as np
 from kernelstream.checks import whole
 from kernelstream.features.sampling import frequencies
 from kernelstream.kernels import Gaussian
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 from ..registry.names import Catalogue
 from ..registry.parameters import WithParameters
@@ -127,7 +127,7 @@ class Mixture(Spectrum):
         # theta[0] holds the log-widths, theta[1] the centres; half the variance in each keeps the spectrum's size.
         theta = np.empty(self.shape(d))
         theta[0] = -0.5 * math.log(2.0)
-        theta[1] = generator(seed, Stream.SPECTRUM_START).standard_normal((self.n_centres, d)) / math.sqrt(2.0)
+        theta[1] = generator(seed, SeedStream.SPECTRUM_START).standard_normal((self.n_centres, d)) / math.sqrt(2.0)
         theta[:, 0] = 0.0
         return theta
 
@@ -188,7 +188,7 @@ class LowRank(Spectrum):
         r = self.height(d)
         if r == d:
             return np.eye(d)
-        Q, R = np.linalg.qr(generator(seed, Stream.SPECTRUM_START).standard_normal((d, r)))
+        Q, R = np.linalg.qr(generator(seed, SeedStream.SPECTRUM_START).standard_normal((d, r)))
         return Q * np.sign(np.diag(R)) * math.sqrt(d / r)
 
     def frequencies(self, theta: Any, E: Any, xp: Any = np) -> Any:

@@ -12,7 +12,7 @@ from kernelstream import kernels
 from kernelstream.checks import whole
 from kernelstream.core import arrays
 from kernelstream.features._base import Entries, KernelMap, Mapping, register
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 
 
 class TensorSketchMapping(Mapping):
@@ -112,14 +112,14 @@ class TensorSketch(KernelMap):
         hashes = np.empty((d, degree), dtype=np.intp)
         signs = np.empty((d, degree), dtype=dtype)
         for i in range(d):
-            hashes[i], signs[i] = _hash(generator(entries["seed"], Stream.MAP, i), degree, D)
+            hashes[i], signs[i] = _hash(generator(entries["seed"], SeedStream.MAP, i), degree, D)
         indptr = np.arange(0, d * degree + 1, degree)
         indices = (hashes + D * np.arange(degree)).ravel()
         C = sparse.csr_array(
             ((signs * np.sqrt(kernel.gamma)).ravel().astype(dtype), indices, indptr), shape=(d, degree * D)
         )
         b = np.zeros((degree, D), dtype=dtype)
-        h, s = _hash(generator(entries["seed"], Stream.MAP_SHARED), degree, D)
+        h, s = _hash(generator(entries["seed"], SeedStream.MAP_SHARED), degree, D)
         b[np.arange(degree), h] = s * np.sqrt(kernel.c)
         return TensorSketchMapping(C, b)
 

@@ -13,7 +13,7 @@ from kernelstream.checks import positive
 from kernelstream.core.threads import cuts
 from kernelstream.kernels._rows import MEMORY_ELEMENTS, as_rows
 from kernelstream.kernels.bandwidth import as_wide_as_gaussian
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.rows import Rows, dense
 
 from ..registry.names import Catalogue
@@ -233,7 +233,7 @@ class Kernel(WithParameters):
         """Number r of features that each draw gives rows of width ``d``."""
         if self._per_draw is not None:
             return self._per_draw
-        return self.features(np.full((1, d), 0.5), self.draw(generator(0, Stream.MAP), d, 1)).shape[1]
+        return self.features(np.full((1, d), 0.5), self.draw(generator(0, SeedStream.MAP), d, 1)).shape[1]
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         """`features` on checked rows, shape (n, r, D) or (n, r D)."""

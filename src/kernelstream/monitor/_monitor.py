@@ -43,13 +43,11 @@ class Monitor:
 
     Parameters
     ----------
-    loss, inputs : bool, default=True
-        What to watch.
+    inputs : bool, default=True
+        Whether inputs are watched beside the loss.
     react : callable (model, mark), optional
         What :func:`~kernelstream.evaluate.prequential` does about a change, at the end of the block in which it was
         found: make the model forget faster, for example, or send a message.
-    random_state : int, default=0
-        Seed of the frequencies for the inputs.
 
     Attributes
     ----------
@@ -58,19 +56,11 @@ class Monitor:
         Everything the detectors know.
     """
 
-    def __init__(
-        self,
-        loss: bool = True,
-        inputs: bool = True,
-        react: Callable[[Any, Mark], Any] | None = None,
-        random_state: Any = 0,
-    ):
+    def __init__(self, inputs: bool = True, react: Callable[[Any, Mark], Any] | None = None):
         self.react = react
-        self.detectors: dict[str, Detector] = {}
-        if loss:
-            self.detectors["adwin"] = Adwin()
+        self.detectors: dict[str, Detector] = {"adwin": Adwin()}
         if inputs:
-            self.detectors["kernel"] = KernelTwoSample(random_state=random_state)
+            self.detectors["kernel"] = KernelTwoSample()
         self.marks: list[Mark] = []
 
     @property

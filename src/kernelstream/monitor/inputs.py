@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from scipy import special
 from scipy.linalg import lapack
 
-from ..random import Stream, generator, seed_from
+from ..random import SeedStream, generator, seed_from
 from ._blocks import BLOCK, Detector
 
+FREQUENCIES = 16  # w; there are twice as many features
 FIRST = 8  # blocks from which scales and the width of the kernel are taken
 LEAST_BLOCKS = 16  # blocks that a window is compared with, at least
 RIDGE = 0.02  # added to variances of at most 1/2: a feature that hardly moves has no normal mean, and must not decide
@@ -36,8 +37,6 @@ class KernelTwoSample(Detector):
     ----------
     window : int, default=256
         A multiple of 32.
-    n_components : int, default=16
-        Frequencies w; there are twice as many features.
     random_state : int, default=0
         Seed of the frequencies.
 
@@ -57,19 +56,17 @@ class KernelTwoSample(Detector):
     True
     """
 
-    def __init__(self, window: int = 256, n_components: int = 16, random_state: Any = 0):
+    def __init__(self, window: int = 256, random_state: Any = 0):
         if window < BLOCK or window % BLOCK:
             raise ValueError(f"window must be a multiple of {BLOCK} rows, got {window!r}")
-        if n_components < 1:
-            raise ValueError(f"n_components must be at least 1, got {n_components!r}")
-        self.window, self.n_components = window, n_components
+        self.window = window
         self.seed = seed_from(random_state)
         self.state = {"rows": np.zeros(1, np.int64), "kept": np.zeros((0, 0)), "first": np.zeros((0, 0))}
         self.reset()
 
     def reset(self) -> None:
         """Forget the rows, as after a change; the kernel stays."""
-        k, blocks = 2 * self.n_components, self.window // BLOCK
+        k, blocks = 2 * FREQUENCIES, self.window // BLOCK
         # of all rows before the window, and of each block in it, oldest first: number, sums of features and of products
         self.state |= {
             "reference": np.zeros(1 + k + k * k),
@@ -104,19 +101,19 @@ class KernelTwoSample(Detector):
         return self._compare(block)
 
     def _frequencies(self, rows: np.ndarray) -> np.ndarray:
-        """(d, n_components) normal numbers, in units of the columns and the median distance."""
+        """(d, FREQUENCIES) normal numbers, in units of the columns and the median distance."""
         deviation = rows.std(axis=0)
         scaled = np.divide(rows, deviation, out=np.zeros_like(rows), where=deviation > 0)
         half = len(rows) // 2
         norms = (scaled**2).sum(axis=1)
         squares = norms[:half, None] + norms[None, half:] - 2 * scaled[:half] @ scaled[half:].T
         width = np.sqrt(max(np.median(squares), 1e-12))
-        W = generator(self.seed, Stream.MAP).standard_normal((rows.shape[1], self.n_components)) / width
+        W = generator(self.seed, SeedStream.MAP).standard_normal((rows.shape[1], FREQUENCIES)) / width
         return np.divide(W, deviation[:, None], out=np.zeros_like(W), where=deviation[:, None] > 0)
 
     def _compare(self, block: np.ndarray) -> int | None:
         statistic, rest = self._hotelling(block)
-        if not statistic or special.fdtrc(2.0 * self.n_components, rest, statistic) > FALSE_ALARMS_PER_ROW * BLOCK:
+        if not statistic or special.fdtrc(2.0 * FREQUENCIES, rest, statistic) > FALSE_ALARMS_PER_ROW * BLOCK:
             return None
         self.reset()
         return self.window
@@ -124,7 +121,7 @@ class KernelTwoSample(Detector):
     def _hotelling(self, block: np.ndarray) -> tuple[float, float]:
         """The statistic with a block of rows, as an F, and its second degrees of freedom; 0 while there are too few."""
         W, reference, last = (self.state[name] for name in ("W", "reference", "last"))
-        angles, k = block @ W, 2 * self.n_components
+        angles, k = block @ W, 2 * FREQUENCIES
         Z = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
         reference += last[0]
         last[:-1] = last[1:].copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ Reaction = Callable[[Any, Any], None]
 def forget(keep: float = 0.1) -> Reaction:
     """A reaction for :class:`Monitor`: what was learned loses weight, so that new rows change the model more.
 
-    The learner, also one inside wrappers, does what its method ``fade`` says.
+    The learner, also one inside wrappers, does what its method ``forget`` says.
 
     Parameters
     ----------
@@ -38,10 +39,7 @@ def forget(keep: float = 0.1) -> Reaction:
     """
     keep = fraction("keep", keep)
 
-    def react(model: Any, mark: Any) -> None:
-        _method(model, "fade")(keep)
-
-    return react
+    return functools.partial(_forget, keep)
 
 
 def restart() -> Reaction:
@@ -53,15 +51,11 @@ def restart() -> Reaction:
     -------
     callable (model, mark)
     """
-
-    def react(model: Any, mark: Any) -> None:
-        _method(model, "restart")()
-
-    return react
+    return functools.partial(_forget, 0.0)
 
 
-def _method(model: Any, name: str) -> Callable[..., Any]:
+def _forget(keep: float, model: Any, mark: Any) -> None:
     learner = innermost(model)
-    if not hasattr(learner, name):
-        raise ValueError(f"{type(learner).__name__} is not a learner of this library: it cannot {name}")
-    return getattr(learner, name)
+    if not hasattr(learner, "forget"):
+        raise ValueError(f"{type(learner).__name__} is not a learner of this library: it cannot forget")
+    learner.forget(keep)

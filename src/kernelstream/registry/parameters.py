@@ -53,9 +53,9 @@ class WithParameters(BaseEstimator):
         return found
 
 
-def named_part(est: Any, name: str) -> Any:
-    """The part that parameter ``name`` of an estimator holds, or that its name stands for."""
-    value, named = getattr(est, name), est._named_parts[name]
+def named_part(kind: Any, name: str, value: Any) -> Any:
+    """The part that is the value of parameter ``name`` of a class of estimators, or that a name as value stands for."""
+    named = kind._named_parts[name]
     if isinstance(value, str) and value in named:
         return named[value]()
     kinds = {type(make()) for make in named.values()}

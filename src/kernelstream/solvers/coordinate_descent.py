@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ._problem import DenseMatrix, Problem, Solution, Solver
 
 
@@ -56,7 +56,7 @@ class CoordinateDescent(Solver):
         smallest = self.tol * max(float(np.abs(Z.tdot(slopes[:, None].astype(problem.dtype))).max()), 1e-300)
         sweep, blocks = self._sweeper(problem, y, f, w)
         history: list[float] = []
-        rng = generator(problem.seed, Stream.SOLVER)
+        rng = generator(problem.seed, SeedStream.SOLVER)
         since_full = self.between
         for iteration in range(1, self.max_iter + 1):
             full = since_full >= self.between

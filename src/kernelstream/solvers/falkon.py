@@ -22,7 +22,7 @@ import numpy as np
 
 from ..kernels import Kernel
 from ..losses import Loss
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..rows import Rows
 from ..state.blas_threads import on_one_blas_thread
 from ._problem import Problem, Solution
@@ -59,7 +59,7 @@ class CenterMatrix:
         # centres stand for themselves: where one is alone, no other row tells how much there is in its direction
         others = np.setdiff1d(np.arange(n), centers)
         if len(others) > SAMPLED * m:
-            others = np.sort(generator(seed, Stream.FALKON_ROWS).choice(others, SAMPLED * m, replace=False))
+            others = np.sort(generator(seed, SeedStream.FALKON_ROWS).choice(others, SAMPLED * m, replace=False))
         self.sample, self.others = np.concatenate([centers, others]), len(others)
 
     def dot(self, V: np.ndarray) -> np.ndarray:

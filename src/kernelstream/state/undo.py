@@ -91,9 +91,9 @@ class Undo:
     Parameters
     ----------
     owners : callable () -> list of (estimator, state)
-        The states as they are now, states inside others too, and of each the estimator that learns into it. It says
-        which entries are not to be copied: ``_replaced``, because they are never changed in place, and ``_by_row``,
-        because their changes are announced by :func:`rows`.
+        The states as they are now, states inside others too, and of each what learns into it. Its ``writes(state)``
+        names the entries that are not to be copied: those that are never changed in place, and those whose changes are
+        announced by :func:`rows`.
     """
 
     def __init__(self, owners: Callable[[], list[tuple[Any, State]]]):
@@ -143,7 +143,7 @@ class Undo:
         self.journaled, copied = [], False
         owners = self.owners()
         for i, (owner, state) in enumerate(owners):
-            replaced, by_row = owner._replaced, owner._by_row
+            replaced, by_row = owner.writes(state)
             for name, value in state.items():
                 if isinstance(value, dict):  # another one in its place would have to be found again
                     entries.append((i, name, value, None))

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from .. import budgets, losses, updates
 from ..budgets import Budget
 from ..estimators import BudgetClassifier, BudgetRegressor
-from ..kernels import Gaussian, Kernel
+from ..kernels import Gaussian
 from ..losses import Loss
 from ..updates import Update
 from ._compare import close
@@ -20,17 +20,11 @@ __all__ = ["check_budget"]
 
 _LOSSES = {"binary": "hinge", "multiclass": "crammer_singer", "regression": "epsilon_insensitive"}
 _UPDATES = (updates.OGD(0.5), updates.Perceptron(), updates.OGD(0.5, lam=0.01))
+_KERNEL, _BUDGET = Gaussian(0.7), 8
 _ROWS, _BLOCK = 60, 16
 
 
-def check_budget(
-    strategy: str | Budget,
-    loss: str | Loss | None = None,
-    update: str | Update | None = None,
-    *,
-    budget: int = 8,
-    kernel: Kernel | None = None,
-) -> None:
+def check_budget(strategy: str | Budget, loss: str | Loss | None = None, update: str | Update | None = None) -> None:
     """Check a budget strategy: what must hold for every support set, whatever leaves it.
 
     There are never more support vectors than the budget. The score of a row is that of the function that the state
@@ -44,9 +38,6 @@ def check_budget(
     strategy : str or Budget
     loss, update : optional
         By default, for every kind of loss that the strategy serves, a piecewise linear one and an update it accepts.
-    budget : int, default=8
-    kernel : Kernel, optional
-        By default a Gaussian.
 
     Raises
     ------
@@ -59,25 +50,24 @@ def check_budget(
     >>> check_budget("remove_random")
     """
     strategy = budgets.get(strategy)
-    kernel = Gaussian(0.7) if kernel is None else kernel
     parameters = repr(strategy.get_params())
     chosen = [losses.get(loss)] if loss is not None else [losses.get(_LOSSES[kind]) for kind in strategy.kinds]
     for one in chosen:
-        step = _an_update(strategy, kernel, one, update, budget)
+        step = _an_update(strategy, one, update)
         for dtype in (np.float64, np.float32):
-            est = _estimator(strategy, kernel, one, step, budget)
+            est = _estimator(strategy, one, step)
             X, y = _stream(one.kind, dtype)
             _check_rows(est, X, y, 1e-9 if dtype == np.float64 else 1e-4)
     assert repr(strategy.get_params()) == parameters, "the strategy changed its own parameters"
 
 
-def _an_update(strategy: Budget, kernel: Kernel, loss: Loss, update: Any, budget: int) -> Update:
+def _an_update(strategy: Budget, loss: Loss, update: Any) -> Update:
     """The update given, or the first that goes with the strategy."""
     reason = None
     for candidate in _UPDATES if update is None else (updates.get(update),):
         try:
             candidate.check(loss)
-            strategy.check(budget, kernel, loss, candidate)
+            strategy.check(_BUDGET, _KERNEL, loss, candidate)
         except ValueError as error:
             reason = error
         else:
@@ -85,9 +75,9 @@ def _an_update(strategy: Budget, kernel: Kernel, loss: Loss, update: Any, budget
     raise AssertionError(f"no update to check {strategy!r} and {loss!r} with: give one ({reason})")
 
 
-def _estimator(strategy: Budget, kernel: Kernel, loss: Loss, update: Update, budget: int) -> Any:
+def _estimator(strategy: Budget, loss: Loss, update: Update) -> Any:
     kind: Any = BudgetRegressor if loss.kind == "regression" else BudgetClassifier
-    return kind(kernel, budget=budget, strategy=strategy, loss=loss, update=update, engine="python", random_state=0)
+    return kind(_KERNEL, budget=_BUDGET, strategy=strategy, loss=loss, update=update, engine="python", random_state=0)
 
 
 def _stream(kind: str, dtype: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ _SEEDS = 64
 _ROUNDING = 1e-7  # of float64 features, relative to the largest
 
 
-def check_feature_map(feature_map: Any, kernel: Any, X: Any, unbiased: bool = True, larger: Any = None) -> None:
+def check_feature_map(feature_map: Any, kernel: Any, X: Any, unbiased: bool = True) -> None:
     """Check a feature map against its kernel and the interface of feature maps.
 
     ``Z Z'`` is the kernel within the Monte-Carlo error measured over seeds, and that error about halves when the map is
@@ -40,8 +40,6 @@ def check_feature_map(feature_map: Any, kernel: Any, X: Any, unbiased: bool = Tr
     unbiased : bool, default True
         Whether ``Z Z'`` is the kernel on average. If False the map is taken to be a projection, like Nyström's: then
         ``K - Z Z'`` must be positive semi-definite, and fall as the map grows.
-    larger : FeatureMap, optional
-        The same map, four times larger; by default ``n_components`` is multiplied by four.
 
     Raises
     ------
@@ -61,7 +59,7 @@ def check_feature_map(feature_map: Any, kernel: Any, X: Any, unbiased: bool = Tr
     K = kernels.get(kernel).pairwise(X, X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        small, large = _errors(feature_map, X, K), _errors(larger or _grown(feature_map), X, K)
+        small, large = _errors(feature_map, X, K), _errors(_grown(feature_map), X, K)
         if unbiased:
             _check_unbiased(small, large, K)
         else:

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 from ..registry.parameters import WithParameters
 from ..state.nested import State, flatten, nest
 from ..state.schema import Schema, check
@@ -107,7 +107,7 @@ class Wrapper(WithParameters):
             )
         return clone(self.model)
 
-    _replaced = _by_row = frozenset[str]()
+    writes: Any = staticmethod(lambda state: (frozenset(), frozenset()))  # all arrays are copied before a call
 
     def _inside_call(self) -> list[Any]:
         """What goes back with the wrapper when a call fails."""
@@ -172,7 +172,9 @@ class Wrapper(WithParameters):
             rows, target, weight = _checked(X, y, sample_weight)
             if len(target) == 0:
                 self._inside().fit(rows, target)  # raises the error that says what is wrong
-            order = generator(0, Stream.WRAPPER_ORDER).permutation(len(target)) if shuffle else np.arange(len(target))
+            order = (
+                generator(0, SeedStream.WRAPPER_ORDER).permutation(len(target)) if shuffle else np.arange(len(target))
+            )
             extra = {} if weight is None else {"sample_weight": weight[order]}
             part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
             self.learn(part, target[order], **extra)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..named import Named
-from ..random import Stream, generator
+from ..random import SeedStream, generator
 
 POINTS = 32  # on the straight line
 ORDERS = 8  # and their reverses
@@ -50,9 +50,9 @@ class Explanation(NamedTuple):
         """The contributions as a pandas data frame."""
         return self.contributions.to_frame()
 
-    def plot(self, path: Any = None, **options: Any) -> Any:
+    def plot(self, path: Any = None) -> Any:
         """Draw the contributions of one row, or the mean of their sizes over several."""
-        return self.contributions.plot(path, **options)
+        return self.contributions.plot(path)
 
 
 def along(gradients: Callable[[np.ndarray], np.ndarray], X: np.ndarray, base: np.ndarray, which: np.ndarray) -> Any:
@@ -92,7 +92,7 @@ def in_turns(
         rows = slice(start, start + at_once)
         n = len(X[rows])
         for k in range(2 * ORDERS):
-            order = generator(0, Stream.COLUMN_ORDERS, k // 2).permutation(g)[:: -1 if k % 2 else 1]
+            order = generator(0, SeedStream.COLUMN_ORDERS, k // 2).permutation(g)[:: -1 if k % 2 else 1]
             turn = np.empty(g, np.intp)
             turn[order] = np.arange(g)
             gone = np.arange(g + 1)[:, None] > turn[groups]  # (g + 1, d): columns changed after 0, 1, ... turns

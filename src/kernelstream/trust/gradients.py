@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..core.ranges import scale_of, scaled, slopes
-from ..features import LinearForm
 from ..features.fourier import FourierMapping
 from ..innermost import innermost
 from ..state.nested import State
@@ -24,11 +23,11 @@ def deviations(model: Any, fallback: np.ndarray) -> np.ndarray:
     return scale_of(state)[1]
 
 
-def fourier_form(model: Any) -> LinearForm | None:
-    """The model as weights of Fourier features, where it is that: its gradients have a formula."""
+def fourier_form(model: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Frequencies and weights of a model that is linear in Fourier features: its gradients have a formula."""
     learner = innermost(model)
     form = learner.linear_form() if hasattr(learner, "linear_form") else None
-    return form if form is not None and type(form.mapping) is FourierMapping else None
+    return (form[0].W, form[1]) if form is not None and type(form[0]) is FourierMapping else None
 
 
 def is_exact(model: Any) -> bool:
@@ -36,7 +35,7 @@ def is_exact(model: Any) -> bool:
     return fourier_form(model) is not None
 
 
-def exact(form: LinearForm, state: State, X: np.ndarray) -> np.ndarray:
+def exact(W: np.ndarray, weights: np.ndarray, state: State, X: np.ndarray) -> np.ndarray:
     r"""Gradients of a linear model of Fourier features, (n, outputs, d).
 
     .. math:: \nabla (v'\cos W'x + u'\sin W'x) = W (u \cos W'x - v \sin W'x)
@@ -46,10 +45,8 @@ def exact(form: LinearForm, state: State, X: np.ndarray) -> np.ndarray:
     slope: Any = 1.0
     if "x_m2" in state:
         slope, X = slopes(X, state)[:, None], scaled(X, state)
-    mapping: Any = form.mapping
-    W = np.asarray(mapping.W, np.float64)
-    D = W.shape[1]
-    weights = form.weights / np.sqrt(D)
+    W, D = np.asarray(W, np.float64), W.shape[1]
+    weights = weights / np.sqrt(D)
     angles = np.asarray(X, np.float64) @ W
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
     return (weights[:, D:] * cos - weights[:, :D] * sin) @ W.T * slope
@@ -67,5 +64,5 @@ def gradients(model: Any, X: np.ndarray, units: np.ndarray) -> np.ndarray:
     form = fourier_form(model)
     if form is not None:
         state = innermost(model).state_
-        return exact(form, state, X) * (1.0 if "x_m2" in state else units)
+        return exact(*form, state, X) * (1.0 if "x_m2" in state else units)
     return differences(lambda rows: scores(model, rows), X, units, STEP)

@@ -122,9 +122,7 @@ class IntervalTracker:
             self.state["size"][:] = n, usual
             self.state["quantiles"][:] = np.sort(errors)[places, None] / (usual or 1.0)
 
-    def interval(
-        self, forecast: Any, coverage: float | None = None, spread: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, forecast: Any, coverage: float | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Intervals around forecasts.
 
         Parameters
@@ -133,17 +131,13 @@ class IntervalTracker:
         coverage : float, optional
             0.5 to 0.99, by default that of the tracker. One that is not among ``levels`` has a width between those of
             its neighbours, in proportion to log(1 - coverage).
-        spread : (n,) array, optional
-            See :meth:`learn`.
 
         Returns
         -------
         low, high : (n,) arrays
         """
         forecast = numbers("forecast", forecast)
-        half = self._half(self.coverage if coverage is None else check_coverage(coverage)) * _spreads(
-            spread, len(forecast)
-        )
+        half = self._half(self.coverage if coverage is None else check_coverage(coverage))
         return forecast - half, forecast + half
 
     def _half(self, coverage: float) -> float:

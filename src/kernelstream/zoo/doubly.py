@@ -20,7 +20,7 @@ from ._registry import LABELS, NOVELTY, enter
 DAI = "Dai, Xie, He, Liang, Raj, Balcan, Song: Scalable kernel methods via doubly stochastic gradients, NIPS 2014"
 NUMBERS = ("regression",)
 
-KERNEL = {"kernel": "gaussian", "gamma": "auto"}
+KERNEL = {"kernel": "gaussian", "gamma": None}
 STEP = DoublyStep().get_params()
 PENALTY = {"lam": "auto"}
 SCHEDULE = DoublySchedule().get_params()
@@ -84,6 +84,6 @@ _other(
     "Logarithm of the density ratio of two samples, the labels, by doubly stochastic gradients.",
 )  # fmt: skip
 _other(
-    "gp", "Gaussian process regression", NUMBERS, DoublyStochasticGP, {"noise": "auto"},
+    "gp", "Gaussian process regression", NUMBERS, DoublyStochasticGP, {"noise": 0.1},
     "Posterior of a Gaussian process by doubly stochastic gradients, mean and standard deviation.",
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.solvers import DenseMatrix, Problem, Solution
 
 SUBGRADIENTS = (  # losses whose derivative a step follows
@@ -63,7 +63,7 @@ def averaged_passes(
 
 def random_batches(n: int, batch: int, seed: int, iteration: int) -> Iterator[np.ndarray]:
     """The n rows in random order, in parts of at most ``batch``."""
-    order = generator(seed, Stream.SOLVER, iteration).permutation(n)
+    order = generator(seed, SeedStream.SOLVER, iteration).permutation(n)
     for start in range(0, n, batch):
         yield order[start : start + batch]
 

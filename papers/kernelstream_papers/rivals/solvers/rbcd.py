@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from kernelstream.develop import whole
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.second_order.statistics import more_ridge
 from kernelstream.solvers import Problem, Solution, Solver, register
 
@@ -72,7 +72,7 @@ class BlockCoordinateDescent(Solver):
         f = problem.Z.dot(w[:, None].astype(Z.dtype))
         at_zero = problem.Z.tdot(slopes(problem, np.zeros_like(f)).astype(Z.dtype))
         smallest = self.tol * max(float(np.linalg.norm(at_zero)), 1e-300)
-        rng, history = generator(problem.seed, Stream.SOLVER), []
+        rng, history = generator(problem.seed, SeedStream.SOLVER), []
         for iteration in range(1, self.max_iter + 1):
             for k in rng.permutation(len(blocks)):
                 part, block = columns[k], blocks[k]

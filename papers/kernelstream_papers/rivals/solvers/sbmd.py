@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelstream.develop import whole
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.solvers import Problem, Solution, Solver, register
 
 from .dense import SUBGRADIENTS, averaged_passes, dense_rows, largest_square, row_weights, slopes
@@ -65,7 +65,7 @@ class BlockMirrorDescent(Solver):
         lam, mean_weight = problem.lam / a.sum(), a.mean()
         offset = m * largest_square(Z) / lam
         W = np.zeros((P, problem.Y.shape[1]), Z.dtype) if problem.start is None else problem.start.copy()
-        rng = generator(problem.seed, Stream.SOLVER)
+        rng = generator(problem.seed, SeedStream.SOLVER)
 
         def step(t: int, rows: np.ndarray, W: np.ndarray) -> None:
             part = Z[rows]

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from kernelstream.losses import Loss, dual_of
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.solvers import Problem, Solution, Solver, register
 
 from .dense import dense_rows, row_weights
@@ -58,7 +58,7 @@ class SDCA(Solver):
         beta = dual.start * a
         w = (Z.T @ (beta * sign / lam).astype(Z.dtype)).astype(problem.dtype)
         at_zero = float(problem.objective(np.zeros((len(y), 1)), np.zeros(1))[0])
-        rng, history = generator(problem.seed, Stream.SOLVER), []
+        rng, history = generator(problem.seed, SeedStream.SOLVER), []
         targets, weights, sizes, signs = (part.tolist() for part in (y, a, squares, sign))
         for iteration in range(1, self.max_iter + 1):
             for i in rng.permutation(len(y)).tolist():

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from kernelstream.random import Stream, generator
+from kernelstream.random import SeedStream, generator
 from kernelstream.solvers import CoordinateDescent, DenseMatrix, Problem, Solution, register
 
 
@@ -53,7 +53,7 @@ class UniformCoordinateDescent(CoordinateDescent):
         largest = np.abs(Z.T @ (a * loss.gradient(y, f))).max(initial=1e-300)
         f = f + Z @ w
         columns = [slice(*ends) for ends in zip(Z.indptr[:-1], Z.indptr[1:], strict=True)]
-        rng, history = generator(problem.seed, Stream.SOLVER), []
+        rng, history = generator(problem.seed, SeedStream.SOLVER), []
         for iteration in range(1, self.max_iter + 1):
             for j in rng.integers(D, size=D):
                 if M[j] > 0.0:

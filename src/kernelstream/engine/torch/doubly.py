@@ -10,7 +10,7 @@ import torch
 
 from ...core.threads import cuts
 from ...passes.doubly.descent import Descent
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import dense
 from . import from_array
 from .maps import ANGLES, cos_sin, far_middle, padded, put_angles
@@ -137,7 +137,7 @@ def conditioned(Z: torch.Tensor, G: np.ndarray, F: np.ndarray, damping: float, l
 
 def largest_eigenvalue(K: torch.Tensor, rounds: int = 30) -> float:
     """Largest eigenvalue of a positive semi-definite matrix, by the power method."""
-    v = torch.from_numpy(generator(0, Stream.POWER_START).standard_normal(len(K))).to(K)
+    v = torch.from_numpy(generator(0, SeedStream.POWER_START).standard_normal(len(K))).to(K)
     for _ in range(rounds):
         w = K @ v
         v = w / w.norm().clamp_min(1e-300)

@@ -21,7 +21,7 @@ caller raises an error. One program alone neither publishes nor waits.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -97,70 +97,105 @@ def places_read(programs: int, columns: int, warps: int) -> int:
     return max(places, (32 if places * columns <= 32 else 32 * warps) // columns)
 
 
+class WalkedRows(NamedTuple):
+    """Rows to learn in order, of one type of numbers.
+
+    Attributes
+    ----------
+    Z : (m, P)
+        Features.
+    K : (m,)
+        ``z'z`` of each row; not read where it is 1 for all.
+    y, weight : (m,)
+        A row of weight 0 is scored and skipped.
+    F : (m, C)
+        Becomes the scores before each update.
+    """
+
+    Z: torch.Tensor
+    K: torch.Tensor
+    y: torch.Tensor
+    weight: torch.Tensor
+    F: torch.Tensor
+
+
+class WalkedState(NamedTuple):
+    """What the rows change, in place.
+
+    Attributes
+    ----------
+    w, G, mean : (C, P)
+        Weights, squares of gradients and mean of the iterates; None for those that an update does not have.
+    memory : (n, C) float64
+        The update's memory.
+    book : (3,) float64
+        Rows so far; count and mean of the target.
+    """
+
+    w: torch.Tensor
+    G: torch.Tensor | None
+    mean: torch.Tensor | None
+    memory: torch.Tensor
+    book: torch.Tensor
+
+
+class WalkKind(NamedTuple):
+    """What a program is compiled for, beside the division of the features.
+
+    Attributes
+    ----------
+    outputs : int
+    double : bool
+        Whether numbers are of float64.
+    center, unit, average : bool
+        Whether targets have their mean taken away, ``z'z`` is 1 for all rows, and the mean of the iterates answers.
+    """
+
+    program: Program
+    outputs: int
+    double: bool
+    center: bool
+    unit: bool
+    average: bool
+
+    def constants(self, shape: Shape) -> dict[str, Any]:
+        """The constants of the program."""
+        formulas, columns = self.program, triton.next_power_of_2(self.outputs)
+        return {
+            "C": self.outputs, "CP": columns, "LOSS": formulas.loss, "REST": formulas.rest, "CLOSED": formulas.closed,
+            "UPDATE": formulas.update, "FLAG": formulas.flag, "KIND": formulas.kind, "DECAYS": formulas.decays,
+            "CENTER": self.center, "UNIT": self.unit, "AVERAGE": self.average,
+            "ACC": tl.float64 if self.double else tl.float32, "SHARE": shape.share, "BLOCK": shape.block,
+            "PROGRAMS": shape.programs, "PP": places_read(shape.programs, columns, shape.warps),
+        }  # fmt: skip
+
+
 class Walk:
     """A division of the features, the words of its programs and the flag of a wait that timed out."""
 
-    def __init__(self, w: torch.Tensor, arrays: int, most: int, programs: int | None = None):
-        self.outputs, width = w.shape
-        self.double = w.dtype == torch.float64
-        self.shape = shape_of(width, self.outputs, arrays, self.double, most, programs)
-        self.columns = triton.next_power_of_2(self.outputs)
-        words = 2 * self.shape.programs * self.columns * (2 if self.double else 1)
-        self.words = torch.zeros(words, dtype=torch.int64, device=w.device)
-        self.failed = torch.zeros(1, dtype=torch.int32, device=w.device)
+    def __init__(self, kind: WalkKind, held: WalkedState, most: int, programs: int | None = None):
+        (outputs, width), device = held.w.shape, held.w.device
+        arrays = sum(array is not None for array in held[:3])
+        self.kind, self.shape = kind, shape_of(width, outputs, arrays, kind.double, most, programs)
+        words = 2 * self.shape.programs * triton.next_power_of_2(outputs) * (2 if kind.double else 1)
+        self.words = torch.zeros(words, dtype=torch.int64, device=device)
+        self.failed = torch.zeros(1, dtype=torch.int32, device=device)
+        self.numbers = torch.tensor(kind.program.numbers, dtype=torch.float64, device=device)
         self.waits = WAITS
 
-    def __call__(
-        self,
-        Z: torch.Tensor,
-        K: torch.Tensor,
-        y: torch.Tensor,
-        weight: torch.Tensor,
-        F: torch.Tensor,
-        held: tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None],
-        program: Program,
-        numbers: torch.Tensor,
-        memory: torch.Tensor,
-        book: torch.Tensor,
-        *,
-        center: bool,
-        unit: bool,
-        average: bool,
-    ) -> None:
-        """Learn rows in order; F (m, C) becomes the scores before each update.
-
-        Parameters
-        ----------
-        Z : (m, P)
-            Features.
-        K : (m,)
-            ``z'z`` of each row; not read with ``unit``.
-        y, weight : (m,) of the type of F
-            A row of weight 0 is scored and skipped.
-        held : (w, G, mean), each (C, P) or None
-            Changed in place. With ``average`` the mean answers.
-        numbers : (4,) float64
-            The parameters of loss and update, on the device.
-        memory : (n, C) float64
-            The update's memory; changed in place.
-        book : (3,) float64
-            Rows so far; count and mean of the target; changed in place.
-        """
-        (w, G, mean), (m, width), shape = held, Z.shape, self.shape
-        parts = w.new_empty((shape.programs, m, self.outputs)) if average else w
+    def __call__(self, rows: WalkedRows, held: WalkedState) -> None:
+        """Learn rows in order."""
+        w, (m, width), shape = held.w, rows.Z.shape, self.shape
+        parts = w.new_empty((shape.programs, m, self.kind.outputs)) if self.kind.average else w
         if shape.programs > 1:
             self.words.zero_()
         _walk[(shape.programs,)](
-            Z, K, y, weight, F, w, w if G is None else G, w if mean is None else mean, parts, self.words, self.failed,
-            numbers, memory, book, m, width, Z.stride(0), self.waits,
-            C=self.outputs, CP=self.columns, LOSS=program.loss, REST=program.rest, CLOSED=program.closed,
-            UPDATE=program.update, FLAG=program.flag, KIND=program.kind, DECAYS=program.decays, CENTER=center,
-            UNIT=unit, AVERAGE=average, ACC=tl.float64 if self.double else tl.float32, SHARE=shape.share,
-            BLOCK=shape.block, PROGRAMS=shape.programs, PP=places_read(shape.programs, self.columns, shape.warps),
+            *rows, *(w if array is None else array for array in held), parts, self.words, self.failed, self.numbers,
+            m, width, rows.Z.stride(0), self.waits, **self.kind.constants(shape),
             num_warps=shape.warps, launch_cooperative_grid=shape.programs > 1,
         )  # fmt: skip
-        if average:
-            F += parts.sum(dim=0)
+        if self.kind.average:
+            rows.F.add_(parts.sum(dim=0))
 
     def check(self) -> None:
         """RuntimeError if a wait has timed out since the last call."""
@@ -174,7 +209,7 @@ class Walk:
 
 @triton.jit(do_not_specialize=["m", "waits"])
 def _walk(
-    Z, K, y, weight, F, w, G, mean, parts, words, failed, numbers, memory, book, m, width, stride, waits,
+    Z, K, y, weight, F, w, G, mean, memory, book, parts, words, failed, numbers, m, width, stride, waits,
     C: tl.constexpr, CP: tl.constexpr, LOSS: tl.constexpr, REST: tl.constexpr, CLOSED: tl.constexpr,
     UPDATE: tl.constexpr, FLAG: tl.constexpr, KIND: tl.constexpr, DECAYS: tl.constexpr, CENTER: tl.constexpr,
     UNIT: tl.constexpr, AVERAGE: tl.constexpr, ACC: tl.constexpr, SHARE: tl.constexpr, BLOCK: tl.constexpr,

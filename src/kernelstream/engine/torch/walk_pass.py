@@ -22,7 +22,7 @@ from .each_row import EachRowPass
 from .formulas import Program
 from .maps import Fourier, round_
 from .passes import DeviceFeaturePass
-from .walk import Walk
+from .walk import Walk, WalkedRows, WalkedState, WalkKind
 
 CHUNK = 32  # blocks whose rows are brought at once
 
@@ -45,14 +45,19 @@ class WalkPass(EachRowPass):
             return
         device, kind, m = self.ops.device, self.w.dtype, self.ops.block
         self.multiprocessors = torch.cuda.get_device_properties(device).multi_processor_count
-        self.walk = Walk(self.w, len(self.held), self.multiprocessors, self.programs)
-        self.numbers = torch.tensor(self.program.numbers, dtype=torch.float64, device=device)
+        case = WalkKind(
+            self.program, len(self.w), kind == torch.float64, "center" in self.state, self.map.unit, self.average
+        )
+        self.walk = Walk(case, self._held(), self.multiprocessors, self.programs)
         self.copies = torch.cuda.Stream(device)
         width = self.map.width if isinstance(self.map, Fourier) else self.state["n_features"]
         self.rows_in = torch.zeros((CHUNK * m, width), dtype=kind, device=device)
         if isinstance(self.map, Fourier):
             self.Z = torch.empty((m, self.map.n_out), dtype=kind, device=device)
             self.room = self.Z.new_empty((m, min(self.map.n_out // 2, FREQUENCIES)))
+
+    def _held(self) -> WalkedState:
+        return WalkedState(self.w, self.held.get("G"), self.held.get("w_mean"), self.memory, self.book)
 
     # ---------------------------------------------------------------- numbers in the state and on the device
     def _new_book(self) -> torch.Tensor:
@@ -123,15 +128,11 @@ class WalkPass(EachRowPass):
         targets = from_array(y).to(device, kind)
         weights = torch.ones(n, dtype=kind, device=device) if weight is None else from_array(weight).to(device, kind)
         self.stale = self.walked = True
-        held = self.w, self.held.get("G"), self.held.get("w_mean")
+        held = self._held()
         with closing(self._blocks(X)) as blocks:
             for rows, Z in blocks:
                 K = targets if self.map.unit else torch.linalg.vector_norm(Z, dim=1, dtype=kind).square_()
-                self.walk(
-                    Z, K, targets[rows], weights[rows], F[rows], held, self.program,
-                    self.numbers, self.memory, self.book, center="center" in self.state, unit=self.map.unit,
-                    average=self.average,
-                )  # fmt: skip
+                self.walk(WalkedRows(Z, K, targets[rows], weights[rows], F[rows]), held)
         scores = F.double().cpu().numpy()
         self.walk.check()
         self._check(scores)

@@ -25,15 +25,16 @@ from ...core.overflow import SCORING, reword
 from ...kernels.bandwidth import median_rows
 from ...passes.trust.python import EVERY
 from ...registry.parameters import WithParameters
-from ...rows import Rows, take
+from ...rows import Rows, host, take
 from ...state.nested import State as State
 from ...state.nested import copied, flatten, nest, thawed
 from ...state.schema import Superfluous
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
-from . import mixed, warm_up
+from . import mixed, warm_up, weights
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
-from .changes import fade, restart
+from .changes import forget
+from .context import handed_over
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
@@ -41,7 +42,7 @@ from .learner import Learner
 from .order import Order, check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded, scales_columns
-from .state import check_state, scaled_rows, widen_rows
+from .state import check_model, scaled_rows, widen_rows
 from .warm_up import DENSE_ROWS
 
 L = TypeVar("L", bound=Learner)
@@ -66,10 +67,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
-    _has_fast_path: ClassVar[bool] = True  # whether plain calls go straight to `learn` of its learner
     _sets_aside: ClassVar[bool] = False  # whether rows may be set aside because of their target, see `_believed`
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
+    _loss_rule: ClassVar[Any]  # the loss for a number of classes, from the parameters
+    _how = cast("Any", {})  # further arguments of its `learn` and `solve`, while a call asks for more
 
     _state: State = field(init=False)
     _turns = OwnTurns()
@@ -77,15 +79,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _undo: Any = field(init=False)
     _marks: Any = field(init=False)
     _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
-    _renewing: bool = field(default=False, init=False)  # whether the first rows are learned again
     _infinite: frozenset[int] = field(default=frozenset(), init=False)  # columns of whose infinity was warned
     _link_frozen: bool = field(default=False, init=False)  # whether rows are known ones, which the link must not learn
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = cls.__dict__.get("_learns")
         if learns is not None:  # what a shell does follows from the methods that its learner has
-            cls._few_at_once = learns.learn_few is not Learner.learn_few
-            cls._has_fast_path = learns.learn_scaled is Learner.learn_scaled
+            cls._few_at_once = learns.learn_few is not None
             cls._at_once = learns.solve is not Learner.solve
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
@@ -132,15 +132,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
                     return self._learn_any(rows, take(y, at), classes, weight, encoded=True)
 
                 return mixed.learn(self, X, y, sample_weight, learn)
-            plain = classes is None and sample_weight is None and self._has_fast_path
+            plain = classes is None and sample_weight is None
             fast = (self._cache.get("fast") or plain_form(self)) if plain else None
             target = self._fast_target(y, X.shape[0]) if fast is not None and plain_rows(self, X, fast) else None
             if fast is not None and target is None:
                 X, y, target = made_plain(self, X, y, fast)
             if fast is None or target is None:
                 return self._learn_checked(X, y, classes, sample_weight)
-            if fast.restricts_rows:
-                self._learner.check_rows(X)
+            for domain in fast.domains:
+                domain.check(host(X))
             scores = self._learn_plain(X, target)
             return scores[:, 0] if scores.shape[1] == 1 else scores  # `_public`, without a call of Python
 
@@ -201,15 +201,18 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if not is_whole(n_features) or n_features < d:
             raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
         if n_features > d:
+            learner = self._learner
             if "feature_names_in_" in self.__dict__ and self._encoder is None:
                 raise ValueError(f"{type(self).__name__} knows its {d} columns by name and cannot take others")
             self._check_parameters()
             state = thawed(before)
-            self._learner.widen(state, int(n_features))
+            lasting = learner.widen(state, int(n_features))
             widen_rows(state, int(n_features))
             self._state = state
             self.n_features_in_ = int(n_features)
-            self._forget()
+            learner.forget()
+            learner.derived |= lasting or {}
+            self._forget(learner)
         return self
 
     def _of_state(self) -> State:
@@ -225,7 +228,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if call is not None:  # the caller that opened it undoes what fails
             call.nothing_learned = False
             return self._learn_believed(X, y)
-        if self._few_at_once:
+        if self._few_at_once and not self._how:
             found = self._learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
@@ -256,7 +259,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if "x_count" in self._state:  # scales_columns, without a call
             X = warm_up.standardized(self, self._state, X, weight)
         learner: Any = self._cache.get("learner") or self._learner
-        scores = learner.learn(self._state, X, y, weight)
+        scores = learner.learn(self._state, X, y, weight, **self._how)
         ready: Any = self._cache.get("follow")
         link: Any = self._state.get("link")
         if ready is not None and ready[0] is link:  # the short path, for calls of one row
@@ -267,6 +270,11 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         else:
             self._follow(scores, y, weight)
         return scores
+
+    def _learn_public(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Learn rows with public targets that are all known, after the warm-up or between its points."""
+        state = self._state
+        return self._learn_encoded(X, self._encode(state, y), self._final_weights(state, y, weight))
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> np.ndarray:
         self._check_reset()
@@ -295,7 +303,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._learn_task(X, y, weight)
             return
         X, y, weight = counted(X, y, weight)
-        self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight))
+        self._learner.solve(self._state, X, *self._batch_target(self._state, y, weight), **self._how)
         self._state["t"] = X.shape[0]
         self._link_from(X, y, weight)
 
@@ -304,22 +312,19 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return np.concatenate(scores) if len(scores) > 1 else scores[0]
 
     # ---------------------------------------------------------------- all or nothing
-    def _owners(self) -> list[tuple[Any, State]]:
-        """Estimators and the states they learn into: this one, and its members if it has any."""
-        return self._learner.owners(self._state)
-
     def _begin_call(self) -> Undo | None:
         """Remember the state before a call, if there is one."""
         if self.__dict__.get("_state") is None:
             return None
         undo: Undo | None = self.__dict__.get("_undo")
         if undo is None:
-            undo = self._undo = Undo(self._owners)
-        if undo.begin():
-            self._derive_again()
-        self._marks = None if undo.journaled or self._ops.on_device else undo.marks
-        held: Any = self._cache.get("held")
+            undo = self._undo = Undo(lambda: self._learner.owners(self._state))
+        on_device, held = self._ops.on_device, self._learner.derived.get("held")  # type: bool, Any
         undo.put_back = held.mark() if hasattr(held, "mark") else None
+        if undo.begin():
+            undo.put_back = None
+            self._derive_again()
+        self._marks = None if undo.journaled or on_device else undo.marks
         return undo
 
     def _inside_call(self) -> list[Any]:
@@ -336,15 +341,15 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             self._undo = undo
             if nothing_learned:
                 return
-            self._derive_again({} if undo.put_back is None else {"held": undo.put_back()})
-            self._learner.remake(self._state)
+            self._derive_again(remake=True)
+            if undo.put_back is not None:
+                self._learner.derived["held"] = undo.put_back()
 
-    def _derive_again(self, cache: Any = MappingProxyType({})) -> None:
-        """Drop what was derived from the state; members stay, since others may hold them."""
-        members = self._cache.get("learners")
-        self._cache = dict(cache)
-        if members is not None:
-            self._learner.taken_back(members)
+    def _derive_again(self, remake: bool = False) -> None:
+        """Drop what was derived from the state; the learner stays, and members, since others may hold them."""
+        learner = self._learner
+        self._cache = {"learner": learner}
+        learner.put_back(self._state, remake)
 
     _lasting = LISTENERS
 
@@ -364,7 +369,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             raise
 
     _admit = admit
-    fade, restart = fade, restart
+    forget = forget
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
@@ -422,15 +427,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         check_standardize(self.standardize)
         self._learner.check_parameters()
 
-    def _check_state(self, trained: bool | None = None) -> None:
-        """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
-
-        Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
-        """
-        self._check_parameters()
-        check_state(self, trained)
-        self._learner.verify(self._state)
-        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
+    _check_state = check_model
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.__dict__.get("_state") is not None
@@ -441,16 +438,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         # a model made on a device can be used on a machine without one: its state is the same
         return engines.get(self.engine if engines.usable(self.engine) else "auto")
 
-    def _cached(self, name: Any, make: Callable[[], Any]) -> Any:
-        cache: dict[Any, Any] = self.__dict__.setdefault("_cache", {})
-        found = cache.get(name)
-        if found is None:
-            found = cache[name] = make()
-        return found
-
-    def _forget(self) -> None:
-        self._sync()
-        self._cache, self._undo, self._marks = {}, None, None
+    def _forget(self, learner: Learner | None = None) -> None:
+        """Drop what was derived from the state; and the learner, unless it is given since it knows of the change."""
+        former = self._cache.get("learner")
+        if former is not None and former is not learner:
+            former.leave_device()
+            former.forget()
+        self._cache, self._undo, self._marks = {} if learner is None else {"learner": learner}, None, None
 
     def _weighs(self) -> bool:
         """Whether rows are weighed by more than ``sample_weight``."""
@@ -465,16 +459,12 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         y : a label, or a number for a regressor
         """
         with self._turns:
-            fast = plain_form(self) if self._has_fast_path else None
-            if (
-                fast is not None
-                and X.dtype == fast.dtype
-                and X.shape[1] == fast.width
-                and fast.all_below(X, fast.exponent)
-            ):
+            fast = plain_form(self)
+            if fast is not None and plain_rows(self, X, fast):
                 target = self._fast_row(y)
                 if target is not None:
-                    self._learner.check_rows(X)
+                    for domain in fast.domains:
+                        domain.check(X)
                     self._learn_plain(X, target)
                     return
             self._learn_checked(X, np.array([y]), None, None)
@@ -512,7 +502,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     @in_turn
     def __getstate__(self) -> Any:
         self._sync()
-        kept = {key: value for key, value in super().__getstate__().items() if key not in _PASSING}
+        again = ("_cache", "_undo", "_marks", "_turns", "_open")  # copies make these again
+        kept = {key: value for key, value in super().__getstate__().items() if key not in again}
         # the arrays too: another thread may go on learning before they are written
         if kept.get("_state") is not None:
             kept["_state"] = copied(kept["_state"])
@@ -536,12 +527,16 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _final_weights(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray | None:
         """Weights of rows as the family takes them: sample weights in its unit, times those of the classes."""
-        if not self._weighs():
-            return self._learner.weighed(state, weight, len(y))
-        factor: Any = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
-        # a row of a class of weight 0 does not count for the mean either
-        weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
-        return factor * self._learner.weighed(state, weight, len(y))
+        factor: Any = None
+        if self._weighs():
+            factor = self._row_weights(state, y, None if weight is None else (weight > 0).astype(np.float64))
+            # a row of a class of weight 0 does not count for the mean either
+            weight = np.where(factor > 0, 1.0 if weight is None else weight, 0.0)
+        if self._learner.relative_weights:
+            weight = weights.relative(state, weight, len(y))
+            if weights.SUMS in state:  # from now on rows without weights are weighed too
+                self._cache.pop("fast", None)
+        return weight if factor is None else factor * weight
 
     def _trusted(self, X: Rows, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Weights of the kept rows, 0 for those with a glitch."""
@@ -549,28 +544,25 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def _forget_rows(self, state: State) -> None:
         """Undo what :meth:`_final_weights` counted."""
-        self._learner.forget_rows(state)
+        state.pop(weights.SUMS, None)
 
     # ---------------------------------------------------------------- the learner
     @property
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         if found is None:
-            found = self._learns(self)
+            found = self._learns(*handed_over(self, self._ops))
+            if hasattr(found, "est"):  # of the families whose fit is still their own
+                found.est = self
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found
 
     def _sync(self) -> None:
         """Bring ``_state`` up to date with whatever the engine holds of it."""
-        held = self._cache.get("held")
-        if held is not None:
-            held.sync()
-
-    def _leave_device(self) -> None:
-        """The same, and drop what the engine holds, because the state will be changed elsewhere."""
-        self._sync()
-        self._cache.pop("held", None)
+        learner = self._cache.get("learner")
+        if learner is not None:
+            learner.sync()
 
     # ---------------------------------------------------------------- targets, by task
     def _check_target(self, y: Any, classes: Any, n: int, weight: np.ndarray | None, fresh: bool) -> tuple[Any, Any]:
@@ -586,10 +578,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn validated rows; returns the scores in public form."""
         return self._public(warm_up.learn(self, X, y, weight))
-
-    def _loss_now(self, state: State) -> Any:
-        """The loss in use."""
-        raise NotImplementedError
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
         """Target as the passes take it, (n,) float64."""
@@ -638,15 +626,6 @@ class _Absent:
         raise AttributeError(f"{cls.__name__} learns all rows at once: use fit")
 
 
-def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:
-    """A property of estimators: an entry of the state, in another form where one is given."""
-    return property(lambda est: form(est.state_[name]), doc=text)
-
-
 def has_fixed_width(est: Any) -> bool:
     """Whether an estimator is one of ours that cannot take more columns once it has learned."""
     return isinstance(est, StreamEstimator) and type(est._learner).widen is Learner.widen
-
-
-# attributes that copies make again
-_PASSING = ("_cache", "_undo", "_marks", "_turns", "_draws", "_narrower", "_open")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ... import solvers
-from .base import entry
 from .learner import Learner
 
 
@@ -19,19 +20,24 @@ class Solved(Learner):
     @cached_property
     def solver(self) -> solvers.Solver:
         """The solver."""
-        return solvers.get(self.parameter("solver"))
+        return solvers.get(self.parameters["solver"])
 
     def check_solver(self) -> None:
         """Raise ValueError for a solver of another kind, bad parameters of it, or a loss that it cannot minimise."""
         solver = self.solver
         if not {getattr(kind, "name", "") for kind in type(solver).__mro__} & set(self.solved_by):
             known = ", ".join(map(repr, self.solved_by))
-            raise ValueError(f"{type(self.est).__name__} is solved by {known}; got {solver.name!r}")
+            raise ValueError(f"{self.context.name} is solved by {known}; got {solver.name!r}")
         solver.check()
-        solver.serves(self.est._loss_for(2))
+        solver.serves(self.context.loss_for(2))
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
+def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:
+    """A property of estimators: an entry of the state, in another form where one is given."""
+    return property(lambda est: form(est.state_[name]), doc=text)
+
+
 lam = entry("lam", "The penalty in use.")
 dual_coef = entry("alpha", "Coefficients of the kernel functions at the centres, (outputs, m).", np.transpose)
 intercept = entry("offset", "The constant score, (outputs,).")

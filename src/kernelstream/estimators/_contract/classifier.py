@@ -14,15 +14,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import column_or_1d
 
-from ... import losses
 from ...checks import is_number
-from ...losses import Loss
 from ...rows import Rows, native
 from ...state.change import Change
 from ...state.turns import in_turn
 from ...streams.cells import is_missing
 from . import link, warm_up
 from .base import State, StreamEstimator
+from .context import loss_of_labels
 from .state import is_trained
 
 #: Scores (m, outputs) of a run of rows, the classes known then, the place of the one whose first row it begins with.
@@ -148,7 +147,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             return np.ones((len(scores), 1))
         if self._needs_link():
             return link.answers(self, self._state, scores)
-        loss: Any = self._loss_now(self._state)
+        loss: Any = self._learner.loss(self._state)
         if scores.shape[1] > 1:
             return link.agreeing(loss.probability(scores), np.argmax(scores, axis=1))
         p, f = np.empty((len(scores), 2)), scores[:, 0]
@@ -158,13 +157,12 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         return p
 
     # ---------------------------------------------------------------- the loss in use
-    def _loss_for(self, n_classes: int) -> Loss:
-        return losses.get(self.loss, "multiclass" if n_classes > 2 else "classification")
+    _loss_rule = staticmethod(loss_of_labels)
 
     def _needs_link(self) -> bool:
         """Whether the loss defines no probabilities, so that a link must be learned."""
-        return self._cached(
-            "needs link", lambda: (not all(hasattr(self._loss_for(n), "probability") for n in (2, 3)),)
+        return self._learner.cached(
+            "needs link", lambda: (not all(hasattr(self._learner.context.loss_for(n), "probability") for n in (2, 3)),)
         )[0]
 
     def _follow(self, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -178,7 +176,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     @in_turn
     def link_now(self) -> np.ndarray | None:
         """How scores become probabilities now, (k,), where a link is learned; None where the loss says it."""
-        return np.array((self.__dict__.get("_state") or {}).get("link", ())) if self._needs_link() else None
+        if not self._needs_link():
+            return None
+        return np.array(self._state.get("link", ()) if self.__sklearn_is_fitted__() else ())
 
     @in_turn
     def proba_by_link(self, scores: np.ndarray, held: np.ndarray) -> np.ndarray:
@@ -199,13 +199,9 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         if not self._link_frozen and self._needs_link():
             link.fit_on_held_out_rows(self, X, y, weight)
 
-    def _loss_now(self, state: State) -> Loss:
-        n = len(state["classes"])
-        return self._cached("loss2" if n <= 2 else "loss3", lambda: self._loss_for(n))
-
     def _outputs_of(self, n_classes: int) -> int:
         """Number of outputs of a model with ``n_classes`` classes."""
-        several = n_classes > 2 or self._loss_for(2).kind == "multiclass"
+        several = n_classes > 2 or self._learner.context.loss_for(2).kind == "multiclass"
         return max(n_classes, 1) if several else 1
 
     # ---------------------------------------------------------------- checks
@@ -272,20 +268,22 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             state["class_counts"] = np.zeros(0)
             state["classes_fixed"] = 0
             for label in classes:
-                self._add_class(state, label, trained=False)
+                self._add_class(state, label)
         else:
             for label in np.setdiff1d(classes, state["classes"]):
-                self._add_class(state, label, trained=is_trained(state))
+                self._add_class(state, label, is_trained(state))
         state["classes_fixed"] = int(fixed)
-        self._learner.declared(state)
 
     # ---------------------------------------------------------------- growing
     def _sign_of_lone(self, state: State) -> float:
         """The side a lone class is put on until the second one appears."""
         return -1.0 if state["classes"][0] in (0, -1) else 1.0
 
-    def _add_class(self, state: State, label: Any, trained: bool, coming: int = 0) -> int:
-        """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones."""
+    def _add_class(self, state: State, label: Any, trained: bool | None = None, coming: int = 0) -> int:
+        """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones.
+
+        ``trained`` says whether there are weights; None where the learner has not entered anything yet.
+        """
         old = state["classes"]
         place = int(np.searchsorted(old, label))
         if place < len(old) and old[place] == label:
@@ -294,7 +292,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         self._enter(state, new, place, trained, Change.added(place, len(old), coming))
         return place
 
-    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool, change: Change) -> None:
+    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool | None, change: Change) -> None:
         """Change the outputs to those of classes with a new one; the scores of the others must stay the same.
 
         ``change`` is that of models with an output for every class; two classes may share one.
@@ -303,12 +301,14 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         kept[place:] += 1
         counts = np.zeros(len(new))
         counts[kept] = state["class_counts"]
-        if len(kept) <= 2 and self._cached("loss2", lambda: self._loss_for(2)).kind == "binary":
+        if len(kept) <= 2 and self._learner.context.loss_for(2).kind == "binary":
             own = self._from_shared(state, kept, change)
         else:
             own = change
         state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(own)
         link.grow(state, kept, len(new))
+        if trained is None:
+            return
         if trained and not (len(own) == own.before == 1 and own.factor[0] == 1):
             self._learner.mix_outputs(state, own)
         self._learner.class_added(state, place, trained, change)
@@ -384,7 +384,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         classes = state["classes"]
         # a row of weight 0 may have an unknown label: any number will do
         codes = np.minimum(np.searchsorted(classes, y), max(len(classes) - 1, 0)).astype(np.float64)
-        if state["n_outputs"] > 1 or self._loss_now(state).kind == "multiclass":
+        if state["n_outputs"] > 1 or self._learner.loss(state).kind == "multiclass":
             return codes
         if len(classes) == 1:
             return np.full(len(y), self._sign_of_lone(state))
@@ -454,11 +454,6 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
     def _forget_rows(self, state: State) -> None:
         super()._forget_rows(state)
         state["class_counts"][:] = 0
-
-
-def one_against_rest(loss: Loss, n_classes: int) -> Loss:
-    """A loss of one output, for ``n_classes`` classes with an output each."""
-    return losses.OneVsRest(loss) if n_classes > 2 and loss.kind == "binary" else loss
 
 
 def _known(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

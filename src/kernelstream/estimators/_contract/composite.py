@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ...passes.ensemble.python import HISTORY
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import WARM, State
 from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
-from ..feature import Linear
+from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
+from .context import Context
 from .learner import Learner
 from .scaling import AUTO
 from .state import is_trained
@@ -32,64 +32,47 @@ class Composite(Learner):
 
     def examples(self) -> list[Any]:
         """Unfitted copies of the members, for questions about them; never changed."""
-        return self.est._cached("examples", self.prototypes)
+        return self.cached("examples", self.prototypes)
 
-    def forget_examples(self) -> None:
-        """Drop the copies, because the parameters may have changed."""
-        self.est.__dict__.get("_cache", {}).pop("examples", None)
-        for name in ("_restricting", "restricts_rows"):
-            self.__dict__.pop(name, None)
-
-    def size(self, i: int, member: Any) -> None:
+    def size(self, state: State, i: int, member: Any) -> None:
         """Give a copy of member i the size that the member has now."""
 
-    @property
-    def states(self) -> list[State]:
-        """Of the members."""
-        return self.est._state["members"]
-
-    @property
-    def members(self) -> list[Any]:
+    def attached(self, state: State) -> list[Any]:
         """The members, attached to their states."""
-        return self.est._cached("learners", self._attached)
+        return self.cached("members", lambda: self._attach(state))
 
-    def _attached(self) -> list[Any]:
-        made, states = self.prototypes(), self.states
+    def _attach(self, state: State) -> list[Any]:
+        made, states = self.prototypes(), state["members"]
         while len(made) < len(states):  # a set for every output
             made += self.prototypes()
-        for i, (member, state) in enumerate(zip(made, states, strict=True)):
-            self.size(i, member)
-            member._turns = self.est._turns  # they share the state, so they share the turns
-            member.state_ = state
+        for i, (member, own) in enumerate(zip(made, states, strict=True)):
+            self.size(state, i, member)
+            member.state_ = own
         return made
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
-        return [*super().owners(state), *(pair for member in self.members for pair in member._owners())]
+        return [
+            *super().owners(state),
+            *(pair for member in self.attached(state) for pair in member._learner.owners(member._state)),
+        ]
 
-    def taken_back(self, members: list[Any]) -> None:
-        if any(member._state is not state for member, state in zip(members, self.states, strict=False)):
-            return  # others that had taken their places
+    def put_back(self, state: State, remake: bool) -> None:
+        members = self.derived.get("members")
+        self.forget()
+        if members is None or any(m._state is not own for m, own in zip(members, state["members"], strict=False)):
+            return  # others had taken their places
         for i, member in enumerate(members):  # others may hold a reference to them
-            self.size(i, member)
-            member._cache = {}
-            member._learner.remake(member._state)
-        self.est._cache["learners"] = members
+            self.size(state, i, member)
+            member._derive_again(remake=True)
+        self.derived["members"] = members
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State) -> None:
-        self.est._state = state
+    def start(self, state: State, before: State | None) -> None:
         state["members"] = [start(member, i, state) for i, member in enumerate(self.examples())]
-
-    def declared(self, state: State) -> None:
-        for member in state["members"]:
-            if "classes" in state:
-                _without_labels(member, state)
-                member["classes_fixed"] = state["classes_fixed"]
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
-        for member in self.members:
-            _without_labels(member._state, state)
+        for member in self.attached(state):
             member._enter(member._state, state["classes"], place, trained, change)
 
     def weights(self, state: State) -> np.ndarray:
@@ -103,36 +86,24 @@ class Composite(Learner):
         return max(member._learner.warm_up_rows() for member in self.examples())
 
     def one_width(self) -> bool:
-        return any(member._learner.one_width() for member in self.examples()) and not self.restricts_rows
+        return any(member._learner.one_width() for member in self.examples()) and not self.domains()
 
     def estimate(self, state: State, X: Rows) -> None:
-        for member in self.members:
+        for member in self.attached(state):
             if member._learner.warm_up_rows():
                 member._learner.estimate(member._state, X)
 
-    def end_warm_up(self) -> None:
-        for member in self.members:
-            member._learner.end_warm_up()
+    def end_warm_up(self, state: State) -> None:
+        for member in self.attached(state):
+            member._learner.end_warm_up(member._state)
 
     def widen(self, state: State, d: int) -> None:
-        for member, part in zip(self.members, state["members"], strict=True):
+        for member, part in zip(self.attached(state), state["members"], strict=True):
             member._learner.widen(part, d)
             part["n_features"] = d
 
-    @cached_property
-    def restricts_rows(self) -> bool:
-        """Whether a member may refuse rows."""
-        return bool(self._restricting)
-
-    def check_rows(self, X: Rows) -> None:
-        for learner in self._restricting:
-            learner.check_rows(X)
-
-    @cached_property
-    def _restricting(self) -> list[Learner]:
-        """Those of the members that may refuse rows."""
-        learners = [member._learner for member in self.examples()]
-        return [learner for learner in learners if learner.restricts_rows]
+    def domains(self) -> list[Any]:
+        return [domain for member in self.examples() for domain in member._learner.domains()]
 
     # ---------------------------------------------------------------- checks
     def count(self, state: State) -> int:
@@ -146,17 +117,11 @@ class Composite(Learner):
         return {"members": Members(n)}
 
     def verify(self, state: State) -> None:
-        for i, member in enumerate(self.members):
+        for i, member in enumerate(self.attached(state)):
             try:
                 member._check_state(is_trained(state))
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
-
-
-def _without_labels(member: State, state: State) -> None:
-    """Enter that there are no labels yet into a member's state."""
-    if "classes" not in member:
-        member |= {"classes": state["classes"][:0], "class_counts": state["class_counts"][:0], "classes_fixed": 0}
 
 
 # -------------------------------------------------------------------- members: first states, targets and scores
@@ -165,33 +130,36 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
     source = member._learner.seed_source()
     own = {name: state[name] for name in ("n_features", "dtype")} | WARM
     own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
-    member._learner.begin(own)
-    if not is_classifier(member):
+    if is_classifier(member):
+        own |= {name: np.array(state[name]) for name in ("classes", "class_counts")}
+        own |= {"classes_fixed": state["classes_fixed"], "n_outputs": member._outputs_of(len(state["classes"]))}
+    else:
         member._declare(own, None)
+    member._learner.start(own, None)
     return own
 
 
 def _seed(member: StreamEstimator, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; others draw their own."""
-    if type(member._learner) is Linear:
+    if type(member._learner) is LinearOnFeatures:
         return seed
-    return int(generator(seed, Stream.MEMBER_SEEDS, i).integers(1 << 63))
+    return int(generator(seed, SeedStream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
-def check(member: Any, whole: StreamEstimator) -> None:
-    """Raise ValueError for something that cannot be a member of ``whole``."""
+def check(member: Any, whole: Context) -> None:
+    """Raise ValueError for something that cannot be a member of what has this context."""
     if not isinstance(member, StreamEstimator):
         raise ValueError(f"members must be estimators of this library, got {member!r}")
-    if type(member) is type(whole):
-        raise ValueError(f"a {type(whole).__name__} cannot be a member of another one")
-    if is_classifier(member) != is_classifier(whole):
-        kind = "classifiers" if is_classifier(whole) else "regressors"
-        raise ValueError(f"the members of a {type(whole).__name__} must be {kind}, got {type(member).__name__}")
+    if type(member) is whole.kind:
+        raise ValueError(f"a {whole.name} cannot be a member of another one")
+    if is_classifier(member) == whole.regression:
+        kind = "regressors" if whole.regression else "classifiers"
+        raise ValueError(f"the members of a {whole.name} must be {kind}, got {type(member).__name__}")
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
-            raise ValueError(f"set {name} of the {type(whole).__name__}, which applies to all members, not of a member")
+            raise ValueError(f"set {name} of the {whole.name}, which applies to all members, not of a member")
     if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
-        raise ValueError(f"random_state of a member must be an integer, or None for that of the {type(whole).__name__}")
+        raise ValueError(f"random_state of a member must be an integer, or None for that of the {whole.name}")
     member._check_parameters()
 
 
@@ -202,13 +170,14 @@ def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
         learner.engine = engine
         if learner.standardize == AUTO:
             learner.standardize = False
+        learner._forget()
     return made
 
 
 def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:
     """Encoded target as the member takes it: labels ±1 become codes for losses that keep a column for every class."""
     own = member._state
-    if "classes" not in own or state["n_outputs"] > 1 or member._loss_now(own).kind != "multiclass":
+    if "classes" not in own or state["n_outputs"] > 1 or member._learner.loss(own).kind != "multiclass":
         return y
     return (y > 0).astype(float) if len(state["classes"]) == 2 else np.zeros(len(y))
 
@@ -238,8 +207,10 @@ def fitted(est: StreamEstimator) -> State:
 @in_turn
 def learners(est: Shell[Composite]) -> list[Any]:
     """The members, fitted; they go on learning with the whole."""
-    est._of_state()
-    return est._learner.members
+    members = est._learner.attached(est._of_state())
+    for member in members:
+        member._turns = est._turns  # they share the state, so they share the turns
+    return members
 
 
 @in_turn

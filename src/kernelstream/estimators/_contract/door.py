@@ -82,9 +82,10 @@ def _start(est: StreamEstimator, X: Rows, declared: Any, empty: bool) -> None:
     }
     if est._scaling():
         state |= no_moments(X.shape[1], fills_gaps(est))
+    before = est.__dict__.pop("_state", None)
     est._forget()
-    est._learner.begin(state)
     est._declare(state, declared)
+    est._learner.start(state, before)
     est._state = state
     if not (empty or est._at_once or state["warm_rows"]):
         est._learner.reset(state)
@@ -94,7 +95,8 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
     """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
     if is_tensor(X) and est._ops.on_device:
         check_tensor(est, X, reset, least)
-        est._learner.check_rows(X)
+        for domain in est._learner.domains():
+            domain.check(host(X))
         return host(X) if est._learner.keeps_rows else X
     X = _frame_of(est, X, reset) if is_series(X) else X
     dtype = [np.float64, np.float32] if reset else np.dtype(est._state["dtype"])
@@ -121,7 +123,8 @@ def checked_rows(est: StreamEstimator, X: Any, reset: bool, least: int = 1) -> R
         X = _without_infinity(est, X)
     cells = X.data if sp.issparse(X) else X
     check_moderate(cells if np.isfinite(cells).all() else cells[np.isfinite(cells)], X.dtype.name, "X")
-    est._learner.check_rows(X)
+    for domain in est._learner.domains():
+        domain.check(X)
     if not (sp.issparse(X) and demanded(est.standardize)):
         return X
     return est._learner.dense(X)

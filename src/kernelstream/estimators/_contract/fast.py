@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_consistent_length
 
 from ...rows import MODERATE, host, is_canonical
+from . import weights
 from .door import checked_rows
 from .scaling import scales_columns
 
@@ -26,7 +27,7 @@ class FastPath(NamedTuple):
     width: int
     all_below: Any
     exponent: int  # of the bound of all numbers
-    restricts_rows: bool  # whether the learner checks rows further
+    domains: list[Any]  # of the learner, which check rows further
     plain_rows: Any
     single: bool  # whether rows are float32
 
@@ -37,18 +38,13 @@ def plain_form(est: StreamEstimator) -> FastPath | None:
     if fast is not None or est.__dict__.get("_state") is None:
         return fast
     est._check_reset()
-    if _may_be_plain(est):
-        state, ops = est._state, est._ops
+    state, ops = est._state, est._ops
+    decided = not state["warm_rows"] and (est._encoder is not None or not hasattr(est, "feature_names_in_"))
+    if decided and not (est._weighs() or weights.SUMS in state):
         dtype, most = np.dtype(state["dtype"]), MODERATE[state["dtype"]]
-        rows = est._learner.restricts_rows, ops.plain_rows, dtype == np.float32
+        rows = est._learner.domains(), ops.plain_rows, dtype == np.float32
         fast = est._cache["fast"] = FastPath(dtype, state["n_features"], ops.all_below, most, *rows)
     return fast
-
-
-def _may_be_plain(est: StreamEstimator) -> bool:
-    if est._state["warm_rows"] or (est._encoder is None and hasattr(est, "feature_names_in_")):
-        return False
-    return not (est._weighs() or est._learner.weighs(est._state))
 
 
 def plain_rows(est: StreamEstimator, X: Any, fast: FastPath) -> bool:

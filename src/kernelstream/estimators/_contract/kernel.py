@@ -23,13 +23,13 @@ class WithKernel(Learner):
     @cached_property
     def given(self) -> KernelParameters:
         """The kernel, and the bandwidth of one given by name."""
-        return KernelParameters(self.parameter("kernel"), self.parameter("gamma"))
+        return KernelParameters(self.parameters["kernel"], self.parameters["gamma"])
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with its bandwidth."""
-        return self.est._cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
+        return self.cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
 
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.given.kernel_needs_data:
             self.estimate(state, None)
 
@@ -54,8 +54,8 @@ class WithKernel(Learner):
         check(under(state, self.prefix), schema)
         return prefixed(self.prefix, schema)
 
-    def domain(self) -> Any:
-        return self.given
+    def domains(self) -> list[Any]:
+        return [self.given] if self.given.restricted else []
 
 
 def kernel(est: Shell[WithKernel]) -> Kernel:

@@ -1,84 +1,106 @@
-"""The base of what learns: an object with functions of a state, for which the estimators are a shell."""
+"""The base of what learns: parameters and functions of a state that is passed in."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
 from inspect import get_annotations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from ...core.targets import Move
-from ...rows import Rows, host
+from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State, parts
 from ...state.schema import Schema
-from . import weights
+from .context import Context
 from .deviations import means
-
-if TYPE_CHECKING:
-    from .base import StreamEstimator
 
 
 class Learner:
-    """What a shell asks of its learner, an object of the class named in ``_learns``.
+    """What an estimator asks of its learner, an object of the class named in ``_learns``.
 
-    A learner itself stores nothing that it learns: that is in the state, and what is derived from the state is in the
-    shell's cache. It may keep what follows from the parameters alone (a map, an update), since new parameters make a
-    new learner. An attribute that its class declares (``lam: float``) is the shell's parameter of that name.
+    All that it learns is in the state, which every function is given. ``derived`` holds what can be computed again from
+    the state that the learner is used with: maps, compiled passes, members; :meth:`forget` drops it where the state has
+    changed. New parameters make a new learner. An attribute that a class declares (``lam: float``) is the parameter of
+    that name.
 
     Parameters
     ----------
-    est : StreamEstimator
-        The shell, which has the parameters, the engine and the cache.
+    parameters : dict
+        Those of the estimator, as they were given: names or objects.
+    context : Context
     """
 
     keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
     relative_weights: bool = False  # whether weights count relative to their mean, since one of 2 is not two rows
     squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
+    learn_few: Any = None  # few rows in the units of the user at once in compiled code, or None if that is not possible
+    score_few: Any = None  # the same for scores
 
+    _lasting: tuple[str, ...] = ()  # what does not depend on what is estimated
     # Changes of a failed call are undone. Arrays of the state are copied before a call, except for
     _replaced: frozenset[str] = frozenset()  # entries that are replaced by new arrays, never changed in place, and
     _by_row: frozenset[str] = frozenset()  # entries whose changes are announced to `_undo.rows`
 
-    def __init__(self, est: StreamEstimator):
-        self.est = est
+    def __init__(self, parameters: dict[str, Any], context: Context):
+        self.parameters, self.context = parameters, context
+        self.ops, self.regression = context.ops, context.regression
+        self.derived: dict[Any, Any] = {}
         *own, _, _ = type(self).__mro__  # without this class and object
         for name in (name for base in own for name in get_annotations(base)):
-            if hasattr(est, name):
-                setattr(self, name, getattr(est, name))
+            if name in parameters:
+                setattr(self, name, parameters[name])
 
-    def parameter(self, name: str, default: Any = None) -> Any:
-        """A parameter of the shell as it was given, a name or an object."""
-        return getattr(self.est, name, default)
+    # ---------------------------------------------------------------- what is derived from a state
+    def cached(self, name: Any, make: Callable[[], Any]) -> Any:
+        """What was derived under a name, made where it is asked for first."""
+        found = self.derived.get(name)
+        if found is None:
+            found = self.derived[name] = make()
+        return found
 
-    @cached_property
-    def regression(self) -> bool:
-        """Whether targets are numbers."""
-        return isinstance(self.est, RegressorMixin)
+    def drop(self, *names: Any) -> None:
+        """Drop what was derived under these names."""
+        for name in names:
+            self.derived.pop(name, None)
 
-    @property
-    def ops(self) -> Any:
-        """The engine."""
-        return self.est._ops
+    def forget(self) -> None:
+        """Drop everything derived; what is bound to it sees another dict, and is out of date."""
+        self.derived = {name: self.derived[name] for name in self._lasting if name in self.derived}
+
+    def sync(self) -> None:
+        """Bring the state up to date with what a device holds of it."""
+        held = self.derived.get("held")
+        if held is not None:
+            held.sync()
+
+    def leave_device(self) -> None:
+        """The same, and drop what the device holds, because the state will be changed elsewhere."""
+        self.sync()
+        self.drop("held")
+
+    def loss(self, state: State) -> Any:
+        """The loss in use, which depends on the number of classes."""
+        n = len(state.get("classes", ()))
+        return self.cached("loss of several" if n > 2 else "loss", lambda: self.context.loss_for(n))
 
     def spec(self, state: State) -> Any:
         """Loss, update and strategy in the form that a pass takes; with other outputs the loss may be another."""
         own: Any = self
         parts = (own.update, own.strategy) if hasattr(own, "strategy") else (own.update,)
-        return self.est._cached(("spec", state["n_outputs"]), lambda: self.ops.spec(self.est._loss_now(state), *parts))
+        return self.cached(("spec", state["n_outputs"]), lambda: self.ops.spec(self.loss(state), *parts))
 
     def seed_source(self) -> Any:
         """Where the seed of a model comes from."""
-        return self.est.random_state
+        return self.parameters["random_state"]
 
     # ---------------------------------------------------------------- a state
-    def begin(self, state: State) -> None:
-        """Add entries that depend only on ``state["n_features"]``, ``["dtype"]`` and ``["seed"]``."""
+    def start(self, state: State, before: State | None) -> None:
+        """Add entries that need no rows: width, type of numbers, seed and what is declared of the target are there.
 
-    def declared(self, state: State) -> None:
-        """What is known of the target before the first row has been entered into the state."""
+        ``before`` is the state of the model that starts over, if there is one.
+        """
 
     def warm_up_rows(self) -> int:
         """How many rows an estimate from data needs; 0 when there is nothing to estimate."""
@@ -95,7 +117,7 @@ class Learner:
     def estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
 
-    def end_warm_up(self) -> None:
+    def end_warm_up(self, state: State) -> None:
         """There are no more rows."""
 
     def reset(self, state: State) -> None:
@@ -108,7 +130,7 @@ class Learner:
     def schema(self, state: State, trained: bool) -> Schema:
         """What the learner's entries may be, in a state whose common entries have been checked.
 
-        These are the entries of ``begin`` and ``estimate``, and those of :meth:`reset` if the state is ``trained``.
+        These are the entries of ``start`` and ``estimate``, and those of :meth:`reset` if the state is ``trained``.
         Nothing may be drawn or allocated here: the state may come from a file that lies about its sizes.
         """
         raise NotImplementedError
@@ -116,25 +138,10 @@ class Learner:
     def verify(self, state: State) -> None:
         """Raise ValueError for entries that agree with the schema but not with each other."""
 
-    def owners(self, state: State) -> list[tuple[Any, State]]:
-        """Learners and the states they learn into."""
-        return [(self, part) for part in parts(state)]
-
     # ---------------------------------------------------------------- rows
-    def domain(self) -> Any:
-        """The part (a map, a kernel) that may refuse finite rows, with ``restricted`` and ``check``; None without."""
-        return None
-
-    def check_rows(self, X: Rows) -> None:
-        """Raise ValueError for finite rows that cannot be learned."""
-        if self.restricts_rows:
-            self.domain().check(host(X))
-
-    @cached_property
-    def restricts_rows(self) -> bool:
-        """Whether there are finite rows that :meth:`check_rows` may refuse."""
-        domain = self.domain()
-        return domain is not None and domain.restricted
+    def domains(self) -> list[Any]:
+        """The parts (maps, kernels) that may refuse finite rows by raising ValueError in their ``check``."""
+        return []
 
     def dense(self, X: Rows) -> np.ndarray:
         """Sparse rows that are to be scaled, made dense; ValueError if that is left to the user."""
@@ -143,27 +150,22 @@ class Learner:
             "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
         )
 
-    def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """Standardise and learn rows; y is the public target."""
-        est, state = self.est, self.est._state
-        return est._learn_encoded(X, est._encode(state, y), est._final_weights(state, y, weight))
-
-    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+    def start_over(
+        self, state: State, X: Rows, y: np.ndarray, target: np.ndarray, weight: np.ndarray, **how: Any
+    ) -> None:
         """Estimate from the first rows X (n, d), already scaled, then learn them from the start.
 
-        y is the public target; rows of weight 0 are not to be trusted.
+        y is the public target, ``target`` the encoded one; rows of weight 0 are not to be trusted. ``how`` is passed on
+        to :meth:`learn`.
         """
-        est, trusted = self.est, weight > 0
+        trusted = weight > 0
         self.estimate(state, X if trusted.all() else X[trusted])
-        est._forget()
+        self.leave_device()
+        self.forget()
         self.reset(state)
         if trusted.any():
             self.start_targets(state, y, weight)
-        est._renewing = True
-        try:
-            self.learn(state, X, est._encode(state, y), weight)
-        finally:
-            del est._renewing
+        self.learn(state, X, target, weight, **how)
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
         """Enter what is known from the targets y (n,) or (n, k) of the first rows before they are learned.
@@ -177,23 +179,6 @@ class Learner:
         """The estimator's tags for scikit-learn."""
         return tags
 
-    def weighs(self, state: State) -> bool:
-        """Whether :meth:`weighed` changes the weights of rows."""
-        return weights.SUMS in state
-
-    def weighed(self, state: State, weight: np.ndarray | None, n: int) -> np.ndarray | None:
-        """Final weights of n rows; called once for every row."""
-        if not self.relative_weights:
-            return weight
-        found = weights.relative(state, weight, n)
-        if weights.SUMS in state:  # from now on rows without weights are weighed too
-            self.est._cache.pop("fast", None)
-        return found
-
-    def forget_rows(self, state: State) -> None:
-        """Undo what :meth:`weighed` counted."""
-        state.pop(weights.SUMS, None)
-
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         """Learn the rows in order; returns the scores before each update, (n, n_outputs)."""
         raise NotImplementedError
@@ -202,21 +187,13 @@ class Learner:
         """Scores of rows, (n, n_outputs); changes nothing."""
         raise NotImplementedError
 
-    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+    def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> Any:
         """Instead of ``learn``: fit all rows with targets Y (n, outputs) at once."""
         raise NotImplementedError
 
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         """Parameters that :meth:`solve` chose, for a model of a share of the rows; divisors of the columns, (d,)."""
         return {}, None
-
-    def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
-        """Learn a few rows in the units of the user, in one step of compiled code; None if that is not possible."""
-        return None
-
-    def score_few(self, state: State, X: Rows, following: bool) -> np.ndarray | None:
-        """Scores of a few rows in the units of the user, likewise; ``following`` as in ``StreamEstimator._scores``."""
-        return None
 
     def row_learner(self, state: State) -> Any:
         """A compiled learner of single rows that works on the state's own arrays.
@@ -250,13 +227,27 @@ class Learner:
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         """A label has appeared, at a place among the sorted ones, and the outputs have changed."""
 
-    def widen(self, state: State, d: int) -> None:
-        """Make the entries fit rows of width d, whose new columns were zero in all rows so far."""
-        name = type(self.est).__name__
-        raise ValueError(f"{name} cannot take more columns once it has learned: provide all of them from the start")
+    def widen(self, state: State, d: int) -> dict[Any, Any] | None:
+        """Make the entries fit rows of width d, whose new columns were zero in all rows so far.
 
-    def remake(self, state: State) -> None:
-        """After an undo, recompute entries that were not copied because they follow from the others."""
+        Returns what stays of ``derived``.
+        """
+        raise ValueError(
+            f"{self.context.name} cannot take more columns once it has learned: provide all of them from the start"
+        )
 
-    def taken_back(self, members: list[Any]) -> None:
-        """The state has been restored to that before a call; ``members`` are the estimators attached to it."""
+    # ---------------------------------------------------------------- a failed call
+    def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
+        """Arrays that are not copied before a call: those that are replaced, and those whose changes are announced."""
+        return self._replaced, self._by_row
+
+    def owners(self, state: State) -> list[tuple[Any, State]]:
+        """Learners and the states they learn into."""
+        return [(self, part) for part in parts(state)]
+
+    def put_back(self, state: State, remake: bool) -> None:
+        """Arrays of the state are others by now: drop what is bound to those before.
+
+        With ``remake``, a call has been undone: entries that were not copied are made again from the others.
+        """
+        self.forget()

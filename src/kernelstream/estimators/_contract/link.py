@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from ...core.overflow import SCORING
 from ...passes.trust.python import EVERY, link_parts
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import divided, host
 from ...state.nested import State
 from ...state.schema import Array, Schema
@@ -121,7 +121,7 @@ def fit_on_held_out_rows(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | N
     """
     state = est._state
     n_classes = len(state["classes"])
-    some = np.sort(generator(state["seed"], Stream.LINK_ROWS).permutation(len(y))[:PART])
+    some = np.sort(generator(state["seed"], SeedStream.LINK_ROWS).permutation(len(y))[:PART])
     asked = np.arange(len(some)) % HELD == 0
     train, share = ~asked, np.count_nonzero(~asked) / len(y)
     X, y, weight = X[some], y[some], None if weight is None else weight[some]

@@ -153,6 +153,7 @@ def _learn_in_pieces(
     width = 1  # of a model without a column, which waits for one
     if est._encoder is not None:
         est._state, width = copied(est._state), est._state["n_features"]
+        est._forget()
     est._encoder, start, scores, classes = encoder, 0, [], []
     for stop, wider in [*widths, (len(rows), NEVER)]:
         if wider <= width:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ...checks import flag, whole
 from ...core import threads
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 
 BYTES = 1 << 25  # rows are shuffled in parts of about this size
@@ -72,5 +72,5 @@ class Order:
         n = len(self.rows)
         cuts = threads.cuts(n, self.size)
         for i in range(self.passes):
-            rows = generator(self.seed, Stream.FIT_ORDER, i).permutation(self.rows) if self.shuffle else self.rows
+            rows = generator(self.seed, SeedStream.FIT_ORDER, i).permutation(self.rows) if self.shuffle else self.rows
             yield cuts if self.in_place else [rows[cut] for cut in cuts]

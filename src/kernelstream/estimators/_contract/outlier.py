@@ -72,5 +72,7 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         """-1 for novelties, +1 for the rest, (n,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
 
+    _loss_rule = staticmethod(lambda parameters, n_classes: None)  # there is no target
+
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return np.zeros(n), None

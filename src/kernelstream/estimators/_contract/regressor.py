@@ -11,12 +11,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d
 
-from ... import losses
 from ...core.ranges import FAR
 from ...core.targets import DOUBT, HIGH, LOW, MOVES, TOTAL, Move, look, no_targets, stay
 from ...registry.caller import caller
 from ...state.turns import in_turn
 from .base import State, StreamEstimator
+from .context import loss_of_numbers
 from .first_rows import outlying_values
 
 
@@ -82,7 +82,6 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
         state["n_outputs"] = 1 if declared is None else declared
         if not self._at_once:
             state |= no_targets(state["n_outputs"])
-        self._learner.declared(state)
 
     _sets_aside = True
 
@@ -116,11 +115,7 @@ class StreamRegressor(RegressorMixin, StreamEstimator):
             weight = np.where(odd, 0.0, weight)
         return weight
 
-    def _loss_for(self, n_classes: int) -> losses.Loss:
-        return losses.get(self.loss, task="regression")
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._cached("loss", lambda: self._loss_for(0))
+    _loss_rule = staticmethod(loss_of_numbers)
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         return y[:, None], weight

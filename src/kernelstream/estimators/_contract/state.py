@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
+from ... import engine as engines
 from ...core import corrupt
 from ...core.ranges import COLUMNS
 from ...core.targets import ABOVE, BELOW, BLOCK, HIGH, LOW, PLACE, SIGNED, no_targets
@@ -14,6 +15,7 @@ from ...rows import dense, host, padded
 from ...state.nested import State
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from . import kept, link, weights
+from .learner import Learner
 from .scaling import fills_gaps, scales_columns
 
 OUTPUTS = 10**6  # most targets or classes
@@ -29,8 +31,12 @@ COMMON: Schema = {  # entries that every state has
 SCALE = (1e-6, 1e6)  # range of the factor that weights have in common; outside of it, it is multiplied into them
 
 
-def check_state(est: Any, trained: bool | None) -> None:
-    """ValueError unless all entries of an estimator's state have the right type, shape and range."""
+def check_model(est: Any, trained: bool | None = None) -> None:
+    """Raise ValueError when the state (of a file, say) does not fit the parameters, or itself.
+
+    Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
+    """
+    est._check_parameters()
     state = est._state
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
     trained = is_trained(state) if trained is None else trained
@@ -38,6 +44,8 @@ def check_state(est: Any, trained: bool | None) -> None:
     if est._learner.relative_weights:
         schema |= weights.schema(state)
     check(state, schema | est._learner.schema(state, trained))
+    est._learner.verify(state)
+    engines.get(est.engine if engines.usable(est.engine) else "auto")  # raises for an unknown engine
 
 
 def is_trained(state: State) -> bool:
@@ -50,14 +58,14 @@ def scales(state: State) -> Array:
     return Array((state["n_outputs"],), low=SCALE[0], high=SCALE[1])
 
 
-def centres(est: Any, outputs: int = 1) -> Schema:
+def centres(learner: Learner, outputs: int = 1) -> Schema:
     """Count and running mean of the targets, where a regressor learns the differences from it."""
-    return {"center": Array((2,) if outputs == 1 else (2, outputs))} if getattr(est, "center", False) else {}
+    return {"center": Array((2,) if outputs == 1 else (2, outputs))} if learner.parameters.get("center") else {}
 
 
-def no_centres(est: Any, outputs: int = 1) -> State:
+def no_centres(learner: Learner, outputs: int = 1) -> State:
     """The same before the first row."""
-    return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(est) else {}
+    return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(learner) else {}
 
 
 def _targets(est: Any, state: State) -> Schema:

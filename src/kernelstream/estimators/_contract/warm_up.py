@@ -58,7 +58,7 @@ def _learn_first(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarra
     state = est._state
     before = state["warm_count"]
     if before:
-        scores = est._learner.learn_scaled(X, y, weight)
+        scores = est._learn_public(X, y, weight)
     else:
         scores = np.zeros((X.shape[0], state["n_outputs"]))
         if not est._learner.warm_up_rows():  # nothing is estimated: as without a warm-up
@@ -74,10 +74,10 @@ def _learn_first(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarra
 def _learn_in_cuts(est: StreamEstimator, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Rows after the warm-up; sparse rows to be scaled are made dense some at a time."""
     if not (scales_columns(est._state) and sp.issparse(X)):
-        return est._learner.learn_scaled(X, y, weight)
+        return est._learn_public(X, y, weight)
     cuts = threads.cuts(X.shape[0], DENSE_ROWS)
     return np.concatenate(
-        [est._learner.learn_scaled(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
+        [est._learn_public(X[rows], y[rows], None if weight is None else weight[rows]) for rows in cuts]
     )
 
 
@@ -149,7 +149,7 @@ def _finish(est: StreamEstimator) -> None:
     if "x_usual" in est._state:
         _warn_about_codes(est, est._state["x_usual"])
     kept.take("warm", est._state)
-    est.__dict__.pop("_draws", None)
+    est._learner.drop("draws")
     est._state |= {"warm_rows": 0, "warm_count": 0}
 
 
@@ -164,7 +164,10 @@ def renew(est: StreamEstimator) -> None:
     weight = est._final_weights(state, y, weight)
     trusted = weight > 0
     begin_scaling(est, state, X if trusted.all() else X[trusted])
-    est._learner.start_over(state, settled(est, state, X, weight), y, weight)
+    X = settled(est, state, X, weight)
+    learner = est._learner
+    learner.start_over(state, X, y, est._encode(state, y), weight, **est._how)
+    est._forget(learner)
 
 
 def warn_about_units(est: StreamEstimator, X: Any) -> None:
@@ -220,7 +223,7 @@ def end(est: StreamEstimator) -> None:
     """There are no more rows (``fit``): estimate from those there are."""
     if est._state["warm_rows"] and est._state["warm_count"]:
         _finish(est)
-    est._learner.end_warm_up()
+    est._learner.end_warm_up(est._state)
 
 
 def _next_point(state: State) -> int:

@@ -16,7 +16,7 @@ from ...features.binning import most_threads
 from ...kernels.bandwidth import MEDIAN_ROWS
 from ...kernels.parameters import KernelParameters
 from ...progress import SolverBar
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, column_ranges, divided
 from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
@@ -41,7 +41,7 @@ class Binning(Solved):
     @cached_property
     def given(self) -> KernelParameters:
         """The kernel, and the bandwidth of one given by name."""
-        return KernelParameters(self.parameter("kernel"), self.parameter("gamma"))
+        return KernelParameters(self.parameters["kernel"], self.parameters["gamma"])
 
     @property
     def free(self) -> bool:
@@ -64,7 +64,7 @@ class Binning(Solved):
             d, dtype = state["n_features"], np.dtype(state["dtype"])
             return _grids.draw(self.kernel(state), state["seed"], d, self.n_components, dtype, state.get("width"))
 
-        return self.est._cached("grids", draw)
+        return self.cached("grids", draw)
 
     def one_width(self) -> bool:
         return not self.free and self.given.takes_width
@@ -86,7 +86,7 @@ class Binning(Solved):
     def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
         """Rows in their cells."""
         ops, grids, threads = self.ops.binning, self.grids(state), most_threads()
-        table = self.est._cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
+        table = self.cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
         return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -112,19 +112,18 @@ class Binning(Solved):
         )
 
     # ---------------------------------------------------------------- fit
-    def begin(self, state: State) -> None:
-        old = self.est.__dict__.get("_state")
-        if self.warm_start and old is not None and "cells" in old and old["n_features"] == state["n_features"]:
-            state |= {name: old[name] for name in ("seed", "gamma", "width", "searched_lam") if name in old}
-            self.est._cache["old"] = old
+    def start(self, state: State, before: State | None) -> None:
+        if self.warm_start and before and "cells" in before and before["n_features"] == state["n_features"]:
+            state |= {name: before[name] for name in ("seed", "gamma", "width", "searched_lam") if name in before}
+            state["before"] = {name: before[name] for name in ("cells", "starts", "w")}  # until there are new weights
 
     def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
         found: dict[str, Any] = {"lam": state["lam"] * share}
         return found | ({"gamma": float(state["gamma"])} if "gamma" in state else {}), state.get("width")
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        solver, loss, ops = self.solver, self.est._loss_for(2), self.ops
-        old = self.est._cache.pop("old", None)
+        solver, loss, ops = self.solver, self.context.loss_for(2), self.ops
+        old = state.pop("before", None)
         outputs = Y.shape[1]
         offset = state["offset"] = best_constant(Y, weight, loss)
         if "gamma" not in state:
@@ -140,7 +139,7 @@ class Binning(Solved):
         start = None
         if old is not None and old["w"].shape[1] == outputs:
             start = carry_over(old, features.keys, features.Z.starts).astype(state["dtype"])
-        label = f"{type(self.est).__name__}, {features.Z.shape[1]:,} columns"
+        label = f"{self.context.name}, {features.Z.shape[1]:,} columns"
         with SolverBar(label) as report:
             given = {"start": start, "offset": offset, "dtype": state["dtype"], "seed": state["seed"], "report": report}
             found = solve(features, solver, Y, loss, float(lam), ops, weight, **given)
@@ -155,13 +154,11 @@ class Binning(Solved):
             keys, starts, W = without_zeros(keys, starts, W)
         state |= {"cells": keys, "starts": starts, "w": np.ascontiguousarray(W)}
 
-    def choose_bandwidth(
-        self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None, width: np.ndarray | None = None
-    ) -> None:
-        """Enter a bandwidth, found on rows X; ``width`` (d,) is given where X are only some of the rows."""
+    def choose_bandwidth(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Enter a bandwidth, found on rows X."""
         if self.free:
-            state["width"] = column_ranges(X) if width is None else width
-            some = X[np.sort(generator(state["seed"], Stream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
+            state["width"] = column_ranges(X)
+            some = X[np.sort(generator(state["seed"], SeedStream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
             state["gamma"] = Search(self, state, X, Y, weight).bandwidth(median)
         elif self.given.kernel_needs_data:

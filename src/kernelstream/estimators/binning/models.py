@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from ... import losses
+from ... import losses, solvers
 from ...losses import Loss
 from ...solvers import Solver
 from .._contract.batch import history, lam, n_iter
-from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.classifier import StreamClassifier
+from .._contract.context import one_against_rest
 from .._contract.regressor import StreamRegressor
 from .._described import described
 from .base import Binning, coef, gamma
@@ -102,9 +103,10 @@ class BinningClassifier(StreamClassifier):
 
     _learns = Binning
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        default = "squared" if self._learner.solver.name == "cg" else "squared_hinge"
-        return one_against_rest(losses.get(default if self.loss == "auto" else self.loss), n_classes)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        default = "squared" if solvers.get(parameters["solver"]).name == "cg" else "squared_hinge"
+        return one_against_rest(losses.get(default if parameters["loss"] == "auto" else parameters["loss"]), n_classes)
 
 
 @described(like=BinningClassifier)
@@ -161,5 +163,6 @@ class BinningRegressor(StreamRegressor):
 
     _learns = Binning
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return losses.get("squared" if self.loss == "auto" else self.loss, task="regression")
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        return losses.get("squared" if parameters["loss"] == "auto" else parameters["loss"], task="regression")

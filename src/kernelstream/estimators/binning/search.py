@@ -12,7 +12,7 @@ from ...core import grids as _grids
 from ...core.cell_matrix import CellMatrix
 from ...features.binning import most_threads
 from ...losses import Loss, Squared
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 from ...solvers import ConjugateGradient, Solver
 from ...state.nested import State
@@ -67,7 +67,7 @@ class Search:
 
     def penalty(self, kernel: Any, relative: bool) -> float:
         """The best of a few penalties with a kernel; with ``relative``, as a share of the largest useful one."""
-        choices, loss = SHARES if relative else RIDGES, self.learner.est._loss_for(2)
+        choices, loss = SHARES if relative else RIDGES, self.learner.context.loss_for(2)
         if self.X.shape[0] < 8:
             return choices[2]
         totals = np.zeros(len(choices))
@@ -113,7 +113,7 @@ class Search:
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows to learn from and rows to test on: one cut of many rows, four of few."""
-        order = generator(self.state["seed"], Stream.GRID_ROWS).permutation(self.X.shape[0])[:rows]
+        order = generator(self.state["seed"], SeedStream.GRID_ROWS).permutation(self.X.shape[0])[:rows]
         quarters = np.array_split(order, 4)
         for k in range(4 if len(order) < _FOLDED else 1):
             yield np.sort(np.concatenate(quarters[:k] + quarters[k + 1 :])), np.sort(quarters[k])

@@ -15,7 +15,7 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...random import Stream, uniforms
+from ...random import SeedStream, uniforms
 from ...rows import Rows
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, check, foreign, length
@@ -57,17 +57,17 @@ class KernelExpansion(WithKernel):
 
     relative_weights = True
 
-    @property
-    def _replaced(self) -> frozenset[str]:  # type: ignore[override]
-        """Matrices that follow from the support vectors, where copying them would cost more than learning a row."""
-        state = self.est._state
-        if isinstance(self.strategy, budgets.Merge):  # kernel values of merged vectors have other errors
-            return frozenset()
-        return frozenset(name for name in MATRICES if name in state and state[name].nbytes > COPIED)
+    def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
+        """Matrices that follow from the support vectors are made again, where a copy costs more than learning a row."""
+        merged = isinstance(self.strategy, budgets.Merge)  # kernel values of merged vectors have other errors
+        names = () if merged else MATRICES
+        large = frozenset(name for name in names if name in state and state[name].nbytes > COPIED)
+        return large, self._by_row
 
-    def remake(self, state: State) -> None:
-        n, names = state.get("n_support", 0), self._replaced
-        if not names:
+    def put_back(self, state: State, remake: bool) -> None:
+        super().put_back(state, remake)
+        n, names = state.get("n_support", 0), self.writes(state)[0]
+        if not (remake and names):
             return
         S = state["support"][:n]
         gram = np.asarray(self.kernel(state).pairwise(S, S), np.float64)
@@ -87,7 +87,7 @@ class KernelExpansion(WithKernel):
     @cached_property
     def strategy(self) -> Budget:
         """What happens when the set is full."""
-        given = self.parameter("strategy", "auto")
+        given = self.parameters.get("strategy", "auto")
         if isinstance(given, str) and given == "auto":
             found: Budget = budgets.Stop() if self.budget is None else self.auto_strategy()
         else:
@@ -97,11 +97,11 @@ class KernelExpansion(WithKernel):
     @cached_property
     def update(self) -> Update:
         """The coefficients with which a row joins."""
-        given = self.parameter("update", "auto")
+        given = self.parameters.get("update", "auto")
         return NormAdaGrad() if given == "auto" else updates.get(given)
 
     def expansion(self, state: State) -> Any:
-        return self.est._cached("expansion", lambda: self.ops.Expansion(self.kernel(state), state))
+        return self.cached("expansion", lambda: self.ops.Expansion(self.kernel(state), state))
 
     def _features(self, state: State, X: Rows) -> np.ndarray:
         """Random features of rows, for the strategies that use them."""
@@ -110,15 +110,15 @@ class KernelExpansion(WithKernel):
             strategy: Any = self.strategy
             return strategy.mapping(self.kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
 
-        return self.est._cached("mapping", build)(X, self.ops)
+        return self.cached("mapping", build)(X, self.ops)
 
     def check_parameters(self) -> None:
-        if "center" in self.est.get_params(deep=False):
-            check_center(self.est.center)
-        update, loss = self.update, self.est._loss_for(2)
+        if "center" in self.parameters:
+            check_center(self.parameters["center"])
+        update, loss = self.update, self.context.loss_for(2)
         if update.diagonal or isinstance(update, updates.Averaged):
             raise ValueError(
-                f"{type(self.est).__name__} keeps a kernel expansion and needs an update of the form (decay, tau), "
+                f"{self.context.name} keeps a kernel expansion and needs an update of the form (decay, tau), "
                 f"such as OGD, Perceptron or NormAdaGrad; {type(update).__name__} works on explicit features only"
             )
         update.check(loss)
@@ -128,7 +128,7 @@ class KernelExpansion(WithKernel):
     @property
     def _in_deviations(self) -> bool:
         """Whether targets are divided by their deviation."""
-        return getattr(self.est, "center", None) == STANDARD
+        return self.parameters.get("center") == STANDARD
 
     def warm_up_rows(self) -> int:
         rows = super().warm_up_rows()
@@ -158,15 +158,15 @@ class KernelExpansion(WithKernel):
             state["warned"] = 0
         if self._in_deviations:  # that of a member stays 1: the whole divides the targets
             state.setdefault(UNIT, 1.0)
-        state |= strategy.begin(state, capacity, self.kernel(state)) | no_centres(self.est)
-        self.est._cache.pop("expansion", None)
+        state |= strategy.begin(state, capacity, self.kernel(state)) | no_centres(self)
+        self.drop("expansion")
 
     @in_units
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = X.astype(state["support"].dtype, copy=False)
         expansion, strategy = self.expansion(state), self.strategy
         n, first = X.shape[0], state["t"]
-        chances = uniforms(state["seed"], first, n, Stream.BUDGET) if strategy.random else None
+        chances = uniforms(state["seed"], first, n, SeedStream.BUDGET) if strategy.random else None
         scores = np.empty((n, state["n_outputs"]))
         for rows in self._cuts(state, n, expansion):
             block = expansion.cut(X, rows)
@@ -276,7 +276,7 @@ class KernelExpansion(WithKernel):
         if self.budget is None and strategy.warn_at is not None and state["n_support"] > strategy.warn_at:
             if not state["warned"]:
                 warnings.warn(
-                    f"the support set of {type(self.est).__name__} has passed {strategy.warn_at} vectors and keeps "
+                    f"the support set of {self.context.name} has passed {strategy.warn_at} vectors and keeps "
                     f"growing, so that rows take longer and longer. Give a budget, or raise warn_at of the strategy.",
                     RuntimeWarning,
                     stacklevel=2,
@@ -325,7 +325,7 @@ class KernelExpansion(WithKernel):
         if foreign(strategy):
             schema |= anything(name for name in state if name.startswith("budget_"))
         check({name: state[name] for name in schema if name in state}, schema)  # the code below relies on these
-        return schema | strategy.schema(state, capacity, self.kernel(state)) | centres(self.est)
+        return schema | strategy.schema(state, capacity, self.kernel(state)) | centres(self)
 
     def _capacity(self, state: State) -> int:
         """Support vectors for which there is room now, within the budget."""

@@ -138,11 +138,8 @@ class BudgetOneClass(StreamOutlier):
     # ---------------------------------------------------------------- hooks
     _learns = NoveltyExpansion
 
-    def _loss_for(self, n_classes: int) -> losses.Loss:
-        return losses.Absolute()  # has no effect: neither the update nor the strategies use it
-
-    def _loss_now(self, state: State) -> losses.Loss:
-        return self._loss_for(0)
+    # has no effect: neither the update nor the strategies use it
+    _loss_rule = staticmethod(lambda parameters, n_classes: losses.Absolute())
 
     def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
         return np.zeros(n)

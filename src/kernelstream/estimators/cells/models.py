@@ -23,7 +23,7 @@ import numpy as np
 from ...checks import fraction, one_of, whole
 from ...core.threads import cuts
 from ...passes.cells.python import KEPT
-from ...random import Stream, generator, uniforms
+from ...random import SeedStream, generator, uniforms
 from ...rows import Rows, dense
 from ...state import undo as _undo
 from ...state.change import Change
@@ -97,7 +97,7 @@ class CellTables(Learner):
         if abs(first - unit) > FAR_APART:
             state["unit"] = unit or 1  # 0 means that it is not known
 
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         state["grid_width"] = state["n_features"]
 
     def reset(self, state: State) -> None:
@@ -113,7 +113,7 @@ class CellTables(Learner):
         state |= {"levels": np.zeros((d, LEVELS)), "n_levels": np.zeros(d, np.int32), "column_weights": np.ones(d)}
         state |= {"columns": np.zeros((0, COLUMNS), np.int32), "n_edges": np.zeros((0, COLUMNS), np.int32)}
         state["edges"] = np.zeros((0, COLUMNS, LEVELS))
-        self.est._cache.pop("maps", None)
+        self.drop("maps")
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         X = np.ascontiguousarray(dense(X), np.float64)
@@ -162,43 +162,43 @@ class CellTables(Learner):
             if few:
                 _undo.rows(tables, index.ravel())
             own = None if weight is None else weight[rows]
-            parts.append(self.est._ops.cells_pass(index, y[rows], own, state, spec))
+            parts.append(self.ops.cells_pass(index, y[rows], own, state, spec))
         return parts[0] if len(parts) == 1 else tuple(map(np.concatenate, zip(*parts, strict=True)))
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
         for rows in cuts(X.shape[0], SCORED_TOGETHER):
             part = np.ascontiguousarray(dense(X[rows]), np.float64)
-            found = self.est._ops.cells_score(self._index(state, part), state, self.regression)
+            found = self.ops.cells_score(self._index(state, part), state, self.regression)
             scores[rows] = self._of_outputs(state, found)
         return scores
 
     def row_learner(self, state: State) -> Any:
         spec = (self.regression, self._rate(), float(self.forgetting))
-        make = self.est._ops.row_learner
+        make = self.ops.row_learner
         if self.grids == "hashed":
-            grids = self.est._cached("hashed", lambda: self._hashed(state))
-            return make("hashed_cells", self.est, state, spec, (*grids, BITS))
+            grids = self.cached("hashed", lambda: self._hashed(state))
+            return make("hashed_cells", self, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
-        drawn = (state["seed"], int(Stream.CELLS_PLACES), 8 * SAMPLE)
+        drawn = (state["seed"], int(SeedStream.CELLS_PLACES), 8 * SAMPLE)
         reviews = (FIRST_REVIEW, REVIEW_PERIOD)
-        return make("column_cells", self.est, state, spec, self._maps(state), CELLS, drawn, reviews)
+        return make("column_cells", self, state, spec, self._maps(state), CELLS, drawn, reviews)
 
     def _maps(self, state: State) -> np.ndarray:
         names = ("columns", "edges", "n_edges", "levels", "n_levels")
-        return self.est._cached("maps", lambda: self.est._ops.grid_maps(*(state[name] for name in names)))
+        return self.cached("maps", lambda: self.ops.grid_maps(*(state[name] for name in names)))
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
         if self.grids == "hashed":
-            return self.est._ops.by_hashing(X, *self.est._cached("hashed", lambda: self._hashed(state)), BITS)
+            return self.ops.by_hashing(X, *self.cached("hashed", lambda: self._hashed(state)), BITS)
         grids = (state[name] for name in ("levels", "n_levels", "columns"))
-        return self.est._ops.by_levels(X, *grids, self._maps(state), CELLS)
+        return self.ops.by_levels(X, *grids, self._maps(state), CELLS)
 
     def _hashed(self, state: State) -> tuple[np.ndarray, ...]:
         """Columns, offsets, densities and salts of the hashed grids, made again from the seed."""
-        rng, R, d = generator(state["seed"], Stream.CELLS_GRIDS), self.n_grids, int(state["grid_width"])
+        rng, R, d = generator(state["seed"], SeedStream.CELLS_GRIDS), self.n_grids, int(state["grid_width"])
         K = min(d, 16)
         k = np.full(R, d) if d <= 16 else 8 + (rng.random(R) * 9).astype(int)
         columns = np.argsort(rng.random((R, d)), axis=1)[:, :K].astype(np.int32)
@@ -229,17 +229,17 @@ class CellTables(Learner):
     def _uniforms(self, seed: int, start: int, n: int) -> np.ndarray:
         """Uniform numbers start, …, start + n - 1 for the places, made in advance for calls of few rows."""
         if n > UNIFORMS_AHEAD // 4:
-            return uniforms(seed, start, n, Stream.CELLS_PLACES)
-        first, made = self.est._cache.get("uniforms", (0, np.zeros(0)))
+            return uniforms(seed, start, n, SeedStream.CELLS_PLACES)
+        first, made = self.derived.get("uniforms", (0, np.zeros(0)))
         if not first <= start <= start + n <= first + len(made):
-            first, made = start, uniforms(seed, start, UNIFORMS_AHEAD, Stream.CELLS_PLACES)
-            self.est._cache["uniforms"] = (first, made)
+            first, made = start, uniforms(seed, start, UNIFORMS_AHEAD, SeedStream.CELLS_PLACES)
+            self.derived["uniforms"] = (first, made)
         return made[start - first : start - first + n]
 
     def _review(self, state: State) -> None:
         """Review the grids: renew the levels, and draw the first grids, or new ones for those of least use."""
         m, d = min(state["t"], SAMPLE), state["n_features"]
-        rng = generator(state["seed"], Stream.CELLS_GRIDS, state["t"])
+        rng = generator(state["seed"], SeedStream.CELLS_GRIDS, state["t"])
         levels, count = levels_of(state["sample_rows"][:m])
         state["levels"], state["n_levels"] = levels, count
         if not len(state["columns"]):
@@ -250,7 +250,7 @@ class CellTables(Learner):
             state["column_weights"] = column_weights(state["columns"], state["n_edges"], use, d)
             self._redraw(state, np.argsort(use, kind="stable")[: int(REDRAWN * self.n_grids)], rng, m)
             use[:] = 0.0
-        self.est._cache.pop("maps", None)
+        self.drop("maps")
 
     def _redraw(self, state: State, worst: np.ndarray, rng: np.random.Generator, m: int) -> None:
         """Replace grids by the best of several candidates each: those whose cells explain most of the sample."""
@@ -258,10 +258,10 @@ class CellTables(Learner):
             return
         levels, count = state["levels"], state["n_levels"]
         new = draw(rng, len(worst) * CANDIDATES, levels, count, state["column_weights"], CELLS)
-        maps = self.est._ops.grid_maps(new["columns"], new["edges"], new["n_edges"], levels, count)
+        maps = self.ops.grid_maps(new["columns"], new["edges"], new["n_edges"], levels, count)
         rows = np.ascontiguousarray(state["sample_rows"][:m])
-        index = self.est._ops.by_levels(rows, levels, count, new["columns"], maps, CELLS)
-        gains = self.est._ops.cells_gains(index, np.ascontiguousarray(state["sample_down"][:m]), CELLS)
+        index = self.ops.by_levels(rows, levels, count, new["columns"], maps, CELLS)
+        gains = self.ops.cells_gains(index, np.ascontiguousarray(state["sample_down"][:m]), CELLS)
         best = gains.reshape(len(worst), CANDIDATES).argmax(axis=1) + np.arange(len(worst)) * CANDIDATES
         for name, value in new.items():
             state[name] = state[name].copy()

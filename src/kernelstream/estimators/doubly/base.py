@@ -1,46 +1,47 @@
-"""What the doubly stochastic learners share: automatic choices, rows that wait for their batch, several passes."""
+"""What the doubly stochastic learners share: rows that wait for their batch, and all rows in several passes."""
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ... import kernels
 from ...checks import positive
-from ...core import threads
-from ...core.ranges import settle
 from ...kernels import Kernel
-from ...kernels.parameters import KernelParameters
 from ...passes.doubly.blocks import FeatureBlocks
-from ...passes.doubly.descent import Descent
-from ...random import Stream, generator
+from ...passes.doubly.descent import EIGEN_ROWS, Descent, top_eigenvalue
+from ...random import SeedStream, generator
 from ...registry.parameters import named_part
-from ...rows import Rows, dense
+from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import under
-from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, prefixed
+from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
 from ...state.turns import in_turn
 from .._contract import kept, warm_up
 from .._contract.base import Shell, State
 from .._contract.kernel import WithKernel
 from .._contract.order import check_order, counted
-from .._contract.scaling import scales_columns
-from .._contract.state import scaled_rows
-from .._contract.warm_up import DENSE_ROWS, WARM_UP, runs
-from .choice import CHOICE_ROWS, choose, unit
-from .step import BATCH, LARGE_BATCH, BatchTags, DoublySchedule, DoublyStep, Plan, checked_passes
+from .._contract.warm_up import WARM_UP, runs
+from .step import (
+    BATCH,
+    LARGE_BATCH,
+    STREAM_BATCH,
+    BatchTags,
+    DoublySchedule,
+    DoublyStep,
+    checked_passes,
+    target_unit,
+    usual_step,
+)
 
-WARM_STEPS = 64  # iterations over the kept rows whenever the automatic choices are renewed
+STREAM_ROWS = 1536  # rows for which the penalty of a stream is
 LEAST_STEPS = 300  # iterations of fit with passes="auto", unless one pass has more
 LARGE_STEPS = 150  # the same with large batches
-
 
 PARTS: Any = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}}
 
@@ -48,48 +49,35 @@ PARTS: Any = {"step": {"auto": DoublyStep}, "schedule": {"auto": DoublySchedule}
 class Doubly(WithKernel):
     """A learner whose unit is a batch of rows.
 
-    Rows wait in the state, with their public targets, until their batch is complete, so that any split of a stream into
-    calls gives the same model.
+    Rows wait in the state until their batch is complete, so that any split of a stream into calls gives the same model.
     """
 
-    prefix = "kernel_"
+    est: Any = None  # the estimator around it
     _replaced = frozenset({"alpha", "mean"})
     keeps_rows = True
     least_steps = LEAST_STEPS
     usual_size = 256  # draws in a block
     usual_blocks: int | None = None  # where the model stops growing
-    measures_loss: bool = False  # whether the held-out loss is needed even where there is nothing to choose
 
     lam: Any = "auto"
     center: bool = False
 
     # ---------------------------------------------------------------- parts
-    @property
-    def auto_gamma(self) -> bool:
-        """Whether the bandwidth is left to the model."""
-        gamma = self.parameter("gamma")
-        return isinstance(gamma, str) and gamma == "auto"
-
-    @cached_property
-    def given(self) -> KernelParameters:
-        """The kernel, and the bandwidth of one given by name."""
-        return KernelParameters(self.parameter("kernel"), None if self.auto_gamma else self.parameter("gamma"))
-
     @cached_property
     def step(self) -> DoublyStep:
         """Step sizes."""
-        return named_part(self.est, "step")
+        return named_part(self.context.kind, "step", self.parameters["step"])
 
     @cached_property
     def schedule(self) -> DoublySchedule:
         """Sizes of batches and blocks."""
-        return named_part(self.est, "schedule")
+        return named_part(self.context.kind, "schedule", self.parameters["schedule"])
 
     @property
     def batch_size(self) -> int:
         """Rows in a batch of a stream."""
         size = self.schedule.batch_size
-        return BATCH if isinstance(size, str) else size
+        return STREAM_BATCH if isinstance(size, str) else size
 
     @property
     def block_size(self) -> int:
@@ -103,25 +91,12 @@ class Doubly(WithKernel):
         most = self.schedule.max_blocks
         return self.usual_blocks if isinstance(most, str) else most
 
-    def chooses_bandwidth(self) -> bool:
-        """Whether fractions of the median distance compete on held-out rows."""
-        kernel = self.given.kernel_object
-        auto = self.auto_gamma and isinstance(self.given.kernel, str)
-        return auto and kernel.bandwidth is not None and "median" in kernel.rules
-
-    def kernel(self, state: State) -> Kernel:
-        """The kernel with its bandwidth, where it has one already."""
-        found = under(state, self.prefix)
-        return self.given.resolved(found) if found else self.given.kernel_object
-
     def descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
         own = state is self.est.__dict__.get("_state")
-        made: Descent = (
-            self.est._cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
-        )
-        # a new class changes the loss, and rows of a stream the penalty of a Gaussian process
-        made.loss, made.lam = self.est._loss_now(state), state["lam"]
+        made: Descent = self.cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
+        # a new class changes the loss, the first targets the step, and rows of a stream the penalty
+        made.loss, made.eta, made.lam = self.loss(state), state["eta"], state["lam"]
         return made
 
     def make_descent(self, state: State) -> Descent:
@@ -129,7 +104,7 @@ class Doubly(WithKernel):
         ops, step = self.ops, self.step
         shape = state["n_features"], self.block_size, state["dtype"]
         blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
-        loss, limits = self.est._loss_now(state), (step.average, step.damping(), self.max_blocks)
+        loss, limits = self.loss(state), (step.average, step.damping(), self.max_blocks)
         return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
 
     def check_parameters(self) -> None:
@@ -141,40 +116,44 @@ class Doubly(WithKernel):
         if self.lam != "auto":
             positive("lam", self.lam, zero=True)
 
-    # ---------------------------------------------------------------- automatic choices
+    # ---------------------------------------------------------------- what the first rows tell
     def warm_up_rows(self) -> int:
-        if self.chooses_bandwidth() or self.step.eta == "auto":
-            return CHOICE_ROWS
+        if self.step.eta == "auto":
+            return max(WARM_UP, min(self.batch_size, EIGEN_ROWS))
         return WARM_UP if self.center or self.given.kernel_needs_data else 0
 
-    def begin(self, state: State) -> None:
+    def start(self, state: State, before: State | None) -> None:
         if not self.warm_up_rows():
-            state |= {"offset": 0.0, "eta": float(self.step.eta), "lam": self.regulariser(state, CHOICE_ROWS)}
+            self.estimate(state, None)
 
-    def regulariser(self, state: State, n: int) -> float:
+    def estimate(self, state: State, X: Rows) -> None:
+        super().estimate(state, X)
+        kernel = self.given.resolved(under(state, self.prefix))
+        state |= {"offset": 0.0, "eta": self.first_step(state, kernel, X), "lam": self.penalty(state, STREAM_ROWS)}
+
+    def first_step(self, state: State, kernel: Kernel, X: Rows) -> float:
+        """Eta for rows X and targets whose unit is 1."""
+        if self.step.eta != "auto":
+            return float(self.step.eta)
+        return usual_step(self.loss(state)) / top_eigenvalue(kernel, X)
+
+    def penalty(self, state: State, n: int) -> float:
         """By default the paper's 1/(100 n), which is for a target of standard deviation 1, where that matters."""
         return 1.0 / (100.0 * n) if self.lam == "auto" else float(self.lam)
 
-    def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
-        """Estimate everything automatic from rows X (m, d) with encoded targets y (m,), for n rows and the ``plan``.
+    def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
+        self.start_targets_of(state, y, weight, STREAM_ROWS)
 
-        Returns the held-out loss of what was chosen; NaN where there was nothing to compare.
-        """
-        kernel = self.given.kernel_object
-        state["offset"] = float(np.average(y, weights=weight)) if self.center else 0.0
-        state["lam"] = self.regulariser(state, n)
+    def start_targets_of(self, state: State, y: np.ndarray, weight: np.ndarray, n: int) -> None:
+        """Level and unit of the targets y, some of n."""
+        state["lam"] = self.penalty(state, n)
+        if self.center:
+            state["offset"] = float(np.average(y, weights=weight))
+        unit = target_unit(self.loss(state), y, weight)
         if self.lam == "auto":
-            state["lam"] /= unit(self.est._loss_now(state), y, weight)
-        return choose(self, state, kernel.resolve(X), X, y, weight, plan)
-
-    def stream_rows(self, n: int) -> int:
-        """Number of rows for which to regularise after n rows of a stream."""
-        return CHOICE_ROWS
-
-    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        step = clone(self.step).set_params(eta=float(state["eta"]))
-        found = {"kernel": self.kernel(state), "gamma": None, "step": step, "standardize": scales_columns(state)}
-        return {name: value for name, value in found.items() if name in self.est._get_param_names()}, None
+            state["lam"] /= unit
+        if self.step.eta == "auto":  # weights that are all 1000 must not make the steps longer
+            state["eta"] *= unit / float(weight[weight > 0].mean())
 
     # ---------------------------------------------------------------- a stream of batches
     def reset(self, state: State) -> None:
@@ -186,105 +165,69 @@ class Doubly(WithKernel):
         """Number of functions that are learned, by the parameters alone."""
         return state["n_outputs"]
 
-    def learn_scaled(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        state, n = self.est._state, X.shape[0]
-        X = warm_up.standardized(self.est, state, X, weight)
-        wanted = not self.est.__dict__.get("_scores_unwanted", False)
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        n, y = X.shape[0], self._public_target(state, y)
         scores = np.zeros((n, state["n_outputs"]))
         for part in runs(weight, n, lambda: self.batch_size - state["waiting"]):
             fresh = kept.add("wait", state, X[part], y[part], None if weight is None else weight[part])
             state["waiting"] += fresh
-            full = state["waiting"] == self.batch_size
-            if (
-                full and fresh == part.stop - part.start
-            ):  # usually: the rows complete a batch, whose scores are computed anyway
-                before = self.learn_waiting(wanted)
-                if wanted:
+            full, all_wait = state["waiting"] == self.batch_size, fresh == part.stop - part.start
+            if not (full and all_wait):
+                scores[part] = self.score(state, X[part])
+            if full:
+                before = self.learn_waiting(state)
+                if all_wait:  # usually: the scores of the batch are computed anyway
                     scores[part] = before[-fresh:]
-            else:
-                if wanted:
-                    scores[part] = self.score(state, X[part])
-                if full:
-                    self.learn_waiting(False)
-        if wanted:
-            self.est._follow(scores, self.est._encode(state, y), weight)
         return scores
 
-    def learn_waiting(self, wanted: bool) -> np.ndarray:
-        """One iteration with the waiting rows; returns their scores before it if ``wanted``, (b, C)."""
-        state = self.est._state
+    def learn_waiting(self, state: State) -> np.ndarray:
+        """One iteration with the waiting rows; returns their scores before it, (b, C)."""
         X, y, weight = kept.take("wait", state)
         state["waiting"] = 0
         descent = self.descent(state)
-        F, shown = descent.both(state, X) if wanted else (descent.iterate(state, X), np.empty(0))
-        weight = self.est._row_weights(state, y, weight)
+        F, shown = descent.both(state, X)
         descent.learn_batch(state, X, self.est._encode(state, y), weight, F)
         return shown
 
-    def start_over(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        target = self.est._encode(state, y)
-        plan = Plan(len(y), WARM_STEPS, self.batch_size, self.step.damping())
-        self.choose(state, X, target, weight, self.stream_rows(len(y)), plan)
-        self.est._forget()
-        self.reset(state)
-        self.descent(state).train(state, X, target, weight, plan.steps, plan.batch, state["seed"])
+    def _public_target(self, state: State, y: np.ndarray) -> np.ndarray:
+        """Labels in place of their codes, which are others when a class appears while rows wait."""
+        classes = state.get("classes", ())
+        if not len(classes):  # numbers, or rows of weight 0
+            return y
+        if self.loss(state).kind != "multiclass":
+            y = (y > 0) & (len(classes) > 1)
+        return classes[y.astype(np.intp)]
 
     # ---------------------------------------------------------------- fit
-    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
-        """Choose what is automatic, then learn rows in ``passes`` passes; y is the public target."""
-        state = self.est._state
+    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> tuple[Rows, np.ndarray]:
+        """Learn all rows in random batches, in so many passes; returns the rows as they were learned, and weights."""
+        est, state = self.est, self.est._state
         X, y, weight = counted(X, y, weight)
         n = len(y)
-        weight = self.weigh_all(state, y, np.ones(n) if weight is None else weight)
-        y = self.est._encode(state, y)
-        some = generator(state["seed"], Stream.DOUBLY_ROWS).permutation(n)[:CHOICE_ROWS]
-        X = self._scaled_by_all(state, X, some)
-        plan = self.plan(n, passes)
-        if self.warm_up_rows():
-            self.choose(state, X[some], y[some], weight[some], n, plan)
-        else:
-            state["lam"] = self.regulariser(state, n)
+        if "classes" in state:
+            _, weight = est._batch_target(state, y, weight)
+            state["n_outputs"] = est._outputs_of(len(state["classes"]))
+        y, weight = est._encode(state, y), np.ones(n) if weight is None else weight
+        first = generator(state["seed"], SeedStream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
+        warm_up.begin_scaling(est, state, X[first])
+        warm_up.warn_about_units(est, X[first])
+        X = warm_up.settled(est, state, X, None)
         state |= {"warm_rows": 0, "warm_count": 0}
-        self.est._forget()
+        self.estimate(state, X[first])
+        self.leave_device()
+        self.forget()
         self.reset(state)
-        descent = self.descent(state)
-        if plan.large:  # a stream that continues from here has smaller batches
-            descent = replace(descent, precondition=plan.precondition)
-        descent.train(state, X, y, weight, plan.steps, plan.batch, state["seed"])
-
-    def _scaled_by_all(self, state: State, X: Rows, some: np.ndarray) -> Rows:
-        """Rows of ``fit``, all scaled by the same moments, if at all: decided by ``some`` of them."""
-        warm_up.begin_scaling(self.est, state, X[some])
-        warm_up.warn_about_units(self.est, X[some])
-        if not scales_columns(state):
-            return X
-        cuts = threads.cuts(X.shape[0], DENSE_ROWS)
-        for rows in cuts:
-            warm_up.standardized(self.est, state, X[rows], None)  # for the moments
-        settle(state)
-        return np.concatenate([scaled_rows(self.ops, X[rows], state) for rows in cuts])
-
-    def weigh_all(self, state: State, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Enter what is known from all targets; returns the weights of all rows."""
-        if "classes" not in state:
-            return weight
-        est: Any = self.est
-        for label in np.unique(y):
-            est._add_class(state, label, trained=False)
-        if est.class_weight != "balanced":
-            return np.asarray(est._row_weights(state, y, weight))
-        counts = np.array([(y == label).sum() for label in state["classes"]], float)
-        state["class_counts"][:] = counts
-        return weight * (len(y) / (len(counts) * counts))[np.searchsorted(state["classes"], y)]
-
-    def plan(self, n: int, passes: Any) -> Plan:
-        """The iterations of ``fit`` in ``passes`` passes over n rows."""
-        step, auto = self.step, passes == "auto"
-        large = auto and self.schedule.batch_size == "auto" and step.precondition == "auto"
-        batch = min(LARGE_BATCH if large else self.batch_size, n)
+        self.start_targets_of(state, y, weight, n)
+        auto = self.schedule.batch_size == "auto"
+        large = auto and passes == self.step.precondition == "auto"
+        batch = min(LARGE_BATCH if large else BATCH if auto else self.batch_size, n)
         least = LARGE_STEPS if large else self.least_steps
-        steps = max(math.ceil(n / batch), least) if auto else max(1, math.ceil(passes * n / batch))
-        return Plan(n, steps, batch, step.damping(batch if large else None), large)
+        steps = max(math.ceil(n / batch), least) if passes == "auto" else max(1, math.ceil(passes * n / batch))
+        descent = self.descent(state)
+        if large:  # a stream that continues from here has smaller batches
+            descent = replace(descent, precondition=self.step.damping(batch))
+        descent.train(state, X, y, weight, steps, batch, state["seed"])
+        return X, weight
 
     # ---------------------------------------------------------------- the rest of the contract
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -301,23 +244,20 @@ class Doubly(WithKernel):
         kept.widen("wait_X", state, d)  # the random numbers of a column do not depend on the number of columns
 
     def schema(self, state: State, trained: bool) -> Schema:
-        if not (trained or not self.warm_up_rows()):
+        if not trained and self.warm_up_rows():
             return {}
-        kernel = prefixed(self.prefix, self.given.kernel_schema())
-        settled: Schema = kernel | {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)}
+        own: Schema = {"offset": Number(), "eta": Number(0.0), "lam": Number(0.0)} | self.kernel_schema(state, True)
         if not trained:
-            return settled
-        check({name: state[name] for name in settled if name in state}, settled)  # for the kernel
+            return own
+        own["waiting"] = Count(0, self.batch_size - 1)
+        check({"waiting": state["waiting"]} if "waiting" in state else {}, {"waiting": own["waiting"]})
+        waiting = kept.schema("wait", state, state["waiting"]) if state["waiting"] else {}
         blocks = state["t"] if self.max_blocks is None else min(state["t"], self.max_blocks)
         d, dtype = state["n_features"], state["dtype"]
         width = FeatureBlocks(self.kernel(state), state["seed"], d, self.block_size, dtype, self.ops).width
         weights = Array((blocks, width, self.columns(state)), dtype)
         average: Schema = {"mean": weights} if self.step.average else {}
-        waiting: Schema = {"waiting": Count(0, self.batch_size - 1)}
-        check({name: state[name] for name in waiting if name in state}, waiting)
-        n = state["waiting"]
-        waiting |= kept.schema("wait", state, n) if n else {}
-        return settled | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | waiting
+        return own | {"alpha": weights, "shrink": Number(POSITIVE, 1.0)} | average | waiting
 
     def tags(self, tags: Any) -> Any:
         tags.input_tags.positive_only = self.given.kernel_object.domain == "nonnegative"
@@ -326,30 +266,16 @@ class Doubly(WithKernel):
 
 
 # -------------------------------------------------------------------- what the estimators have in common
-def without_scores(partial_fit: Any) -> Any:
-    """``partial_fit`` that does not compute the scores of waiting rows, which nobody will see."""
-
-    @functools.wraps(partial_fit)
-    def learn(est: Shell[Doubly], *args: Any, **kwargs: Any) -> Any:
-        with est._turns:
-            est.__dict__["_scores_unwanted"] = True
-            try:
-                return partial_fit(est, *args, **kwargs)
-            finally:
-                del est.__dict__["_scores_unwanted"]
-
-    return learn
-
-
 def fit(
-    self: Shell[Doubly], X: Any, y: Any, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
+    self: Shell[Doubly], X: Any, y: Any = None, sample_weight: Any = None, *, shuffle: bool = True, passes: Any = None
 ) -> Shell[Doubly]:
-    """Forget everything, choose what is automatic on a random part of the rows, then learn all in several passes.
+    """Forget everything, then learn the rows in random batches, in several passes.
 
     Parameters
     ----------
     X : (n, d) array or CSR
     y : (n,) array
+        Ignored where there is no target.
     sample_weight : (n,) array, optional
     shuffle : bool, default=True
         Take random batches of the rows. False keeps the order: what ``learn`` does on a fresh model.
@@ -370,8 +296,6 @@ def fit(
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
             self._check_whole(target, weight)
             self._learner.fit(rows, target, weight, passes)
-            if scales_columns(self._state):
-                rows = dense(rows)
             self._link_from(*counted(rows, target, weight))
     return self
 

@@ -12,18 +12,17 @@ from ...checks import positive, whole
 from ...passes.doubly.blocks import FeatureBlocks
 from ...passes.doubly.descent import Descent
 from ...passes.doubly.gp import GPDescent
-from ...random import Stream
+from ...random import SeedStream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State, entry
+from .._contract.base import State
 from .._contract.door import checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, without_scores
-from .choice import CHOICE_ROWS
+from .base import PARTS, Doubly, fit, kernel
 from .models import DoublyStochasticRegressor
-from .step import DoublySchedule, DoublyStep, Plan
+from .step import DoublySchedule, DoublyStep
 
 
 class GaussianProcess(Doubly):
@@ -33,13 +32,13 @@ class GaussianProcess(Doubly):
     usual_size = 512
     usual_blocks = 8  # every one has weights for all ``variance_features``
 
-    noise: float | str
+    noise: float
     points: Any
     variance_features: int
 
     @property
     def center(self) -> bool:  # type: ignore[override]
-        return self.parameter("normalize_y")
+        return self.parameters["normalize_y"]
 
     def variance(self, state: State, X: Rows) -> np.ndarray:
         """Posterior variance of f divided by the amplitude, (n,)."""
@@ -53,7 +52,7 @@ class GaussianProcess(Doubly):
             raise ValueError("no variance was learned: set variance_features > 0, or give points")
         least = np.zeros(len(prior))
         if descent.blocks.kernel.is_fourier:  # the variance that would remain if all rows were at x
-            ratio = state["noise"] / state["amplitude"]
+            ratio = self.noise / state["amplitude"]
             least = prior * ratio / (state["rows"] * prior + ratio)
         return np.clip(left, least, prior)
 
@@ -81,13 +80,13 @@ class GaussianProcess(Doubly):
         points = check_array(self.points, dtype=np.dtype(state["dtype"]), order="C")
         if points.shape[1] != state["n_features"]:
             raise ValueError(f"points have {points.shape[1]} columns, the rows have {state['n_features']}")
-        self.check_rows(points)
+        for domain in self.domains():
+            domain.check(points)
         return points
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not (isinstance(self.noise, str) and self.noise == "auto"):
-            positive("noise", self.noise)
+        positive("noise", self.noise)
         if self.variance_features:
             whole("variance_features", self.variance_features)
         if self.points is not None:
@@ -98,8 +97,7 @@ class GaussianProcess(Doubly):
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
-        prior: Schema = {"noise": Number(POSITIVE), "amplitude": Number(POSITIVE)} if schema else {}
-        return schema | prior | {"rows": Count()}
+        return schema | {"amplitude": Number(POSITIVE), "rows": Count()} if schema else {}
 
     def columns(self, state: State) -> int:
         points = self._checked_points(state)
@@ -110,53 +108,40 @@ class GaussianProcess(Doubly):
     def _operator(self, state: State) -> FeatureBlocks:
         """The features by which the operator is learned."""
         shape = state["n_features"], max(1, self.variance_features // 2), state["dtype"]
-        return FeatureBlocks(self.kernel(state), state["seed"], *shape, self.ops, Stream.GP_OPERATOR)
+        return FeatureBlocks(self.kernel(state), state["seed"], *shape, self.ops, SeedStream.GP_OPERATOR)
 
     def widen(self, state: State, d: int) -> None:
         if self.points is not None:
             raise ValueError(f"points have {state['n_features']} columns, so the rows cannot have more")
         super().widen(state, d)
 
-    # ---------------------------------------------------------------- noise, prior and rows so far
-    @property
-    def measures_loss(self) -> bool:  # type: ignore[override]
-        return isinstance(self.noise, str)
-
-    def warm_up_rows(self) -> int:
-        return CHOICE_ROWS if self.measures_loss else super().warm_up_rows()
-
-    def begin(self, state: State) -> None:
-        state["rows"] = 0
-        if not self.warm_up_rows():
+    # ---------------------------------------------------------------- prior and rows so far
+    def start(self, state: State, before: State | None) -> None:
+        if self.points is not None:
             self._checked_points(state)
-            state |= {"noise": float(self.noise), "amplitude": 1.0}
-        super().begin(state)
+        super().start(state, before)
 
-    def stream_rows(self, n: int) -> int:
-        return n
+    def estimate(self, state: State, X: Rows) -> None:
+        state |= {"amplitude": 1.0, "rows": 0}
+        super().estimate(state, X)
 
-    def choose(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, n: int, plan: Plan) -> float:
-        spread = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
-        state["amplitude"] = spread if self.center else 1.0
-        state["noise"] = 0.1 * spread if self.measures_loss else float(self.noise)
-        held_out = super().choose(state, X, y, weight, n, plan)
-        if self.measures_loss and np.isfinite(held_out):
-            state["noise"] = max(2.0 * held_out, 1e-4 * spread)  # the loss is half the squared error
-        state |= {"rows": n, "lam": self.regulariser(state, n)}
-        return held_out
+    def start_targets_of(self, state: State, y: np.ndarray, weight: np.ndarray, n: int) -> None:
+        if self.center:
+            state["amplitude"] = float(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)) or 1.0
+        super().start_targets_of(state, y, weight, n)
 
-    def learn_waiting(self, wanted: bool) -> np.ndarray:
-        state = self.est._state
+    def penalty(self, state: State, n: int) -> float:
+        return self.noise / (state["amplitude"] * n)
+
+    def learn_waiting(self, state: State) -> np.ndarray:
         state["rows"] += state["waiting"]
-        state["lam"] = self.regulariser(state, state["rows"])
-        return super().learn_waiting(wanted)
+        state["lam"] = self.penalty(state, state["rows"])
+        return super().learn_waiting(state)
 
-    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
-        self.est._state["rows"] = len(y) if weight is None else int((weight > 0).sum())
-        super().fit(X, y, weight, passes)
-
-    def regulariser(self, state: State, n: int) -> float:
-        return state["noise"] / (state["amplitude"] * max(n, 1))
+    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> tuple[Rows, np.ndarray]:
+        X, weight = super().fit(X, y, weight, passes)
+        self.est._state["rows"] = len(weight)
+        return X, weight
 
 
 @described(like=DoublyStochasticRegressor)
@@ -176,11 +161,11 @@ class DoublyStochasticGP(StreamRegressor):
 
     Parameters
     ----------
-    gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name; scale columns of different units before. "auto" tries 1, 0.5, 0.35, 0.25
-        and 0.125 times the median distance on the first rows and keeps what is best on held-out ones.
-    noise : float or "auto", default="auto"
-        Variance of the noise. "auto" means the squared error of the best trial on held-out rows.
+    gamma : float, "median", "scale" or None, default=None
+        Bandwidth of a kernel given by name, by default the median distance of the first rows; scale columns of
+        different units before.
+    noise : float, default=0.1
+        Variance of the noise.
     points : (m, d) array or None, default=None
         Points whose standard deviation will be needed, if they are known: m regressions. Without them the operator is
         learned, which gives the standard deviation at any point.
@@ -192,11 +177,6 @@ class DoublyStochasticGP(StreamRegressor):
     variance_features : int, default=256
         Random features by which the operator is learned: with few of them, all variances are too large or too small.
         0 learns no variance.
-
-    Attributes
-    ----------
-    noise_ : float
-        The variance of the noise in use.
 
     See Also
     --------
@@ -214,7 +194,7 @@ class DoublyStochasticGP(StreamRegressor):
     >>> from kernelstream.estimators import DoublySchedule
     >>> X = np.random.default_rng(0).uniform(-3, 3, (500, 1))
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(1).standard_normal(500)
-    >>> model = DoublyStochasticGP(schedule=DoublySchedule(block_size=64), random_state=0).fit(X, y)
+    >>> model = DoublyStochasticGP(gamma=1.0, schedule=DoublySchedule(block_size=64), random_state=0).fit(X, y)
     >>> mean, std = model.predict([[1.0], [8.0]], return_std=True)
     >>> bool(abs(mean[0] - np.sin(2)) < 0.1), bool(std[0] < 0.1), bool(std[1] > 0.8)
     (True, True, True)
@@ -223,11 +203,11 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
+    fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"
-    gamma: float | str | None = "auto"
-    noise: float | str = "auto"
+    gamma: float | str | None = None
+    noise: float = 0.1
     points: Any = None
     step: DoublyStep | str = "auto"
     _: KW_ONLY
@@ -236,8 +216,6 @@ class DoublyStochasticGP(StreamRegressor):
     schedule: DoublySchedule | str = "auto"
 
     _learns = GaussianProcess
-
-    noise_ = entry("noise", "The variance of the noise in use.")
 
     # ---------------------------------------------------------------- public
     @in_turn

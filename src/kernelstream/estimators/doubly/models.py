@@ -10,7 +10,7 @@ from ...losses import Loss
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, without_scores
+from .base import PARTS, Doubly, fit, kernel
 from .step import DoublySchedule, DoublyStep
 
 # Plain steps learn directions of small variance last: papers/studies/defaults.py compares both.
@@ -36,9 +36,9 @@ class DoublyStochasticClassifier(StreamClassifier):
     ----------
     kernel : str or Kernel, default="gaussian"
         Any kernel with random features.
-    gamma : float, "auto", "median", "scale" or None, default="auto"
-        Bandwidth of a kernel given by name. "auto" tries 1, 0.5, 0.35, 0.25 and 0.125 times the median distance on the
-        first rows and keeps what is best on held-out ones.
+    gamma : float, "median", "scale" or None, default=None
+        Bandwidth of a kernel given by name, by default the median distance of the first rows. The more rows there are,
+        the narrower a kernel may be: a quarter of the median distance is often better.
     lam : float or "auto", default="auto"
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" means 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream.
@@ -48,7 +48,7 @@ class DoublyStochasticClassifier(StreamClassifier):
         Rows in a batch, random draws in a block, largest number of blocks, and passes of ``fit``.
     standardize : bool or "auto", default="auto"
         Scale every column by the mean and standard deviation of its first rows, or by running ones while these change.
-        "auto" does so if the bandwidth comes from the rows and the first 1,536 (in ``fit``, as many at random) show
+        "auto" does so if the bandwidth comes from the rows and the first ones (in ``fit``, as many at random) show
         columns of different units.
     class_weight : dict, "balanced" or None, default=None
         Weight of each class in the loss.
@@ -90,10 +90,10 @@ class DoublyStochasticClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
+    fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"
-    gamma: float | str | None = "auto"
+    gamma: float | str | None = None
     loss: Loss | str = "hinge"
     lam: float | str = "auto"
     step: DoublyStep | str = "auto"
@@ -118,7 +118,7 @@ class DoublyStochasticRegressor(StreamRegressor):
         Penalty ``lam/2 ||f||^2``, next to the *mean* of the losses; "auto" means 1/(100 n) for the n rows of ``fit``,
         6.5e-6 in a stream; for losses with a bounded derivative, this is divided by the target's standard deviation.
     center : bool, default=True
-        Learn the difference from the mean of the first targets (in ``fit``, of some random ones).
+        Learn the difference from the mean of the first targets (in ``fit``, of all).
 
     See Also
     --------
@@ -142,10 +142,10 @@ class DoublyStochasticRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    fit, partial_fit, kernel_ = fit, without_scores(StreamRegressor.partial_fit), property(kernel)
+    fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"
-    gamma: float | str | None = "auto"
+    gamma: float | str | None = None
     loss: Loss | str = "squared"
     lam: float | str = "auto"
     step: DoublyStep | str = "auto"

@@ -7,19 +7,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...losses import Loss
 from ...passes.doubly.novelty import RatioLoss
 from .._contract.classifier import StreamClassifier
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, without_scores
+from .base import PARTS, Doubly, fit, kernel
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
 
+STEEP = 0.25  # of the usual first step
+
 
 class Ratio(Doubly):
-    """A penalty that suits the loss of density ratios."""
+    """A step and a penalty that suit the losses of density ratios, whose curvature has no bound."""
 
-    def regulariser(self, state: Any, n: int) -> float:
+    def first_step(self, state: Any, kernel: Any, X: Any) -> float:
+        eta = super().first_step(state, kernel, X)
+        return STEEP * eta if self.step.eta == "auto" else eta
+
+    def penalty(self, state: Any, n: int) -> float:
         return 1.0 / n if self.lam == "auto" else float(self.lam)
 
 
@@ -82,10 +87,10 @@ class DensityRatioEstimator(StreamClassifier):
     loss = RatioLoss()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, partial_fit, kernel_ = fit, without_scores(StreamClassifier.partial_fit), property(kernel)
+    fit, kernel_ = fit, property(kernel)
 
     kernel: Any = "gaussian"
-    gamma: float | str | None = "auto"
+    gamma: float | str | None = None
     lam: float | str = "auto"
     step: DoublyStep | str = "auto"
     _: KW_ONLY
@@ -101,8 +106,7 @@ class DensityRatioEstimator(StreamClassifier):
         return np.exp(self.log_ratio(X))
 
     # ---------------------------------------------------------------- hooks
-    def _loss_for(self, n_classes: int) -> Loss:
-        return RatioLoss()
+    _loss_rule = staticmethod(lambda parameters, n_classes: RatioLoss())
 
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.utils import Tags
 
 from ...checks import flag, positive, whole
+from ...losses import Loss
 from ...registry.parameters import WithParameters
 from ...updates import check_auto
 
-BATCH = 256  # rows of an iteration in a stream
-LARGE_BATCH = 4096  # in `fit`
+STREAM_BATCH = 64  # rows of an iteration in a stream,
+BATCH, LARGE_BATCH = 256, 4096  # in `fit` with some choices made, and with none
 DAMPING, LEAST_DAMPING = 0.1, 0.01  # of preconditioned steps: in batches of a stream, and in large ones
+# The first step times the largest eigenvalue of K/n: where the curvature of the loss decides, and where its derivative
+# is bounded, for labels, which need only the right sign, and for numbers.
+CURVED, LABELS, NUMBERS = 1.0, 8.0, 0.5
 
 
 @dataclass(eq=False, repr=False)
@@ -23,10 +28,9 @@ class DoublyStep(WithParameters):
     Parameters
     ----------
     eta : float or "auto", default="auto"
-        The first step. "auto" means c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows,
-        with the c that does best on held-out rows: of 1/4 and 1 for losses whose curvature matters (squared, squared
-        hinge), of 2, 8 and 32 for the others (1/2, 2 and 8 with preconditioning; times the standard deviation of the
-        target in regression).
+        The first step. "auto" means c divided by the largest eigenvalue of K/n, K the kernel matrix of the first rows:
+        c is 1 for losses whose curvature matters (squared, squared hinge, Huber's) and 1/4 for density ratios; for the
+        others it is 8 in classification, and half the standard deviation of the target in regression.
     theta0 : float, default=100.0
         Number of iterations after which the step has halved.
     average : bool or "uniform", default=True
@@ -74,10 +78,10 @@ class DoublySchedule(WithParameters):
     Parameters
     ----------
     batch_size : int or "auto", default="auto"
-        Rows in a batch, one batch for each iteration. "auto" means 256; in ``fit``, if ``passes`` and
+        Rows in a batch, one batch for each iteration. "auto" means 64 on a stream and 256 in ``fit``. If ``passes`` and
         ``DoublyStep(precondition="auto")`` are automatic too, as they are by default for classifiers and regressors, it
-        means 4,096, or all rows if there are fewer: new features are computed for all rows anyway, and an iteration
-        gets further.
+        means 4,096 in ``fit``, or all rows if there are fewer: new features are computed for all rows anyway, and an
+        iteration gets further.
     block_size : int or "auto", default="auto"
         Random draws in a block, one block for each iteration: a Fourier kernel has two features (cosine and sine) for
         each draw. "auto" means 256, or 512 for a Gaussian process.
@@ -112,15 +116,23 @@ class DoublySchedule(WithParameters):
         checked_passes(self.passes)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Iterations over ``rows`` rows: their number, the rows in a batch, and the damping of preconditioned steps."""
+def usual_step(loss: Loss) -> float:
+    """The first step times the largest eigenvalue of K/n, for targets whose unit is 1."""
+    if loss.bound is None or loss.name == "huber":
+        return CURVED
+    return NUMBERS if loss.kind == "regression" else LABELS
 
-    rows: int
-    steps: int
-    batch: int
-    precondition: float
-    large: bool = False  # whether ``fit`` has chosen the batches
+
+def target_unit(loss: Loss, y: np.ndarray, weight: np.ndarray) -> float:
+    """Deviation of the target over the largest derivative of the loss; 1 if the derivative has no bound.
+
+    A step of a bounded derivative moves the function by at most that much, however far the target is: steps grow with
+    the unit, and a squared penalty must shrink with it to be as strong relative to a loss that is not squared.
+    """
+    if loss.bound is None or loss.kind != "regression":
+        return 1.0
+    spread = float(np.sqrt(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))) / loss.bound
+    return max(1.0, spread) if loss.name == "huber" else spread or 1.0
 
 
 def checked_passes(passes: Any) -> Any:

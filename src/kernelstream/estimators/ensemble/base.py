@@ -47,6 +47,7 @@ def gaussian_maps() -> list[RandomFourier]:
 class Ensemble(Composite):
     """Members with weights of Hedge."""
 
+    est: Any = None  # the estimator around it
     relative_weights = True
     learners: Any
     combination: Any
@@ -59,7 +60,10 @@ class Ensemble(Composite):
         """How weights follow losses."""
         rate = share = 0.0
         if self.combination != "uniform":
-            weights, usual = named_part(self.est, "combination"), 0.61 if self.regression else 0.99
+            weights, usual = (
+                named_part(self.context.kind, "combination", self.combination),
+                0.61 if self.regression else 0.99,
+            )
             rate = -math.log(usual if isinstance(weights.discount, str) else weights.discount)
             share = float(weights.share)
         return Hedge(rate, share, self.vote == "sign", self.regression)
@@ -69,7 +73,7 @@ class Ensemble(Composite):
         """How the learners of a row are drawn; None if all learn every row."""
         if self.updates == "deterministic":
             return None
-        return self.est._cached("updates", lambda: named_part(self.est, "updates"))
+        return self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
 
     def one_width(self) -> bool:
         return self.learners is None or super().one_width()  # our list of widths is for columns with values around 1
@@ -80,9 +84,19 @@ class Ensemble(Composite):
         given = [kind(features) for features in gaussian_maps()] if self.learners is None else list(self.learners)
         return composite.copies(given, self.est.engine)
 
-    def size(self, i: int, member: Any) -> None:
-        if "capacity" in self.est._state:
-            member.set_params(budget=int(self.est._state["capacity"][i]))
+    def size(self, state: State, i: int, member: Any) -> None:
+        if "capacity" in state:
+            member.set_params(budget=int(state["capacity"][i]))
+
+    @property
+    def states(self) -> list[State]:
+        """Of the members."""
+        return self.est._state["members"]
+
+    @property
+    def members(self) -> list[Any]:
+        """The members, attached to their states."""
+        return self.attached(self.est._state)
 
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
@@ -109,7 +123,7 @@ class Ensemble(Composite):
 
     def reset(self, state: State) -> None:
         self._regroup()
-        self.est._cache.pop("learners", None)
+        self.drop("members")
         if self.capacity != "fixed":
             sizes = [member.budget for member in self.examples()]
             if self.capacity == "shared":
@@ -150,7 +164,7 @@ class Ensemble(Composite):
         self, state: State, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray | None, P: np.ndarray | None
     ) -> np.ndarray:
         """Scores (k, C) of the first k of some ``rows``, which are learned; y, weight and P are theirs."""
-        hedge, draws, expansions = self.est._cached("hedge", self.hedge), self._draws_learners, self._expansions()
+        hedge, draws, expansions = self.cached("hedge", self.hedge), self._draws_learners, self._expansions()
         m, which, own = len(self.states), None, None
         if draws is not None:
             if expansions is not None and len(expansions.where) == m and not self._scarce(state):
@@ -193,13 +207,13 @@ class Ensemble(Composite):
     # ---------------------------------------------------------------- rows and members
     def _family(self) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self.est._cached("family", lambda: self._found(FourierFamily))
+        return self.cached("family", lambda: self._found(FourierFamily))
 
     def _expansions(self) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self.est._cached("expansions", lambda: self._found(ExpansionFamily))
+        found = self.cached("expansions", lambda: self._found(ExpansionFamily))
         if found is not None and not found.fits():  # a learner was trained on its own in between
-            self.est._cache.pop("expansions")
+            self.drop("expansions")
             return self._expansions()
         return found
 
@@ -208,8 +222,7 @@ class Ensemble(Composite):
 
     def _regroup(self) -> None:
         """Forget which learners share work, which has changed."""
-        for name in ("family", "expansions"):
-            self.est._cache.pop(name, None)
+        self.drop("family", "expansions")
 
     def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
@@ -329,13 +342,12 @@ class Ensemble(Composite):
 
     # ---------------------------------------------------------------- checks
     def check_parameters(self) -> None:
-        self.forget_examples()
         learners = self.learners
         if learners is not None:
             if not isinstance(learners, (list, tuple)) or not learners:
                 raise ValueError(f"learners must be a list of estimators or None, got {learners!r}")
             for learner in learners:
-                composite.check(learner, self.est)
+                composite.check(learner, self.context)
         one_of("vote", self.vote, VOTES)
         self._check_choices()
         self._check_capacity()
@@ -348,7 +360,7 @@ class Ensemble(Composite):
             if value == other:
                 continue
             try:
-                named_part(self.est, name).check()
+                named_part(self.context.kind, name, value).check()
             except ValueError as error:
                 raise ValueError(str(error).replace("must be ", f"must be {other!r} or ", 1)) from None
         one_of("capacity", self.capacity, CAPACITIES)

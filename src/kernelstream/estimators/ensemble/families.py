@@ -15,12 +15,12 @@ from ... import budgets
 from ...features import RandomFourier, sampling
 from ...kernels import Gaussian
 from ...passes.ensemble.python import Hedge
-from ...random import Stream, uniforms
+from ...random import SeedStream, uniforms
 from ...rows import Rows
 from .._contract.base import State
 from .._contract.composite import target
 from ..budget.base import KernelExpansion
-from ..feature import MAP, Linear, map_entries
+from ..feature import MAP, LinearOnFeatures, map_entries
 
 # Strategies that need only numbers about their vectors, and nothing between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
@@ -73,7 +73,7 @@ class FourierFamily:
     @staticmethod
     def key(member: Any, ops: Any) -> Any:
         """What members of a family have in common: their maps differ in the width of a Gaussian only."""
-        if ops.family_pass is None or type(member._learner) is not Linear:
+        if ops.family_pass is None or type(member._learner) is not LinearOnFeatures:
             return None
         features = member._learner.map
         if not isinstance(features, RandomFourier) or type(_fourier_kernel(member)) is not Gaussian:
@@ -82,7 +82,7 @@ class FourierFamily:
             return None
         # independent frequencies do not depend on how many there are; the others do
         D = None if features.sampling == "iid" else features.n_components
-        return member._state[MAP + "seed"], features.sampling, D, member._loss_now(member._state).kind
+        return member._state[MAP + "seed"], features.sampling, D, member._learner.loss(member._state).kind
 
     def project(self, X: Rows, buffer: str) -> np.ndarray:
         """Projections of the rows, (n, D), in a buffer that the next call with the same name uses again."""
@@ -139,7 +139,7 @@ class ExpansionFamily:
         if learner.may_grow(state) or state["n_features"] > ops.Pool.widest:  # blocks must end where arrays are full
             return None
         if (
-            state["n_outputs"] == 1 and member._loss_now(state).kind == "multiclass"
+            state["n_outputs"] == 1 and member._learner.loss(state).kind == "multiclass"
         ):  # one class so far: encoded differently
             return None
         if ops.Pool.kernel(learner.kernel(state)) is None or member._learner.spec(member._state).core is None:
@@ -225,7 +225,7 @@ class ExpansionFamily:
         u, first = self.chances[i]
         if not first <= state["t"] <= first + len(u) - n:
             first = state["t"]
-            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), Stream.BUDGET), first
+            self.chances[i] = u, first = uniforms(state["seed"], first, max(n, CHANCES), SeedStream.BUDGET), first
         return u, first
 
     def _settle(self, block: Any, specs: list[Any], joined: list[int]) -> None:
@@ -237,7 +237,7 @@ class ExpansionFamily:
                 member._learner.join(state, put, coefficients[:q], decay, born[:q])
         for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
-                member._cache.pop("expansion", None)  # it holds the former vectors
+                member._learner.drop("expansion")  # it holds the former vectors
         self._seen = self._position()
 
     def _put(self, block: Any, i: int, rows: np.ndarray, n: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...checks import fraction, one_of
 from ...passes.ensemble.python import Hedge
-from ...random import Stream, uniforms
+from ...random import SeedStream, uniforms
 from ...registry.parameters import WithParameters
 
 COUNTED = ("all", "drawn")
@@ -85,7 +85,7 @@ def chances(seed: int, t: int, weight: np.ndarray | None, n: int, learners: int)
     """Uniform numbers of n rows after row t, (n, learners); a row of weight 0 gets those of the next."""
     counted = np.arange(n) if weight is None else np.cumsum(weight > 0) - (weight > 0)
     rows = int(counted[-1]) + 1
-    u = uniforms(seed, t * learners, rows * learners, Stream.MEMBER_CHOICE).reshape(rows, learners)
+    u = uniforms(seed, t * learners, rows * learners, SeedStream.MEMBER_CHOICE).reshape(rows, learners)
     return u if weight is None else u[counted]
 
 

@@ -25,15 +25,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ...kernels import Kernel
+from ...kernels import Gaussian, Kernel
 from ...kernels.bandwidth import median_rows
 from ...losses import Loss
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows, bounds, divided, width_between
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.ridge_trials import RidgeTrials
 from ..binning.fit import best_constant
-from ..doubly.choice import scaled
 
 LAMS = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 USUAL = 0.1  # best or next to it on nearly all sets that were tried
@@ -66,6 +65,16 @@ class Size:
 
 FIRST_TRIALS = Size(0.3, 150, 400, 1000, 8)  # the first trials
 LAST_TRIALS = Size(1 / 2, 400, 1000, 4000, 6)  # and the last ones
+
+
+def scaled(kernel: Kernel, fraction: float) -> Kernel:
+    """The same kernel with its width multiplied by ``fraction``."""
+    name = kernel.bandwidth
+    if name is None or fraction == 1.0:
+        return kernel
+    power = 1.0 if name == "length" else -2.0 if isinstance(kernel, Gaussian) else -1.0
+    values = kernel.get_params(deep=False)
+    return type(kernel)(**{**values, name: values[name] * fraction**power})
 
 
 def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
@@ -222,7 +231,7 @@ class FalkonSearch:
 
     def _order(self, rows: int) -> np.ndarray:
         """Some rows in random order."""
-        return generator(self.seed, Stream.FALKON_TRIALS).permutation(self.X.shape[0])[:rows]
+        return generator(self.seed, SeedStream.FALKON_TRIALS).permutation(self.X.shape[0])[:rows]
 
     def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few.

@@ -11,7 +11,7 @@ from ... import losses
 from ...checks import positive, whole
 from ...losses import Loss
 from ...progress import SolverBar
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, divided, drop, merged, pack, unpack
 from ...solvers import ConjugateGradient, NewtonCG, Solver
@@ -20,7 +20,8 @@ from ...solvers.kernel_ridge import kernel_ridge
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
 from .._contract.base import State, StreamEstimator
 from .._contract.batch import dual_coef, history, intercept, lam, n_iter
-from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.classifier import StreamClassifier
+from .._contract.context import one_against_rest
 from .._contract.kept import packed
 from .._contract.kernel import WithKernel, kernel
 from .._contract.regressor import StreamRegressor
@@ -58,13 +59,13 @@ class Falkon(WithKernel):
             whole("n_centers", self.n_centers)
         if self.lam is not None:
             positive("lam", self.lam)
-        loss = self.est._loss_for(2)
+        loss = self.context.loss_for(2)
         solver: Solver = (ConjugateGradient if loss.name == "squared" else NewtonCG)(self.tol, self.max_iter)
         solver.check()
         if loss.smoothness is None:
             smooth = [name for name in losses.names() if losses.get(name).smoothness is not None]
             raise ValueError(
-                f"loss must be smooth: one of {', '.join(smooth)}, without a dead zone, got {self.est.loss!r}"
+                f"loss must be smooth: one of {', '.join(smooth)}, without a dead zone, got {self.parameters['loss']!r}"
             )
         self.given.kernel_object.validate(resolved=False)
 
@@ -75,7 +76,7 @@ class Falkon(WithKernel):
         """
         if "lam" in state:
             return divided(X, state["width"]) if "width" in state else X, state["lam"]
-        loss, lam = self.est._loss_for(2), self.lam
+        loss, lam = self.context.loss_for(2), self.lam
         common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
         if self.free:
             search = FalkonSearch(X, Y, weight, *common)
@@ -93,7 +94,7 @@ class Falkon(WithKernel):
         return X, float(lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
-        loss, seed, m = self.est._loss_for(2), state["seed"], self._center_count(X)
+        loss, seed, m = self.context.loss_for(2), state["seed"], self._center_count(X)
         X, lam = self.choose(state, X, Y, weight, m)
         kernel = self.kernel(state)
         if X.shape[0] <= m:  # all are centres: equal rows are one, with the sum of their weights
@@ -101,9 +102,9 @@ class Falkon(WithKernel):
             X = X[first]
         centers = np.arange(X.shape[0])
         if X.shape[0] > m:
-            centers = np.sort(generator(seed, Stream.MAP).choice(X.shape[0], m, replace=False))
+            centers = np.sort(generator(seed, SeedStream.MAP).choice(X.shape[0], m, replace=False))
         offset = best_constant(Y, weight, loss)
-        with SolverBar(f"{type(self.est).__name__}, {len(centers):,} centres") as report:
+        with SolverBar(f"{self.context.name}, {len(centers):,} centres") as report:
             options: dict[str, Any] = {"weight": weight, "tol": self.tol, "max_iter": self.max_iter, "report": report}
             if X.shape[0] <= m and loss.name == "squared":
                 found = kernel_ridge(kernel, X, Y - offset, lam, self.ops, **options)
@@ -128,7 +129,7 @@ class Falkon(WithKernel):
         if self.n_centers != "auto":
             return int(self.n_centers)
         ops, n = self.ops, X.shape[0]
-        if self.est._loss_for(2).name != "squared":
+        if self.context.loss_for(2).name != "squared":
             return USUAL_CENTERS
         if not getattr(ops, "cuda", False):
             return usual_centers(n)
@@ -280,8 +281,9 @@ class FalkonClassifier(StreamClassifier):
 
     _learns = Falkon
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(losses.get(self.loss), n_classes)
+    @staticmethod
+    def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
+        return one_against_rest(losses.get(parameters["loss"]), n_classes)
 
 
 @described(like=FalkonClassifier)

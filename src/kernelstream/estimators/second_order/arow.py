@@ -2,7 +2,6 @@ r"""Confidence-weighted classifiers: AROW and the online Newton step, with full 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -18,26 +17,30 @@ from ...second_order import Margin, Newton, Rule
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Schema
 from .._contract.base import State
-from .._contract.classifier import StreamClassifier, one_against_rest
+from .._contract.classifier import StreamClassifier
+from .._contract.context import binary_loss
 from .._described import described
 from ..feature import linear_form
 from .base import SecondOrder, coef, mix_matrices, targets
 
 
 class Confidence(SecondOrder):
-    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much."""
+    """One matrix A per class, full or diagonal; the scores decide which rows count, and how much.
+
+    The estimator's ``_rule(parameters)`` says so.
+    """
 
     diagonal: bool
-    _rule: Callable[[], Rule]
 
     @cached_property
     def rule(self) -> Rule:
         """What a row does to A and b."""
-        return self._rule()
+        kind: Any = self.context.kind
+        return kind._rule(self.parameters)
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        self._rule()
+        _ = self.rule  # which may refuse its own parameters
 
     def reset(self, state: State) -> None:
         if not self.diagonal:
@@ -75,7 +78,7 @@ class Confidence(SecondOrder):
             state["w"] = sign[:, None] * state["w"][source]
         else:
             mix_matrices(state, change)
-            self.est._cache.pop("held", None)
+            self.drop("held")
 
     def _statistics(self, state: State, r: int) -> Schema:
         if not self.diagonal:
@@ -135,7 +138,6 @@ class AROWClassifier(StreamClassifier):
     """
 
     loss = "hinge"  # how labels are coded
-    _rule = Margin
     _learner: ClassVar[Confidence]
     coef_, linear_form = property(coef), linear_form
 
@@ -146,10 +148,8 @@ class AROWClassifier(StreamClassifier):
     intercept: bool = False
     standardize: bool | str = "auto"
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
-
-    _learns = Confidence
+    _loss_rule, _learns = staticmethod(binary_loss), Confidence
+    _rule = staticmethod(lambda parameters: Margin())
 
 
 @described(like=AROWClassifier)
@@ -209,11 +209,9 @@ class NewtonClassifier(StreamClassifier):
     class_weight: Any = field(default=None, init=False)
     standardize: bool | str = "auto"
 
-    def _loss_for(self, n_classes: int) -> Loss:
-        return one_against_rest(losses.get(self.loss, task="binary"), n_classes)
+    _loss_rule, _learns = staticmethod(binary_loss), Confidence
 
-    _learns = Confidence
-
-    def _rule(self) -> Rule:
-        loss = losses.get(self.loss, task="binary")
-        return Newton(loss, float(positive("curvature", self.curvature)))
+    @staticmethod
+    def _rule(parameters: dict[str, Any]) -> Rule:
+        loss = losses.get(parameters["loss"], task="binary")
+        return Newton(loss, float(positive("curvature", parameters["curvature"])))

@@ -10,7 +10,6 @@ import numpy as np
 from ... import second_order
 from ...checks import fraction
 from ...core import threads
-from ...features import LinearForm
 from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
@@ -19,12 +18,12 @@ from ...state.turns import in_turn
 from .._contract.base import Shell, State
 from .._contract.state import is_trained
 from .._contract.warm_up import runs
-from ..feature import MAP, Linear, map_entries
+from ..feature import MAP, LinearForm, LinearOnFeatures, map_entries
 
 AT_ONCE = 512  # rows whose features are made together, where the window does not matter
 
 
-class SecondOrder(Linear):
+class SecondOrder(LinearOnFeatures):
     """``w = A^-1 b`` on explicit features; a rule says what a row does to A and b."""
 
     _replaced, _by_row = second_order.REPLACED, second_order.BY_ROW
@@ -56,9 +55,9 @@ class SecondOrder(Linear):
     # ---------------------------------------------------------------- the recursion
     def recursion(self, state: State) -> RowRecursion:
         """The engine's recursion on a state."""
-        held: Any = self.est._cache.get("held")
+        held: Any = self.derived.get("held")
         if held is None or held.state is not state:
-            held = self.est._cache["held"] = self.ops.least_squares(state, self.rule, self.forgetting)
+            held = self.derived["held"] = self.ops.least_squares(state, self.rule, self.forgetting)
         return held
 
     def width(self, state: State) -> int:
@@ -69,7 +68,7 @@ class SecondOrder(Linear):
         outputs = state["n_outputs"]
         matrices = 1 if self.rule.shared else outputs
         second_order.start(state, self.width(state), outputs, matrices, self.ridges(), self.forgetting)
-        self.est._cache.pop("held", None)
+        self.drop("held")
 
     def feature_rows(
         self, state: State, X: Rows, cuts: list[slice] | None = None
@@ -122,7 +121,7 @@ class SecondOrder(Linear):
             return None
         weights = np.asarray(self.weights(state)[0], np.float64)
         offset = weights[:, 0] if self.intercept else np.zeros(len(weights))
-        return LinearForm(self.mapping(state, dtype), weights[:, int(self.intercept) :], offset)
+        return self.mapping(state, dtype), weights[:, int(self.intercept) :], offset
 
     def _needs_uncertainty(self) -> bool:
         """Whether scores depend on how uncertain the model is of a row, so that they are not linear in the features."""
@@ -135,11 +134,11 @@ class SecondOrder(Linear):
             return n
         t = state["t"]
         if t and t & (t - 1) == 0 and t > 64:
-            self.est._leave_device()
+            self.leave_device()
             grown = self.map.grown(map_entries(state), state["n_features"], t, float(self.ridges()[0]))
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
-                self.est._cache.pop("mapping", None)
+                self.drop("mapping")
                 second_order.widen(state, self.width(state), self.forgetting)
         return (1 << t.bit_length()) - t
 
@@ -154,14 +153,14 @@ class SecondOrder(Linear):
         return second_order.schema(state, r, outputs, matrices, len(self.ridges()))
 
     # ---------------------------------------------------------------- parameters
-    def widen(self, state: State, d: int) -> None:
+    def widen(self, state: State, d: int) -> dict[Any, Any] | None:
         entries = map_entries(state)
         if self.map.extends and self.map.width(entries, d) != self.map.width(entries, state["n_features"]):
             raise ValueError(
-                f"{type(self.est).__name__} on {self.map!r} cannot take more columns once it has learned, as it keeps "
+                f"{self.context.name} on {self.map!r} cannot take more columns once it has learned, as it keeps "
                 f"sums of products of all of them: provide all columns from the start"
             )
-        super().widen(state, d)
+        return super().widen(state, d)
 
     def check_parameters(self) -> None:
         ridges = self.ridges()

@@ -92,7 +92,7 @@ class Ridge(SecondOrder):
         if not plain or head is None or not (W is not None or isinstance(mapping, RawMapping)):
             return None
         how = (bool(self.intercept), "classes" in state)
-        return self.ops.row_learner("least_squares", self.est, state, W, *how, head.BLAS, head.state)
+        return self.ops.row_learner("least_squares", self, state, W, *how, head.BLAS, head.state)
 
     def fade(self, state: State, keep: float) -> bool:
         second_order.flush(state, self.forgetting)
@@ -101,7 +101,7 @@ class Ridge(SecondOrder):
         return True
 
     def mix_outputs(self, state: State, change: Change) -> None:
-        self.est._leave_device()
+        self.leave_device()
         second_order.flush(state, self.forgetting)
         fresh, source, sign = change.fresh, change.source, change.sign
         # an absent class had the target -1 on every row: b = -sum c z, yy = sum c

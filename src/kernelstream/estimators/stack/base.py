@@ -32,7 +32,6 @@ from ..metric import SIZES
 from . import batch, intervals, level, reasons, renewal, watch
 from . import rows as few_rows
 from .members import chosen
-from .shell import StackShell
 
 ROWS_AT_ONCE = 1024  # rows whose forecasts of all members are held at once
 COMBINED = 512  # rows that are combined at once; on several threads, members learn the next ones meanwhile
@@ -48,27 +47,34 @@ FOLLOWERS: dict[str, Any] = {"intervals": intervals, "reasons": reasons, "watch"
 class Stack(Composite):
     """Members and their combination."""
 
-    est: StackShell
+    members: Any
+    recent: bool
+    standardize: Any
     squashes = True
     _by_row = frozenset({"ring_rows", "ring_targets", "ring_weights"})  # those that are watched
 
     @property
     def relative_weights(self) -> bool:  # type: ignore[override]
         """Rows that another whole has scaled come with their final weights."""
-        return bool(self.est.standardize)
+        return bool(self.standardize)
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
         found = super().owners(state)
         if state.get("renewal", {}).get("fresh"):
-            found += [pair for member in renewal.fresh(self, state)._learner.members for pair in member._owners()]
+            fresh = renewal.fresh(self, state)
+            found += [
+                pair
+                for member in fresh._learner.attached(fresh._state)
+                for pair in member._learner.owners(member._state)
+            ]
         return found
 
     # ---------------------------------------------------------------- members
     def _given(self) -> list[tuple[str, Any]]:
         """Names and prototypes of the members."""
-        if isinstance(self.est.members, str):
-            return chosen(self.regression, self.est.size, self._width())
-        return [(type(member).__name__, member) for member in self.est.members]
+        if isinstance(self.members, str):  # as many columns as the first rows had, also when rows get wider
+            return chosen(self.regression, self.parameters["size"], int(self.context.width))
+        return [(type(member).__name__, member) for member in self.members]
 
     def names(self, state: State) -> list[str]:
         """Of what is combined: the members, and a function of a batch."""
@@ -79,16 +85,13 @@ class Stack(Composite):
         return len(self.examples()) + ("batch" in state)
 
     def prototypes(self) -> list[Any]:
-        return composite.copies([member for _, member in self._given()], engines.of_processor(self.est.engine))
+        return composite.copies(
+            [member for _, member in self._given()], engines.of_processor(self.parameters["engine"])
+        )
 
-    def _width(self) -> int:
-        """Columns of the first rows, by which members are chosen; they stay the same when rows get wider."""
-        state = self.est.__dict__.get("_state")
-        return int(self.est.n_features_in_ if state is None else state["first_width"])
-
-    def begin(self, state: State) -> None:
-        if state["n_features"] > BROAD and self.est.standardize:  # said once, by the whole
-            name = type(self.est).__name__
+    def start(self, state: State, before: State | None) -> None:
+        if state["n_features"] > BROAD and self.standardize:  # said once, by the whole
+            name = self.context.name
             warnings.warn(
                 f"{name} is made for tables of up to {BROAD:,} columns, and slow with {state['n_features']:,}: "
                 f"select or combine columns first (scikit-learn's SelectKBest or PCA), or use "
@@ -97,11 +100,7 @@ class Stack(Composite):
                 stacklevel=caller(),
             )
         state["first_width"] = state["n_features"]
-        self.forget_examples()
-        super().begin(state)
-
-    def declared(self, state: State) -> None:
-        super().declared(state)
+        super().start(state, before)
         examples = self.examples()
         state["members"] += [
             composite.start(examples[i % len(examples)], i, state)
@@ -111,11 +110,11 @@ class Stack(Composite):
     def widen(self, state: State, d: int) -> None:
         """Members that cannot take more columns start over, which is counted."""
         restarts = state["restarts"].copy() if is_trained(state) else None
-        for i, (member, part) in enumerate(zip(self.members, state["members"], strict=True)):
+        for i, (member, part) in enumerate(zip(self.attached(state), state["members"], strict=True)):
             try:
                 member._learner.widen(part, d)
             except ValueError:
-                member._cache = {}
+                member._learner.forget()
                 part["n_features"] = d
                 if restarts is not None:
                     member._learner.restart(part)
@@ -129,16 +128,14 @@ class Stack(Composite):
             renewal.drop(self, state)
 
     def check_parameters(self) -> None:
-        est = self.est
-        self.forget_examples()
-        one_of("size", est.size, SIZES)
-        check_columns(est.columns)
-        if isinstance(est.members, str) and est.members == "auto":
+        one_of("size", self.parameters["size"], SIZES)
+        check_columns(self.parameters["columns"])
+        if isinstance(self.members, str) and self.members == "auto":
             return
-        if not isinstance(est.members, (list, tuple)) or not est.members:
-            raise ValueError(f"members must be 'auto' or a list of estimators, got {est.members!r}")
-        for member in est.members:
-            composite.check(member, est)
+        if not isinstance(self.members, (list, tuple)) or not self.members:
+            raise ValueError(f"members must be 'auto' or a list of estimators, got {self.members!r}")
+        for member in self.members:
+            composite.check(member, self.context)
             if isinstance(member._learner, Composite):
                 raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
@@ -146,7 +143,7 @@ class Stack(Composite):
     def dense(self, X: Any) -> np.ndarray:
         if X.shape[1] > WIDE:
             raise ValueError(
-                f"{type(self.est).__name__} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
+                f"{self.context.name} makes sparse rows dense, and {X.shape[1]} columns are more than {WIDE}: "
                 f"hash them first (scikit-learn's FeatureHasher), or use FeatureClassifier, which takes sparse rows"
             )
         return np.ascontiguousarray(dense(X))
@@ -180,10 +177,10 @@ class Stack(Composite):
         return np.mean([part["member_errors"] for part in self.combinations(state)], axis=0)
 
     def reset(self, state: State) -> None:
-        self.est._cache.pop("learners", None)
+        self.drop("members")
         self.outputs_changed(state)
         state.pop("batch", None)
-        for member in self.members:
+        for member in self.attached(state):
             member._learner.restart(member._state)
         N, k = len(self.examples()), self.outputs(state)
         state |= {f"o{o}": start_stack(N, self.columns(state), self.regression) for o in range(k)}
@@ -215,8 +212,7 @@ class Stack(Composite):
         part |= start_recent(len(change))
 
     def outputs_changed(self, state: State) -> None:
-        for name in ("targets", "rows", "batch"):
-            self.est._cache.pop(name, None)
+        self.drop("targets", "rows", "batch")
         renewal.drop(self, state)
         if "watch" in state:
             state["watch"]["first"] = state["t"]  # the targets kept are of other labels
@@ -227,10 +223,19 @@ class Stack(Composite):
 
     def _drawn_in(self, X: Rows) -> np.ndarray:
         """Scaled rows as the members see them; rows that another whole has scaled are such rows already."""
-        return self.ops.squashed(dense(X)) if self.est.standardize else dense(X)
+        return self.ops.squashed(dense(X)) if self.standardize else dense(X)
 
-    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        recent = bool(self.est.recent) and not self.est.__dict__.get("_fitting")
+    def start_over(
+        self, state: State, X: Rows, y: np.ndarray, target: np.ndarray, weight: np.ndarray, **how: Any
+    ) -> None:
+        """What is wanted to be known of the rows was noted when they came."""
+        super().start_over(state, X, y, target, weight, **(how | {"wanted": None}))
+
+    def learn(
+        self, state: State, X: Rows, y: np.ndarray, weight: Any, shuffled: bool = False, wanted: Any = None
+    ) -> np.ndarray:
+        """The same; ``shuffled`` rows say nothing about the next one, and ``wanted`` collects what was known before."""
+        recent = bool(self.recent) and not shuffled
         state["recent_on"] = int(recent)
         X = self._drawn_in(X)
         scores = np.empty((X.shape[0], state["n_outputs"]))
@@ -242,16 +247,16 @@ class Stack(Composite):
                 left()
                 left = None
             F = self.forecasts(state, X[rows], y[rows], own, left)
-            left = functools.partial(self._learn_block, state, X[rows], y[rows], own, recent, F, scores[rows])
+            left = functools.partial(self._learn_block, state, X[rows], y[rows], own, (recent, wanted), F, scores[rows])
         if left is not None:
             left()
         return scores
 
     def _learn_block(
-        self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, recent: bool, F: np.ndarray, scores: np.ndarray
+        self, state: State, X: np.ndarray, y: np.ndarray, weight: Any, how: Any, F: np.ndarray, scores: np.ndarray
     ) -> None:
         """Scores (n, outputs) of a block from F (k, N, n, C) of the members, which have learned it; followers learn."""
-        t, n, start = state["t"], len(X), 0
+        (recent, wanted), t, n, start = how, state["t"], len(X), 0
         while start < n:
             last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
             stop = min(n, (start // COMBINED + 1) * COMBINED)  # the same rows whatever the threads: so are the bits
@@ -261,13 +266,9 @@ class Stack(Composite):
             start = stop
         errors = renewal.follow(self, state, X, y, weight, scores, t)
         reasons.follow(state["reasons"], X, y, t, weight)
-        intervals.follow(self, state, X, scores, errors, y, weight)
+        intervals.follow(self, state, X, scores, errors, y, weight, wanted)
 
-    def learn_few(self, state: State, X: Rows, y: np.ndarray) -> np.ndarray | None:
-        return few_rows.learn(self, state, X, y)
-
-    def score_few(self, state: State, X: Rows, following: bool) -> np.ndarray | None:
-        return few_rows.score(self, state, X, following)
+    learn_few, score_few = few_rows.learn, few_rows.score
 
     def _combine(
         self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
@@ -300,7 +301,7 @@ class Stack(Composite):
         return True
 
     def fade(self, state: State, keep: float) -> bool:
-        for member in self.members:
+        for member in self.attached(state):
             member._learner.fade(member._state, keep)
             member._forget()
         for part in self.combinations(state):
@@ -310,7 +311,7 @@ class Stack(Composite):
         return True
 
     def restart(self, state: State) -> bool:
-        for i, member in enumerate(self.members):
+        for i, member in enumerate(self.attached(state)):
             member._learner.restart(member._state)
             member._forget()
             state["restarts"][i] += 1
@@ -333,12 +334,12 @@ class Stack(Composite):
 
         ``left`` is other work, independent of the members, which is done at the same time if there are threads.
         """
-        members, n, k = self.members, X.shape[0], self.outputs(state)
+        members, n, k = self.attached(state), X.shape[0], self.outputs(state)
         N = len(members) // k
         F = np.empty((k, self.inputs(state), n, self.columns(state)))
-        whole = batch.learner(self.est, state)  # attached before there are threads, which may not wait for one's turn
+        whole = batch.learner(self, state)  # attached before there are threads
         # seconds of each the last time, to begin with the longest
-        took: dict[int, float] = self.est._cache.setdefault("took", {})
+        took: dict[int, float] = self.cached("took", dict)
 
         def work(i: int) -> None:
             start = time.perf_counter()
@@ -346,7 +347,7 @@ class Stack(Composite):
                 assert left is not None
                 left()
             elif i == len(members):
-                F[:, -1] = batch.forecasts(self, whole, state, X).reshape(n, k, -1).swapaxes(0, 1)
+                F[:, -1] = batch.forecasts(self, state, X).reshape(n, k, -1).swapaxes(0, 1)
             elif y is None:
                 F[i // N, i % N] = self.member_scores(state, i, X)
             else:
@@ -377,13 +378,13 @@ class Stack(Composite):
 
     def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
         """Scores (n, C) of a member; where it has a compiled form, their bits do not depend on the other rows."""
-        member = self.members[i]
+        member = self.attached(state)[i]
         own = few_rows.member_scores(member, X)
         return self._scores(state, i, member._learner.score(member._state, X) if own is None else own)
 
     def member_learns(self, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
         """Scores of a member before each row; a member that overflows starts over, which is counted."""
-        member = self.members[i]
+        member = self.attached(state)[i]
         if self.regression:
             mean, unit = self.unit(state, i)
             y = (y - mean) / unit
@@ -393,7 +394,7 @@ class Stack(Composite):
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
             state["restarts"][i] += 1
-            member._cache = {}
+            member._learner.forget()
             member._learner.restart(member._state)
             part = np.zeros((len(y), member._state["n_outputs"]))
         return self._scores(state, i, part)
@@ -404,7 +405,7 @@ class Stack(Composite):
     def combined(self, state: State, X: np.ndarray, following: bool = False) -> np.ndarray:
         """Scores of rows as the members see them; with ``following``, each is the next of the stream."""
         if batch.alone(state):
-            return batch.scores(self, batch.learner(self.est, state), state, X)
+            return batch.scores(self, state, X)
         streams = self.follows(state)
         scores = self.members_score(state, X, streams and following)
         if streams and not following:
@@ -413,11 +414,11 @@ class Stack(Composite):
 
     def follows(self, state: State) -> bool:
         """Whether the latest targets help to forecast the next one: they do not after ``fit``."""
-        return bool(self.est.recent) and bool(state["recent_on"])
+        return bool(self.recent) and bool(state["recent_on"])
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find; it is kept until a row is learned."""
-        cache, key = self.est._cache, (state["t"], key)
+        cache, key = self.derived, (state["t"], key)
         found = cache.get(name)
         if found is None or found[0] != key:
             found = cache[name] = (key, find())
@@ -454,7 +455,7 @@ class Stack(Composite):
 
     def verify(self, state: State) -> None:
         super().verify(state)
-        batch.verify(self.est, state)
+        batch.verify(self, state)
         renewal.verify(self, state)
 
 

@@ -26,11 +26,11 @@ from scipy import special
 from ...core.targets import Move
 from ...passes.metric.python import logarithms
 from ...passes.stack.python import with_batch
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
-from ..metric import MetricClassifier, MetricRegressor
+from ..metric import MetricClassifier, MetricRegressor, fit_in_time
 from . import intervals
 
 if TYPE_CHECKING:
@@ -45,42 +45,38 @@ MOST_SHARE = 0.9  # p for the rows that come: whoever was right so far may be wr
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 
 
-def helps(est: Any, y: np.ndarray) -> bool:
+def helps(stack: Stack, y: np.ndarray) -> bool:
     """Whether ``fit`` of rows with targets y, (n,) or (n, k), learns them all at once."""
-    return (
-        isinstance(est.members, str) and len(y) >= LEAST_ROWS and (est._learner.regression or bool((y != y[0]).any()))
-    )
+    return isinstance(stack.members, str) and len(y) >= LEAST_ROWS and (stack.regression or bool((y != y[0]).any()))
 
 
 def chosen(seed: int, n: int) -> np.ndarray:
     """Sorted numbers of the rows, of n, that are learned at once: all, or some of very many."""
-    return np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, Stream.STACK_ROWS).permutation(n)[:MOST_ROWS])
+    return (
+        np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, SeedStream.STACK_ROWS).permutation(n)[:MOST_ROWS])
+    )
 
 
-def learn(est: Any, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:
+def learn(stack: Stack, state: State, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:
     """Learn all rows at once; S (n, outputs) are the scores of those held out, of members that learned the others."""
-    state, learner = est._state, _make(est)
-    learner.__dict__.update(_clock=clock, _apart=len(held[1]))
-    X, y, weight = joined(held, others)
-    learner.fit(X, y, sample_weight=weight)
-    F, Y, own, rows_left, first = learner.__dict__.pop("_left")
-    k = len(first)
-    G = _spread(est, learner, F, state["n_outputs"])
-    if not est._learner.regression:
+    made = _unfitted(stack, state)
+    F, Y, own, rows_left, first = fit_in_time(made, *joined(held, others), len(held[1]), clock)
+    k, metric = len(first), made.state_
+    G = _spread(stack, metric, F, state["n_outputs"])
+    if not stack.regression:
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
-        Y = np.asarray(learner.classes_)[np.minimum(place, len(learner.classes_) - 1), None]
-    share = _chosen_share(est._learner.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
-    state["batch"] = {"share": share, "rows": int(state["t"]), "metric": learner.state_}
-    errors = np.average(mistakes(est._learner.regression, G, Y), axis=0, weights=own)
-    for o, part in enumerate(est._learner.combinations(state)):
+        Y = metric["classes"][np.minimum(place, len(metric["classes"]) - 1), None]
+    share = _chosen_share(stack.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
+    state["batch"] = {"share": share, "rows": int(state["t"]), "metric": metric}
+    errors = np.average(mistakes(stack.regression, G, Y), axis=0, weights=own)
+    for o, part in enumerate(stack.combinations(state)):
         state[f"o{o}"] = with_batch(part, min(share, MOST_SHARE), float(errors[o]), int(state["t"]))
     state["history"] = np.pad(state["history"], ((0, 0), (0, 1)))
     state["recent_on"] = 0  # until a row is learned, none is the next one
-    for name in ("batch", "rows"):
-        est._cache.pop(name, None)
+    stack.drop("batch", "rows")
     # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
     # that the members have not learned.
-    intervals.fit(est._learner, state, rows_left, G, Y, own)
+    intervals.fit(stack, state, rows_left, G, Y, own)
 
 
 def joined(first: Part, second: Part) -> Part:
@@ -110,21 +106,22 @@ def alone(state: State) -> bool:
     return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
 
 
-def learner(est: Any, state: State) -> Any:
-    """What learned all rows at once, attached to its state; None if nothing did."""
-    return est._cached("batch", lambda: _attached(est, state)) if "batch" in state else None
+def learner(stack: Stack, state: State) -> Any:
+    """What learned all rows at once; None if nothing did."""
+    return stack.cached("batch", lambda: _unfitted(stack, state)._learner) if "batch" in state else None
 
 
-def scores(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarray:
+def scores(stack: Stack, state: State, X: np.ndarray) -> np.ndarray:
     """b g (n, outputs) of rows X as members see them; logarithms of probabilities for several classes."""
-    F = learner._learner.score(learner._state, X[:, : learner.n_features_in_])
-    G = _spread(stack.est, learner, F, state["n_outputs"])
+    metric = state["batch"]["metric"]
+    F = learner(stack, state).score(metric, X[:, : metric["n_features"]])
+    G = _spread(stack, metric, F, state["n_outputs"])
     return G if stack.regression or G.shape[1] == 1 else G - special.logsumexp(G, axis=1, keepdims=True)
 
 
-def forecasts(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.ndarray:
+def forecasts(stack: Stack, state: State, X: np.ndarray) -> np.ndarray:
     """The same, with the bits that they have where they come through the members' units."""
-    found = scores(stack, learner, state, X)
+    found = scores(stack, state, X)
     if not stack.regression:
         return found
     mean, unit = state["target_mean"], state["target_unit"]
@@ -133,13 +130,13 @@ def forecasts(stack: Stack, learner: Any, state: State, X: np.ndarray) -> np.nda
 
 def row_learner(stack: Stack, state: State) -> Any:
     """The function for rows that go through all members in one call of the compiled core, in the members' units."""
-    whole = learner(stack.est, state)
     mean, unit = stack.unit(state, 0) if stack.regression else (0.0, 1.0)
 
     def function(X: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray((scores(stack, whole, state, X) - mean) / unit)
+        return np.ascontiguousarray((scores(stack, state, X) - mean) / unit)
 
-    return stack.ops.row_learner("function", whole, whole._state, state["n_features"], state["n_outputs"], function)
+    shape = state["n_features"], state["n_outputs"]
+    return stack.ops.row_learner("function", learner(stack, state), state["batch"]["metric"], *shape, function)
 
 
 def class_added(state: State, place: int) -> None:
@@ -163,8 +160,7 @@ def moved(stack: Stack, state: State, o: int, move: Move) -> None:
     own["offset"][o] = move(own["offset"][o])
     own["amplitude"][o] *= move.factor**2
     state["batch"] = state["batch"] | {"metric": metric | own}
-    for name in ("batch", "rows"):
-        stack.est._cache.pop(name, None)
+    stack.drop("batch", "rows")
 
 
 def schema(state: State) -> Schema:
@@ -181,44 +177,39 @@ def schema(state: State) -> Schema:
     return {"batch": Inside(own)}
 
 
-def verify(est: Any, state: State) -> None:
+def verify(stack: Stack, state: State) -> None:
     """ValueError for a learner that does not fit the state, whose other entries keep to :func:`schema`."""
     if "batch" not in state:
         return
-    learner, C = _attached(est, state), state["n_outputs"]
-    learner._check_state(True)
-    if learner.n_features_in_ > state["n_features"]:
-        raise ValueError(f"the learned metric has {learner.n_features_in_} columns, more than the model")
-    if est._learner.regression:
-        ok = learner._state["n_outputs"] == C
+    metric, C = state["batch"]["metric"], state["n_outputs"]
+    made = _unfitted(stack, state)
+    made.state_ = metric
+    made._check_state(True)
+    if metric["n_features"] > state["n_features"]:
+        raise ValueError(f"the learned metric has {metric['n_features']} columns, more than the model")
+    if stack.regression:
+        ok = metric["n_outputs"] == C
     else:
-        ok = set(np.asarray(learner.classes_).tolist()) <= set((-1, 1) if C == 1 else range(C))
+        ok = set(metric["classes"].tolist()) <= set((-1, 1) if C == 1 else range(C))
     if not ok:
         raise ValueError("the learned metric knows other targets than the model")
 
 
-def _make(est: Any) -> Any:
-    made = MetricRegressor if est._learner.regression else MetricClassifier
-    return made(size=est.size, engine=est.engine, random_state=int(est._state["seed"]))
+def _unfitted(stack: Stack, state: State) -> Any:
+    """The estimator of all rows at once."""
+    made = MetricRegressor if stack.regression else MetricClassifier
+    return made(size=stack.parameters["size"], engine=stack.parameters["engine"], random_state=int(state["seed"]))
 
 
-def _attached(est: Any, state: State) -> Any:
-    """The learner of a state."""
-    learner = _make(est)
-    learner._turns = est._turns
-    learner.state_ = state["batch"]["metric"]
-    return learner
-
-
-def _spread(est: Any, learner: Any, F: np.ndarray, C: int) -> np.ndarray:
-    """b g (n, C) of the whole's outputs, from scores of the learner: forecasts, log-odds, one for each class."""
-    if est._learner.regression:
+def _spread(stack: Stack, metric: State, F: np.ndarray, C: int) -> np.ndarray:
+    """b g (n, C) of the whole's outputs, from scores of the function: forecasts, log-odds, one for each class."""
+    if stack.regression:
         return F
-    steepness = learner._state["steepness"]
+    steepness = metric["steepness"]
     if C == 1:
         return steepness * logarithms(F)
     full = np.full((len(F), C), -1.0)  # a class that it has not seen
-    full[:, np.asarray(learner.classes_, int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
+    full[:, metric["classes"].astype(int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
     return steepness * logarithms(full)
 
 

@@ -25,21 +25,22 @@ from ...core import threads
 from ...core.ranges import hold
 from ...passes.stack.python import start_stack
 from ...progress import Bar
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
+from ...state.nested import State
 from .._contract import mixed, weights
+from .._contract.base import Shell
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
 from ..cells.models import CellTables
-from ..feature import Linear
+from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
-from .base import of_output
+from .base import Stack, of_output
 from .batch import Part
-from .shell import StackShell
 
 MOST_PASSES = 8  # passes, where they are chosen automatically; and
 MOST_ROWS_PASSED = 4_000_000  # rows in all of them together
@@ -47,14 +48,14 @@ HELD_OUT_SHARE = 0.1  # part of the rows that is held out: at least
 LEAST_HELD_OUT, MOST_HELD_OUT = 20, 5000  # rows, and at most
 USUAL_STEPS = 30  # of a fit, usually: for the progress bar
 TOO_FEW_ROWS = 60  # rows for which nothing is held out
-REPEATED = (CellTables, Linear, LearnedFeatures)  # families that gain by a second pass
+REPEATED = (CellTables, LinearOnFeatures, LearnedFeatures)  # families that gain by a second pass
 
 Prepare = Callable[[np.ndarray], Part]  # of row numbers
 
 
 @with_callbacks
 def fit(
-    self: StackShell,
+    self: Shell[Stack],
     X: Any,
     y: Any,
     sample_weight: Any = None,
@@ -63,7 +64,7 @@ def fit(
     passes: int | str = "auto",
     time_limit: float | None = None,
     verbose: bool = False,
-) -> StackShell:
+) -> Shell[Stack]:
     """Forget everything, then learn all rows, in any order.
 
     Parameters
@@ -94,34 +95,29 @@ def fit(
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
             mixed.fit(
-                self,
-                X,
-                y,
-                sample_weight,
-                shuffle,
-                lambda X: _fit_rows(self, X, y, sample_weight, shuffle, passes, clock),
+                self, X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
             )
             bar.update(clock.steps, "all rows", clock.steps)
     return self
 
 
-def _fit_rows(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
+def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
     with est._kept(fresh=True):
         check_order(est, shuffle, 1 if passes == "auto" else passes)
-        try:
-            _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
-        finally:
-            est.__dict__.pop("_fitting", None)
+        _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
+        del est._how
 
 
-def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock) -> None:
+def _passes_over(
+    est: Shell[Stack], X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
+) -> None:
     rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True)
     est._check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
         est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    at_once = shuffle and passes != 1 and batch.helps(est, target[counted])
-    est._fitting = shuffle and not at_once  # rows in random order: the last ones say nothing about the next
+    at_once = shuffle and passes != 1 and batch.helps(est._learner, target[counted])
+    est._how = {"shuffled": shuffle and not at_once}
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     if held is not None and at_once:  # the last ones: members take the rows in their order
@@ -135,36 +131,38 @@ def _passes_over(est: StackShell, X: Any, y: Any, sample_weight: Any, shuffle: b
     learn_passes(est, X, y, order, rows, target, streamed)
     if held is None:
         return
+    stack, state = est._learner, est._state
     if at_once:
-        S = est._learner.members_score(est._state, prepare(held)[0], False)
+        S = stack.members_score(state, prepare(held)[0], False)
         est._learn_part(take(rows, held), target[held], None if weight is None else weight[held])
-        if scales_columns(est._state):
-            hold(est._state)
-        batch.learn(est, prepare(held), S, prepare(train[batch.chosen(est._state["seed"], len(train))]), clock)
+        if scales_columns(state):
+            hold(state)
+        others = prepare(train[batch.chosen(state["seed"], len(train))])
+        batch.learn(stack, state, prepare(held), S, others, clock)
         return
     # the combination takes them as a stream
-    held_rows = prepare(generator(est._state["seed"], Stream.HELD_OUT_ORDER).permutation(held))
-    _more_passes(est, prepare, train, held_rows, most, clock)
-    _weigh(est, *held_rows)
-    _members_learn(est, list(range(len(est._learner.members))), *held_rows)
+    held_rows = prepare(generator(state["seed"], SeedStream.HELD_OUT_ORDER).permutation(held))
+    _more_passes(stack, state, prepare, train, held_rows, most, clock)
+    _weigh(stack, state, *held_rows)
+    _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
 
 
 def _more_passes(
-    est: StackShell, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
+    stack: Stack, state: State, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
-    state = est._state
-    active = [i for i, member in enumerate(est._learner.members) if isinstance(member._learner, REPEATED)]
-    best = {i: (_held_loss(est, i, *held_rows), None) for i in active}
+    members = stack.attached(state)
+    active = [i for i, member in enumerate(members) if isinstance(member._learner, REPEATED)]
+    best = {i: (_held_loss(stack, state, i, *held_rows), None) for i in active}
     for number in range(1, most):
-        order = generator(state["seed"], Stream.FIT_ORDER, number).permutation(train)
+        order = generator(state["seed"], SeedStream.FIT_ORDER, number).permutation(train)
         for part in threads.cuts(len(order), 8192):
             X, y, w = prepare(order[part])
-            _members_learn(est, active, X, y, w)
+            _members_learn(stack, state, active, X, y, w)
         for i in list(active):
-            loss = _held_loss(est, i, *held_rows)
+            loss = _held_loss(stack, state, i, *held_rows)
             if loss < best[i][0]:
-                best[i] = (loss, copy.deepcopy(est._learner.members[i]._state))
+                best[i] = (loss, copy.deepcopy(state["members"][i]))
             else:
                 active.remove(i)
         clock.step(f"pass {number + 1}")
@@ -172,51 +170,48 @@ def _more_passes(
             break
     for i, (_, kept) in best.items():
         if kept is not None:
-            est._state["members"][i].clear()
-            est._state["members"][i].update(kept)
-            est._learner.members[i]._forget()
+            state["members"][i].clear()
+            state["members"][i].update(kept)
+            members[i]._forget()
 
 
-def _prepared(est: StackShell, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
     state = est._state
     X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
     y = target[which]
     w = None if weight is None else weight[which]
-    if est._weighs() or est._learner.weighs(state):
+    if est._weighs() or weights.SUMS in state:
         w = weights.over_mean(state, est._row_weights(state, y, w), len(y))
     return X, est._encode(state, y), w
 
 
-def _members_learn(est: StackShell, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:
-    N = len(est._learner.examples())
+def _members_learn(stack: Stack, state: State, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+    N = len(stack.examples())
 
     def work(i: int) -> None:
-        est._learner.member_learns(est._state, i, X, of_output(y, i // N), weight)
+        stack.member_learns(state, i, X, of_output(y, i // N), weight)
 
-    threads.each(work, which, est._ops.THREADED)
+    threads.each(work, which, stack.ops.THREADED)
 
 
-def _held_loss(est: StackShell, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
+def _held_loss(stack: Stack, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
     """Mean loss of a member on held-out rows."""
-    N = len(est._learner.examples())
-    f = est._learner.member_scores(est._state, i, X)
-    value = batch.mean_loss(est._learner.regression, f, of_output(y, i // N), weight)
+    f, own = stack.member_scores(state, i, X), of_output(y, i // len(stack.examples()))
+    value = batch.mean_loss(stack.regression, f, own, weight)
     return value if np.isfinite(value) else np.inf
 
 
-def _weigh(est: StackShell, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
+def _weigh(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """The combination, made again on forecasts of held-out rows."""
-    state, N = est._state, len(est._learner.examples())
-    F = est._learner.forecasts(state, X, None, None)
-    outputs = est._learner.columns(state)
-    for o, part in enumerate(est._learner.combinations(state)):
+    F = stack.forecasts(state, X, None, None)
+    for o, part in enumerate(stack.combinations(state)):
         errors = part["member_errors"].copy()
-        for name, value in start_stack(N, outputs, est._learner.regression).items():
+        for name, value in start_stack(len(stack.examples()), stack.columns(state), stack.regression).items():
             part[name][...] = value
         own = of_output(y, o)
         for _ in range(2):  # the second time with a good start
-            est._ops.stack_pass(F[o], own, weight, part, (est._learner.regression, False))
+            stack.ops.stack_pass(F[o], own, weight, part, (stack.regression, False))
         part["member_errors"][...] = errors
 
 
@@ -232,7 +227,7 @@ def _passes(passes: Any, n: int, shuffle: bool) -> int:
 def _held_out(seed: int, counted: np.ndarray, target: np.ndarray) -> np.ndarray | None:
     """Rows held out, sorted; no class loses all of its rows."""
     n = min(max(LEAST_HELD_OUT, int(HELD_OUT_SHARE * len(counted))), MOST_HELD_OUT)
-    order = generator(seed, Stream.HELD_OUT_ROWS).permutation(counted)
+    order = generator(seed, SeedStream.HELD_OUT_ROWS).permutation(counted)
     chosen = order[:n]
     if target.ndim == 1 and target.dtype.kind in "biuUS":
         labels = target[chosen]

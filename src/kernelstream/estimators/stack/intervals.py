@@ -19,8 +19,8 @@ from ...state.nested import State
 from ...state.schema import Inside, Schema
 from ...trust.intervals import IntervalTracker, check_coverage
 from ...trust.quantiles import QuantileTracker, ends
+from .._contract.base import Shell
 from .._contract.state import scaled_rows
-from .shell import StackShell
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 
 def _new(stack: Stack, state: State, own: State | None = None) -> Any:
-    engine = of_processor(stack.est.engine)
+    engine = of_processor(stack.parameters["engine"])
     if stack.regression:
         return QuantileTracker(state["n_features"], engine=engine)
     return IntervalTracker(engine=engine, state=own)
@@ -76,10 +76,10 @@ def moved(own: State, move: Move) -> None:
     own["recent"][0], own["knots"][:] = move(own["recent"][0]), move(own["knots"])
 
 
-def tracker(est: StackShell, state: State, o: int) -> Any:
+def tracker(stack: Stack, state: State, o: int) -> Any:
     """What follows an output; its arrays are the state's own."""
     own = state["intervals"][f"o{o}"]
-    made = est._cached(("tracker", o), lambda: _new(est._learner, state, own))
+    made = stack.cached(("tracker", o), lambda: _new(stack, state, own))
     made.state = own
     return made
 
@@ -87,18 +87,16 @@ def tracker(est: StackShell, state: State, o: int) -> Any:
 def errors(stack: Stack, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Errors (n,) of forecasts (n, outputs): the probability left to other labels, or a mean over the outputs."""
     if not stack.regression:
-        return _doubts(stack.est, scores, y)
+        return _doubts(stack, scores, y)
     return np.abs(y.reshape(len(y), -1) - scores).mean(axis=1)
 
 
 def follow(
-    stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, errors: np.ndarray, y: np.ndarray, weight: Any
+    stack: Stack, state: State, X: Any, scores: np.ndarray, errors: np.ndarray, y: np.ndarray, weight: Any, wanted: Any
 ) -> None:
     """Trackers learn the forecasts (n, outputs) before each row X and their errors (n,)."""
-    est = stack.est
-    wanted: Wanted | None = None if est._renewing else est.__dict__.get("_wanted")
     if not stack.regression:
-        own = tracker(est, state, 0)
+        own = tracker(stack, state, 0)
         if wanted is None:  # nobody asks for widths
             own._pass(errors if weight is None else errors[weight > 0])
         else:
@@ -106,7 +104,7 @@ def follow(
         return
     targets = y.reshape(len(y), -1)
     for o, target in enumerate(targets.T):
-        found = tracker(est, state, o).learn(scores[:, o], target, X, weight)
+        found = tracker(stack, state, o).learn(scores[:, o], target, X, weight)
         if wanted is not None:
             wanted.found.append((o, found))
 
@@ -115,36 +113,37 @@ def fit(stack: Stack, state: State, X: np.ndarray, scores: np.ndarray, y: np.nda
     """Start over with rows in no order that were forecast before they were learned, with targets y (n, outputs)."""
     state["intervals"] = start(stack, state)
     if not stack.regression:
-        doubts = _doubts(stack.est, scores, y[:, 0])
-        tracker(stack.est, state, 0).start_from(doubts if weight is None else doubts[weight > 0])
+        doubts = _doubts(stack, scores, y[:, 0])
+        tracker(stack, state, 0).start_from(doubts if weight is None else doubts[weight > 0])
         return
     for o in range(stack.outputs(state)):
-        tracker(stack.est, state, o).start_from(scores[:, o], y[:, o], X, weight)
+        tracker(stack, state, o).start_from(scores[:, o], y[:, o], X, weight)
 
 
-def _doubts(est: StackShell, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _doubts(stack: Stack, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     wrong = np.empty(len(y))
     if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
         y = np.minimum(y, scores.shape[1] - 1.0)
-    est._ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
+    stack.ops.doubts(np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64), wrong)
     return wrong
 
 
-def collected(est: StackShell, coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
+def collected(est: Shell[Stack], coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
     """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
-    est._wanted = Wanted(check_coverage(coverage), [])
+    wanted = Wanted(check_coverage(coverage), [])
+    est._how = {"wanted": wanted}
     try:
-        return learn(), est._wanted.found
+        return learn(), wanted.found
     finally:
-        est.__dict__.pop("_wanted", None)
+        del est._how
 
 
-def half_width(est: StackShell, coverage: float) -> float:
+def half_width(est: Shell[Stack], coverage: float) -> float:
     """Probability that the labels of a set may leave to others; infinite before the first forecast."""
-    return tracker(est, est._state, 0)._half(coverage) if "intervals" in est._state else float("inf")
+    return tracker(est._learner, est._state, 0)._half(coverage) if "intervals" in est._state else float("inf")
 
 
-def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
+def quantiles(est: Shell[Stack], X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 
     With ``following``, each row is the next of the stream; for rows of any time see :func:`_ways`.
@@ -156,17 +155,17 @@ def quantiles(est: StackShell, X: Rows, scores: np.ndarray, asked: np.ndarray, f
     for rows in threads.cuts(len(scores), AT_ONCE):
         seen = est._ops.squashed(dense(scaled_rows(est._ops, X[rows], state)))
         for o in range(scores.shape[1]):
-            part = tracker(est, state, o).quantiles(scores[rows, o], np.append(asked, 0.5), seen, following)
+            part = tracker(est._learner, state, o).quantiles(scores[rows, o], np.append(asked, 0.5), seen, following)
             found[rows, o], median[rows, o] = part[:, :-1], part[:, -1]
     if not following:
-        ways = est._learner.until_next_row("ways", state, tuple(asked), lambda: _ways(est, asked))
+        ways = est._learner.until_next_row("ways", state, tuple(asked), lambda: _ways(est._learner, state, asked))
         found = median[:, :, None] + ways * (found - median[:, :, None])
     order = np.argsort(asked)
     found[:, :, order] = np.sort(found, axis=2)
     return found
 
 
-def _ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
+def _ways(stack: Stack, state: State, asked: np.ndarray) -> np.ndarray:
     r"""Factors (outputs, k) of the way from the median to a quantile, for rows of any time: at least 1.
 
     Successive rows are alike, and the next one is the easiest to forecast. How far forecasts are off at other times is
@@ -174,16 +173,15 @@ def _ways(est: StackShell, asked: np.ndarray) -> np.ndarray:
     (1 - c)/2, 1/2 and (1 + c)/2, their targets have gone (y - M)/(H - M) or (M - y)/(M - L) of the way, and the
     :math:`\lceil (m + 1) c \rceil`-th of these numbers is the factor (split conformal: Papadopoulos et al. 2002).
     """
-    state = est._state
-    kept, outputs = state["reasons"], est._learner.outputs(state)
+    kept, outputs = state["reasons"], stack.outputs(state)
     m, factors = min(state["t"], len(kept["y"])), np.ones((outputs, len(asked)))
     if m < FEWEST_KEPT:
         return factors
     rows, y = kept["X"][:m], kept["y"][:m]
-    said = est._learner.combined(state, rows)
+    said = stack.combined(state, rows)
     for i, c in enumerate(np.abs(2 * asked - 1)):
         for o in range(outputs if c > 0 else 0):
-            three = tracker(est, state, o).quantiles(said[:, o], [ends(c)[0], 0.5, ends(c)[1]], rows)
+            three = tracker(stack, state, o).quantiles(said[:, o], [ends(c)[0], 0.5, ends(c)[1]], rows)
             low, middle, high = three.T
             whole = np.where(y[:, o] > middle, high - middle, middle - low)
             way = np.divide(np.abs(y[:, o] - middle), whole, out=np.ones(m), where=whole > 0)

@@ -27,6 +27,7 @@ import numpy as np
 
 from ...losses import Logistic
 from ...state.nested import State
+from .._contract import weights
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -47,7 +48,7 @@ def shift(stack: Stack, state: State) -> float:
 
 
 def _shift(stack: Stack, state: State) -> float:
-    weighs = stack.est._weighs() or stack.weighs(state)
+    weighs = stack.parameters.get("class_weight") is not None or weights.SUMS in state
     if stack.regression or state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or "batch" in state:
         return 0.0
     kept = next((part for part in state["members"] if "sample_down" in part), None)

@@ -223,7 +223,7 @@ class KernelClassifier(StreamClassifier):
         scores, stretches = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
-        loss: Any = self._loss_now(self._state)
+        loss: Any = self._learner.loss(self._state)
         p = loss.probability(scores)
         p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
         half = np.full(len(p), np.inf)
@@ -373,10 +373,11 @@ class KernelRegressor(StreamRegressor):
         asked = check_quantiles(quantiles)
         forecast, stretches = collected(self, 0.9, lambda: self.learn(X, y, sample_weight))
         found = np.where(asked == 0.5, forecast[..., None], np.copysign(np.inf, asked - 0.5))
+        stack: Any = self._learner
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = [part for at, part in stretches if at == o]
             if own:  # the first rows had nothing to go by
                 place = found if forecast.ndim == 1 else found[:, o]
-                held = tracker(self, self._state, o).at(np.concatenate(own), asked)
+                held = tracker(stack, self._state, o).at(np.concatenate(own), asked)
                 place[len(forecast) - len(held) :] = held
         return forecast, found

@@ -22,11 +22,11 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from ...trust.recent import differences, places, some_of, taken
+from .._contract.base import Shell
 from .._contract.composite import fitted
 from .._contract.door import checked_rows
 from .._contract.mixed import encoded
 from .._contract.state import scaled_rows
-from .shell import StackShell
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -65,7 +65,7 @@ def moved(reasons: State, o: int, move: Move) -> None:
 
 
 @in_turn
-def relevance(est: StackShell) -> Named:
+def relevance(est: Shell[Stack]) -> Named:
     """How much each column matters now: shares of the mean squared gradient at recent rows, which sum to one.
 
     One number for each column of the input, (d,), in the order of ``feature_names_in_``.
@@ -81,7 +81,7 @@ def relevance(est: StackShell) -> Named:
 
 
 @in_turn
-def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
+def explain(est: Shell[Stack], X: Any, baseline: Any = None) -> Explanation:
     """How much each column moved the predictions for some rows, by swapping columns with a baseline in random orders.
 
     Parameters
@@ -113,13 +113,13 @@ def explain(est: StackShell, X: Any, baseline: Any = None) -> Explanation:
     return Explanation(named(parts, est), said[np.arange(len(rows)), which], at_base[which], np.array(base[0]))
 
 
-def _answers_to(est: StackShell, X: np.ndarray) -> np.ndarray:
+def _answers_to(est: Shell[Stack], X: np.ndarray) -> np.ndarray:
     """Scores (n, outputs) of rows as the members see them, more than one of them: a table."""
     rows = np.ascontiguousarray(X, np.dtype(est._state["dtype"]))
     return est._learner.combined(est._state, rows)
 
 
-def _sources(est: StackShell) -> tuple[np.ndarray, int]:
+def _sources(est: Shell[Stack]) -> tuple[np.ndarray, int]:
     """For each column that members see, the input column it comes from, (d,), and how many input columns there are."""
     d = est._state["n_features"]
     if est._encoder is None:

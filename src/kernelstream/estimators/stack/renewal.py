@@ -26,11 +26,10 @@ from sklearn.base import clone
 
 from ... import engine as engines
 from ...passes.stack.python import shares
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...state.nested import State
 from ...state.schema import Array, Count, Inside, Schema, Whole
 from . import batch, intervals, watch
-from .shell import StackShell
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -75,18 +74,21 @@ def verify(stack: Stack, state: State) -> None:
 
 def fresh(stack: Stack, state: State) -> Any:
     """The model of the new members, attached to its state."""
-    made: Any = stack.est._cached("fresh", lambda: _unfitted(stack.est, state))
+    made: Any = stack.cached("fresh", lambda: _unfitted(stack, state))
     own = state["renewal"]["fresh"]
     if own and made.__dict__.get("_state") is not own:
         made.state_ = own
     return made
 
 
-def _unfitted(est: StackShell, state: State) -> Any:
+def _unfitted(stack: Stack, state: State) -> Any:
     """A model like the whole, of rows as its members see them: scaled by the whole, and of no change of its own."""
-    made = clone(est)
-    made.engine = engines.of_processor(est.engine)
-    made.random_state = int(generator(state["seed"], Stream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62))
+    kind: Any = stack.context.kind
+    made = clone(kind(**{name: stack.parameters[name] for name in kind._get_param_names()}))
+    made.engine = engines.of_processor(stack.parameters["engine"])
+    made.random_state = int(
+        generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62)
+    )
     made.columns, made.standardize = "auto", False  # turns are its own: it also learns on a thread beside the members
     return made
 
@@ -94,7 +96,7 @@ def _unfitted(est: StackShell, state: State) -> Any:
 def drop(stack: Stack, state: State) -> None:
     """End what was begun."""
     state.pop("renewal", None)
-    stack.est._cache.pop("fresh", None)
+    stack.drop("fresh")
 
 
 def begin(stack: Stack, state: State, since: int, t: int) -> None:
@@ -154,7 +156,7 @@ def follow(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any
                 scores[start:] = old[start:]
                 drop(stack, state)
                 new = None
-        if since is not None and "renewal" not in state and stack.est.standardize:
+        if since is not None and "renewal" not in state and stack.standardize:
             begin(stack, state, since, t)
             if "renewal" in state:
                 old, new = scores.copy(), np.empty_like(scores)
@@ -226,8 +228,7 @@ def take_over(stack: Stack, state: State) -> None:
     """The new members and their combination take the place of the old ones."""
     own, N = fresh(stack, state)._state, len(stack.examples())
     state.pop("batch", None)
-    for name in ("targets", "rows", "batch", "learners"):
-        stack.est._cache.pop(name, None)
+    stack.drop("targets", "rows", "batch", "members")
     state["members"] = own["members"]
     for name in ("target_mean", "target_unit", *(f"o{o}" for o in range(stack.outputs(state)))):
         if name in own:

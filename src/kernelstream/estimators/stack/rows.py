@@ -14,7 +14,7 @@ from ...core import corrupt
 from ...core.arrays import SQUASH
 from ...state.nested import State, copied, parts
 from ...trust.intervals import STEPS
-from ..feature import Linear
+from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch, intervals, level, watch
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 32  # rows of a call up to which they go this way
 # Families whose scores are products of matrices, which add up in another order for one row than for many.
-MULTIPLYING = (Linear, LearnedFeatures)
+MULTIPLYING = (LinearOnFeatures, LearnedFeatures)
 
 
 def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
@@ -31,12 +31,12 @@ def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | Non
     n = X.shape[0]
     if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
         return None
-    if "_wanted" in stack.est.__dict__ or "renewal" in state:
+    if "renewal" in state:
         return None
     if "x_usual" in state and n >= corrupt.rows_until_look(int(state["x_count"])):  # where it is learned what is usual
         return None
     bound = bind(stack, state)
-    return None if bound is None else bound.learn(X, y, bool(stack.est.recent))
+    return None if bound is None else bound.learn(X, y, bool(stack.recent))
 
 
 def score(stack: Stack, state: State, X: Any, following: bool) -> np.ndarray | None:
@@ -53,31 +53,31 @@ def score(stack: Stack, state: State, X: Any, following: bool) -> np.ndarray | N
 
 def bind(stack: Stack, state: State) -> Any:
     """The compiled whole, ready for a call; None if a member has no compiled form, or none yet."""
-    est = stack.est
-    held, engine = est._cache.get("rows", (None, None))
-    if engine is est.engine and (held is None or held.ready()):
-        return held
-    held = None
+    if "rows" in stack.derived:
+        held = stack.derived["rows"]
+        if held is None or held.ready():
+            return held
     if not _may_change(stack, state):
         return None
     try:
-        learners = [_row_learner(member, member._state) for member in stack.members]
+        learners = [_row_learner(member, member._state) for member in stack.attached(state)]
     except ValueError:  # a member that is out of range starts again on the long path
         return None
     if any(learner is NotImplemented for learner in learners):
         return None
     if "batch" in state:
         learners.append(batch.row_learner(stack, state))
+    held = None
     if all(learner is not None for learner in learners):
-        coverages = intervals.tracker(est, state, 0).levels, None if stack.regression else STEPS
-        held = est._ops.RowStack(state, learners, SQUASH, stack.regression, coverages)
-    est._cache["rows"] = (held, est.engine)
+        coverages = intervals.tracker(stack, state, 0).levels, None if stack.regression else STEPS
+        held = stack.ops.RowStack(state, learners, SQUASH, stack.regression, coverages)
+    stack.derived["rows"] = held
     return held if held is None or held.ready() else None
 
 
 def _may_change(stack: Stack, state: State) -> bool:
     """Whether single rows can be learned into these states; those of a mapped file are read-only."""
-    if not stack.est.standardize or stack.est.__dict__.get("_fitting") or stack.outputs(state) != 1:
+    if not stack.standardize or stack.outputs(state) != 1:
         return False
     return all(_is_writable(part) for part in (*parts(state), *state["members"]))
 

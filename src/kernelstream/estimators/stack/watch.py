@@ -20,9 +20,9 @@ from ...state import undo
 from ...state.nested import State, part
 from ...state.schema import Array, Count, Inside, Schema, length
 from ...state.turns import in_turn
+from .._contract.base import Shell
 from .._contract.composite import fitted
 from .._contract.warm_up import rows_until
-from .shell import StackShell
 
 if TYPE_CHECKING:
     from .base import Stack
@@ -121,9 +121,9 @@ def _attached(stack: Stack, state: State) -> dict[str, Any]:
     watched = state["watch"]
     made: dict[str, Any] = {"adwin": Adwin(), "kernel": KernelTwoSample(random_state=state["seed"])}
     if "adwin" in watched:
-        made = stack.est._cached("detectors", lambda: made)
+        made = stack.cached("detectors", lambda: made)
     else:
-        stack.est._cache["detectors"] = made
+        stack.derived["detectors"] = made
     for name, detector in made.items():
         detector.state = watched.get(name, detector.state)
     return made
@@ -172,7 +172,7 @@ def schema(stack: Stack, state: State) -> Schema:
 
 
 @in_turn
-def changes(est: StackShell) -> list[Mark]:
+def changes(est: Shell[Stack]) -> list[Mark]:
     """The last hundred changes found, oldest first: of the errors, or of the rows themselves."""
     marks = fitted(est)["watch"]["marks"].tolist()
     return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in marks]

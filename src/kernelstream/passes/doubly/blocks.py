@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ... import settings
 from ...core import threads
 from ...kernels import Gaussian, Kernel
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 
 ROWS = 2048  # rows for which a block is made once
@@ -27,7 +27,7 @@ class FeatureBlocks:
     kernel : Kernel
         With a numeric bandwidth and random features.
     seed : int
-    stream : Stream
+    stream : SeedStream
         Where the random numbers come from. The Gaussian kernel takes them from :mod:`kernelstream.core.philox`, the
         others from ``kernelstream.random.generator``.
     d : int
@@ -37,8 +37,6 @@ class FeatureBlocks:
     dtype : numpy.dtype
     ops : module
         The engine.
-    keep : bool
-        Whether made blocks are kept, the first ones first, in the memory that the settings allow.
 
     Attributes
     ----------
@@ -54,8 +52,7 @@ class FeatureBlocks:
         size: int,
         dtype: Any,
         ops: Any,
-        stream: Stream = Stream.MAP,
-        keep: bool = True,
+        stream: SeedStream = SeedStream.MAP,
     ):
         self.kernel, self.seed, self.d = kernel, seed, d
         self.dtype, self.ops, self.stream = np.dtype(dtype), ops, stream
@@ -63,7 +60,7 @@ class FeatureBlocks:
         per_draw = kernel.per_draw(d)
         self.draws = size if per_draw <= 2 else max(1, 2 * size // per_draw)
         self.width = per_draw * self.draws
-        self._room = settings.cache_bytes() if keep else 0
+        self._room = settings.cache_bytes()  # made blocks are kept in it, the first ones first
         self._kept: dict[int, Any] = {}
 
     # ---------------------------------------------------------------- making a block

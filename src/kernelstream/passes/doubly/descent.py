@@ -18,12 +18,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ...kernels import Kernel
 from ...losses import Loss
-from ...random import Stream, generator
+from ...random import SeedStream, generator
 from ...rows import Rows
 from ...state.nested import State
 from .blocks import FeatureBlocks
 
+EIGEN_ROWS = 512  # rows whose kernel matrix gives a largest eigenvalue, at most
 LEAST_SHRINK = 1e-6  # the common factor of the weights is multiplied into them below this
 AVERAGE = 4.0  # the t-th iterate enters the average with weight 4 / (t + 3): recent ones count most
 UNIFORM = 1.0  # with weight 1 / t: all count the same
@@ -60,22 +62,23 @@ class Descent:
             state["mean"] = empty.copy()
 
     # ---------------------------------------------------------------- scores
-    def iterate(self, state: State, X: Rows) -> np.ndarray:
-        """Scores of the last iterate, (n, C): what gradients are taken at."""
-        return state["offset"] + state["shrink"] * self.blocks.scores(X, state["alpha"])
+    def answering(self, state: State) -> np.ndarray:
+        """Weights that predictions are made with: the average if there is one, else the last iterate."""
+        return state["mean"] if self.average else state["alpha"] * state["alpha"].dtype.type(state["shrink"])
+
+    def level(self, state: State) -> float:
+        """What is added to the function in predictions."""
+        return state["offset"]
 
     def predict(self, state: State, X: Rows) -> np.ndarray:
-        """Scores of the average if there is one, else of the last iterate, (n, C)."""
-        return state["offset"] + self.blocks.scores(X, state["mean"]) if self.average else self.iterate(state, X)
+        """Scores of rows, (n, C)."""
+        return self.level(state) + self.blocks.scores(X, self.answering(state))
 
     def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """:meth:`iterate` and :meth:`predict` with the features made once."""
-        if not self.average:
-            F = self.iterate(state, X)
-            return F, F
-        F = self.blocks.scores(X, np.concatenate([state["alpha"], state["mean"]], axis=2))
-        C = F.shape[1] // 2
-        return state["offset"] + state["shrink"] * F[:, :C], state["offset"] + F[:, C:]
+        """Scores of the last iterate, (n, C), at which gradients are taken, and those of :meth:`predict`."""
+        alpha, C = state["alpha"], state["alpha"].shape[2]
+        F = self.blocks.scores(X, np.concatenate([alpha, self.answering(state)], axis=2))
+        return state["offset"] + state["shrink"] * F[:, :C], self.level(state) + F[:, C:]
 
     # ---------------------------------------------------------------- learning
     def block_of(self, t: int) -> int:
@@ -198,18 +201,12 @@ def gradients(loss: Loss, y: np.ndarray, F: np.ndarray) -> np.ndarray:
     return loss.gradient(y, F) if loss.kind == "multiclass" else loss.gradient(y, F[:, 0])[:, None]
 
 
-def mean_loss(loss: Loss, y: np.ndarray, F: np.ndarray, weight: np.ndarray | None) -> float:
-    """Weighted mean of the loss over rows with scores F (n, C)."""
-    values = loss.value(y, F) if loss.kind == "multiclass" else loss.value(y, F[:, 0])
-    return float(np.average(values, weights=weight))
-
-
 def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
     """Indices of ``steps`` mini-batches: random orders of the n rows, one after the other, cut into equal parts."""
     order, passes = np.empty(0, np.int64), 0
     for _ in range(steps):
         while len(order) < batch:
-            order = np.concatenate([order, generator(seed, Stream.DOUBLY_ORDER, passes).permutation(n)])
+            order = np.concatenate([order, generator(seed, SeedStream.DOUBLY_ORDER, passes).permutation(n)])
             passes += 1
         yield order[:batch]
         order = order[batch:]
@@ -217,7 +214,7 @@ def batches(n: int, batch: int, steps: int, seed: int) -> Iterator[np.ndarray]:
 
 def largest_eigenvalue(K: np.ndarray, rounds: int = 30) -> float:
     """Of a positive semi-definite matrix, by the power method."""
-    v = generator(0, Stream.POWER_START).standard_normal(len(K))
+    v = generator(0, SeedStream.POWER_START).standard_normal(len(K))
     for _ in range(rounds):
         w = K @ v
         size = float(np.linalg.norm(w))
@@ -225,3 +222,9 @@ def largest_eigenvalue(K: np.ndarray, rounds: int = 30) -> float:
             return 0.0
         v = w / size
     return float(v @ K @ v)
+
+
+def top_eigenvalue(kernel: Kernel, X: Rows) -> float:
+    """Largest eigenvalue of K/n, K the kernel matrix of some of the rows; never 0."""
+    some = X[:EIGEN_ROWS]
+    return max(largest_eigenvalue(kernel.pairwise(some, some).astype(np.float64)) / some.shape[0], 1e-12)

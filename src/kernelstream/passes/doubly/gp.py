@@ -58,28 +58,20 @@ class GPDescent(Descent):
         return self.descend(state, X, G if weight is None else G * weight[:, None], F)
 
     # ---------------------------------------------------------------- answers
-    def _weights(self, state: State) -> np.ndarray:
-        return state["mean"] if self.average else state["alpha"] * state["alpha"].dtype.type(state["shrink"])
-
-    def predict(self, state: State, X: Rows) -> np.ndarray:
-        return state["offset"] + self.blocks.scores(X, self._weights(state)[:, :, :1])
-
-    def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
-        C = self.columns
-        F = self.blocks.scores(X, np.concatenate([state["alpha"], self._weights(state)[:, :, :1]], axis=2))
-        return state["offset"] + state["shrink"] * F[:, :C], state["offset"] + F[:, C:]
+    def answering(self, state: State) -> np.ndarray:
+        return super().answering(state)[:, :, :1]
 
     def variance(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
         """By the operator: ``k(x, x) - A(x, x)`` and ``k(x, x)``, both as the features estimate them, (n,) and (n,)."""
         assert self.left is not None
         phi = self.left.features(X, 0).astype(np.float64)
-        g = self.blocks.scores(X, self._weights(state)[:, :, 1:])
+        g = self.blocks.scores(X, super().answering(state)[:, :, 1:])
         return np.einsum("ij,ij->i", phi, phi - g), np.einsum("ij,ij->i", phi, phi)
 
     def at_points(self, state: State, which: np.ndarray) -> np.ndarray:
         """Value of the regression of point ``which[i]`` at that point, (len(which),)."""
         assert self.points is not None
         X, total = self.points[which], np.zeros(len(which))
-        for i, A in enumerate(self._weights(state)):
+        for i, A in enumerate(super().answering(state)):
             total += np.einsum("ij,ji->i", self.blocks.features(X, i), A[:, 1 + which])
         return total

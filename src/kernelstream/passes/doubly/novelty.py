@@ -36,12 +36,8 @@ def threshold(state: State) -> float:
 class NoveltyDescent(Descent):
     """Adds the threshold: ``tau``, and its average ``tau_mean`` if ``average``. The share nu is ``lam``."""
 
-    def predict(self, state: State, X: Rows) -> np.ndarray:
-        return super().predict(state, X) - threshold(state)
-
-    def both(self, state: State, X: Rows) -> tuple[np.ndarray, np.ndarray]:
-        F, shown = super().both(state, X)
-        return F, shown - threshold(state)
+    def level(self, state: State) -> float:
+        return super().level(state) - threshold(state)
 
     def reset(self, state: State, n_outputs: int) -> None:
         super().reset(state, n_outputs)

@@ -13,21 +13,20 @@ from ... import _core
 from ...state.nested import State
 
 
-def row_learner(kind: str, member: Any, state: State, *parts: Any) -> Any:
+def row_learner(kind: str, learner: Any, state: State, *parts: Any) -> Any:
     """A learner of single rows that works on the arrays of a state.
 
     Parameters
     ----------
     kind : {"hashed_cells", "column_cells", "linear", "learned_widths", "window", "metric_window",
         "least_squares"}
-    member : estimator
-        The owner of the state. When its cache or its state are replaced, the learner must not be used any more.
+    learner : Learner
+        Whose learner it is. When that forgets what it has derived, the compiled one must not be used any more.
     state : dict
     *parts
         What the learner needs besides; see the function ``row_…`` of its family in cpp/bind.
     """
-    own = vars(member)
-    return getattr(_core, f"row_{kind}{_bits(state)}")(state, [(own, "_cache"), (own, "_state")], *parts)
+    return getattr(_core, f"row_{kind}{_bits(state)}")(state, [(vars(learner), "derived")], *parts)
 
 
 class RowStack:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def row_learner(kind: str, member: Any, state: dict[str, Any], *parts: Any) -> None:
+def row_learner(kind: str, learner: Any, state: dict[str, Any], *parts: Any) -> None:
     """None: single rows are learned as blocks are."""
 
 
