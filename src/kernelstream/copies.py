@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import gc
 import numbers
-import weakref
 from typing import Any
 
-from .columns.stream import StreamPipeline
 from .estimators._contract.base import StreamEstimator
-from .estimators._contract.learner import Learner
 from .random import seed_from
 from .state.turns import turns_of
 
@@ -28,20 +24,7 @@ def copied(model: Any, example: Any) -> Any:
     if example is not None:
         with contextlib.suppress(ValueError, ArithmeticError):  # a reader's own call will raise it
             made.predict(example)
-    _loosen(made)
     return made
-
-
-def _loosen(made: Any) -> None:
-    """Make the references of learners in a copy to their estimators weak, so that an unused copy is freed at once."""
-    seen, waiting = set(), [made]
-    while waiting:
-        one = waiting.pop()
-        if id(one) not in seen and isinstance(one, (dict, list, tuple, Learner, StreamEstimator, StreamPipeline)):
-            seen.add(id(one))
-            waiting += gc.get_referents(one)
-            if isinstance(one, Learner) and not isinstance(getattr(one, "est", one), (Learner, *weakref.ProxyTypes)):
-                one.est = weakref.proxy(one.est)  # type: ignore[attr-defined]
 
 
 def seeded(model: Any) -> Any:

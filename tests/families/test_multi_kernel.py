@@ -281,11 +281,11 @@ def test_angles_that_were_doubled(dtype):
             est = MultiKernelClassifier(learners, random_state=0, engine="native")
             est.learn(X, np.ones(200), sample_weight=first.astype(float), classes=[-1, 1])
             found.append([member.state_["w"].copy() for member in est.learners_])
-            F = est._learner._member_scores(est._state, X, slice(0, 200), est._learner._family().project(X, "test"))[
-                :, :, 0
-            ]
+            F = est._learner._member_scores(
+                est._state, X, slice(0, 200), est._learner._family(est._state).project(X, "test")
+            )[:, :, 0]
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))  # however the learners are shared out
-    P = X.astype(float) @ est._learner._family().W.astype(float)
+    P = X.astype(float) @ est._learner._family(est._state).W.astype(float)
     for f, sigma in zip(F, sigmas, strict=True):
         truth = np.cos((P - P[0]) / sigma).mean(axis=1)
         rounding = np.finfo(dtype).eps * np.abs(P).mean() / sigma  # of the product alone

@@ -51,7 +51,7 @@ def test_learners_are_those_that_learn_alone(strategy, budget, task):
     est = whole(task, learners(task, strategy, budget))
     for start, stop in [(0, 40), (40, 41), (41, len(y))]:
         est.partial_fit(X[start:stop], y[start:stop], sample_weight=weight[start:stop])
-    assert est._learner._expansions() is not None and len(est._learner._expansions().where) == len(KERNELS)
+    assert len(est._learner._expansions(est._state).where) == len(KERNELS)
     for member, alone in zip(est.learners_, learners(task, strategy, budget), strict=True):
         alone.set_params(engine="python").fit(X, y, sample_weight=weight, shuffle=False)
         score = "predict" if task == "regression" else "decision_function"
@@ -86,7 +86,8 @@ def test_some_learners_share_and_others_do_not(updates):
 
     found = [whole("binary", members(), updates=updates, engine=engine) for engine in ("native", "python")]
     scores = [est.learn(X2, y2, classes=[0, 1]) for est in found]
-    assert len(found[0]._learner._expansions().where) == 3 and len(found[0]._learner._family().where) == 2
+    first, state = found[0]._learner, found[0]._state
+    assert len(first._expansions(state).where) == 3 and len(first._family(state).where) == 2
     np.testing.assert_allclose(scores[0], scores[1], rtol=1e-9, atol=1e-9)
 
 

@@ -22,7 +22,7 @@ LIBRARY, SERVICE, PAPERS = (
 )
 
 ROOMS = {  # lines of Python; the files beside the rooms of the library count as one
-    "files": 3_165,
+    "files": 3_148,
     "budgets": 1_106,
     "cli": 2_498,
     "columns": 2_556,
@@ -52,11 +52,11 @@ ROOMS = {  # lines of Python; the files beside the rooms of the library count as
 }
 
 BUDGETS = {
-    "lines of the library": 52_357,
-    "lines of all packages": 66_469,
+    "lines of the library": 52_343,
+    "lines of all packages": 66_455,
     "lines of C++": 12_454,
-    "private reaches": 353,
-    "__dict__ in estimators": 38,
+    "private reaches": 348,
+    "__dict__ in estimators": 37,
     "methods of the learner's protocol": 38,
     "names of the second road of a row": 51,
     "functions of a block": 243,

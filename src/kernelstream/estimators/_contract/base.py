@@ -552,8 +552,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         found = self._cache.get("learner")
         if found is None:
             found = self._learns(*handed_over(self, self._ops))
-            if hasattr(found, "est"):  # of the families whose fit is still their own
-                found.est = self
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found

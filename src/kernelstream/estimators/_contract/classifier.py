@@ -21,6 +21,7 @@ from ...state.turns import in_turn
 from ...streams.cells import is_missing
 from . import link, warm_up
 from .base import State, StreamEstimator
+from .codes import encoded, sign_of_lone
 from .context import loss_of_labels
 from .state import is_trained
 
@@ -275,10 +276,6 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         state["classes_fixed"] = int(fixed)
 
     # ---------------------------------------------------------------- growing
-    def _sign_of_lone(self, state: State) -> float:
-        """The side a lone class is put on until the second one appears."""
-        return -1.0 if state["classes"][0] in (0, -1) else 1.0
-
     def _add_class(self, state: State, label: Any, trained: bool | None = None, coming: int = 0) -> int:
         """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones.
 
@@ -319,7 +316,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
             factor = np.zeros(3)
             factor[kept] = [-0.5, 0.5]
             return Change(np.zeros(3, np.intp), factor, 1, change.coming)
-        flips = len(kept) == 1 and (kept[0] == 1) != (self._sign_of_lone(state) > 0)
+        flips = len(kept) == 1 and (kept[0] == 1) != (sign_of_lone(state["classes"]) > 0)
         return Change(np.zeros(1, np.intp), np.array([-1.0 if flips else 1.0]), 1)
 
     # ---------------------------------------------------------------- learning
@@ -343,7 +340,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         for (row, label), stop in zip(arrivals, cuts[1:], strict=True):
             before, outputs = state["classes"], state["n_outputs"]
             lone = len(before) == 1 and outputs == 1
-            flips = lone and (label > before[0]) == (self._sign_of_lone(state) > 0)
+            flips = lone and (label > before[0]) == (sign_of_lone(state["classes"]) > 0)
             coming = 0 if state["warm_rows"] else known + len(arrivals)  # while it lasts, all is built again and again
             place = self._add_class(state, label, is_trained(state), coming)
             if flips and state["n_outputs"] == 1:  # rows of this call scored while the side was guessed
@@ -375,20 +372,13 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         parts: list[Part] = []
         for own, known in zip(scores, classes, strict=True):
             if len(known) == 1 and len(self.classes_) == 2:  # the side of the lone class was guessed
-                guessed = self._sign_of_lone({"classes": known}) > 0
+                guessed = sign_of_lone(known) > 0
                 own = own if guessed == (known[0] == self.classes_[1]) else -own
             parts.append((own.reshape(len(own), -1), known, None))
         return self._assemble(parts)
 
     def _encode(self, state: State, y: np.ndarray) -> np.ndarray:
-        classes = state["classes"]
-        # a row of weight 0 may have an unknown label: any number will do
-        codes = np.minimum(np.searchsorted(classes, y), max(len(classes) - 1, 0)).astype(np.float64)
-        if state["n_outputs"] > 1 or self._learner.loss(state).kind == "multiclass":
-            return codes
-        if len(classes) == 1:
-            return np.full(len(y), self._sign_of_lone(state))
-        return 2.0 * codes - 1.0
+        return encoded(state, y, self._learner.loss(state))
 
     def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
         """One against the rest: +1 for the class of the output, -1 for the others; two classes share one output."""
@@ -402,7 +392,7 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
                 factor = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
             weight = factor[codes] if weight is None else factor[codes] * weight
         if len(classes) == 1:
-            return np.full((len(y), 1), self._sign_of_lone(state)), weight
+            return np.full((len(y), 1), sign_of_lone(state["classes"])), weight
         if len(classes) == 2:
             return 2.0 * codes[:, None] - 1.0, weight
         return np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0), weight

@@ -24,6 +24,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
 from ...state.turns import in_turn
 from .._contract import kept, warm_up
 from .._contract.base import Shell, State
+from .._contract.codes import decoded, encoded
 from .._contract.kernel import WithKernel
 from .._contract.order import check_order, counted
 from .._contract.warm_up import WARM_UP, runs
@@ -52,7 +53,6 @@ class Doubly(WithKernel):
     Rows wait in the state until their batch is complete, so that any split of a stream into calls gives the same model.
     """
 
-    est: Any = None  # the estimator around it
     _replaced = frozenset({"alpha", "mean"})
     keeps_rows = True
     least_steps = LEAST_STEPS
@@ -93,8 +93,10 @@ class Doubly(WithKernel):
 
     def descent(self, state: State) -> Descent:
         """The recursion for the entries of a state."""
-        own = state is self.est.__dict__.get("_state")
-        made: Descent = self.cached("descent", lambda: self.make_descent(state)) if own else self.make_descent(state)
+        found = self.derived.get("descent")
+        if found is None or found[0] is not state:
+            found = self.derived["descent"] = state, self.make_descent(state)
+        made: Descent = found[1]
         # a new class changes the loss, the first targets the step, and rows of a stream the penalty
         made.loss, made.eta, made.lam = self.loss(state), state["eta"], state["lam"]
         return made
@@ -166,7 +168,7 @@ class Doubly(WithKernel):
         return state["n_outputs"]
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        n, y = X.shape[0], self._public_target(state, y)
+        n, y = X.shape[0], decoded(state, y, self.loss(state)) if len(state.get("classes", ())) else y
         scores = np.zeros((n, state["n_outputs"]))
         for part in runs(weight, n, lambda: self.batch_size - state["waiting"]):
             fresh = kept.add("wait", state, X[part], y[part], None if weight is None else weight[part])
@@ -186,33 +188,14 @@ class Doubly(WithKernel):
         state["waiting"] = 0
         descent = self.descent(state)
         F, shown = descent.both(state, X)
-        descent.learn_batch(state, X, self.est._encode(state, y), weight, F)
+        target = encoded(state, y, self.loss(state)) if "classes" in state else y
+        descent.learn_batch(state, X, target, weight, F)
         return shown
 
-    def _public_target(self, state: State, y: np.ndarray) -> np.ndarray:
-        """Labels in place of their codes, which are others when a class appears while rows wait."""
-        classes = state.get("classes", ())
-        if not len(classes):  # numbers, or rows of weight 0
-            return y
-        if self.loss(state).kind != "multiclass":
-            y = (y > 0) & (len(classes) > 1)
-        return classes[y.astype(np.intp)]
-
     # ---------------------------------------------------------------- fit
-    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> tuple[Rows, np.ndarray]:
-        """Learn all rows in random batches, in so many passes; returns the rows as they were learned, and weights."""
-        est, state = self.est, self.est._state
-        X, y, weight = counted(X, y, weight)
+    def train(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, first: np.ndarray, passes: Any) -> None:
+        """Learn all rows, of which the ``first`` tell bandwidth and step, in random batches, in so many passes."""
         n = len(y)
-        if "classes" in state:
-            _, weight = est._batch_target(state, y, weight)
-            state["n_outputs"] = est._outputs_of(len(state["classes"]))
-        y, weight = est._encode(state, y), np.ones(n) if weight is None else weight
-        first = generator(state["seed"], SeedStream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
-        warm_up.begin_scaling(est, state, X[first])
-        warm_up.warn_about_units(est, X[first])
-        X = warm_up.settled(est, state, X, None)
-        state |= {"warm_rows": 0, "warm_count": 0}
         self.estimate(state, X[first])
         self.leave_device()
         self.forget()
@@ -227,7 +210,6 @@ class Doubly(WithKernel):
         if large:  # a stream that continues from here has smaller batches
             descent = replace(descent, precondition=self.step.damping(batch))
         descent.train(state, X, y, weight, steps, batch, state["seed"])
-        return X, weight
 
     # ---------------------------------------------------------------- the rest of the contract
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -295,9 +277,23 @@ def fit(
             passes = self._learner.schedule.passes if passes is None else checked_passes(passes)
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
             self._check_whole(target, weight)
-            self._learner.fit(rows, target, weight, passes)
+            _train(self, *counted(rows, target, weight), passes)
             self._link_from(*counted(rows, target, weight))
     return self
+
+
+def _train(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+    """Scale all rows as the first ones of a stream are, and train with them; y is the public target."""
+    state, n = est._state, len(y)
+    if "classes" in state:
+        _, weight = est._batch_target(state, y, weight)
+        state["n_outputs"] = est._outputs_of(len(state["classes"]))
+    first = generator(state["seed"], SeedStream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
+    warm_up.begin_scaling(est, state, X[first])
+    warm_up.warn_about_units(est, X[first])
+    X = warm_up.settled(est, state, X, None)
+    state |= {"warm_rows": 0, "warm_count": 0}
+    est._learner.train(state, X, est._encode(state, y), np.ones(n) if weight is None else weight, first, passes)
 
 
 @in_turn

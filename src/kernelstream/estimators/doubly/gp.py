@@ -138,10 +138,9 @@ class GaussianProcess(Doubly):
         state["lam"] = self.penalty(state, state["rows"])
         return super().learn_waiting(state)
 
-    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> tuple[Rows, np.ndarray]:
-        X, weight = super().fit(X, y, weight, passes)
-        self.est._state["rows"] = len(weight)
-        return X, weight
+    def train(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, first: np.ndarray, passes: Any) -> None:
+        super().train(state, X, y, weight, first, passes)
+        state["rows"] = len(y)
 
 
 @described(like=DoublyStochasticRegressor)

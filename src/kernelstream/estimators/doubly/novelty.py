@@ -40,8 +40,9 @@ class Novelties(Doubly):
         return float(self.nu)
 
     def _theta0(self, eta: float) -> float:
-        if isinstance(self.est.step, DoublyStep):
-            return self.est.step.theta0
+        given = self.parameters["step"]
+        if isinstance(given, DoublyStep):
+            return given.theta0
         return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
 
     def make_descent(self, state: State) -> Descent:
@@ -62,14 +63,12 @@ class Novelties(Doubly):
     def start_targets_of(self, state: State, y: np.ndarray, weight: np.ndarray, n: int) -> None:
         """There are no targets."""
 
-    def fit(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> tuple[Rows, np.ndarray]:
+    def train(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray, first: np.ndarray, passes: Any) -> None:
         """The same; then put the threshold at the quantile of f."""
-        X, weight = super().fit(X, y, weight, passes)
-        state = self.est._state
+        super().train(state, X, y, weight, first, passes)
         some = generator(state["seed"], SeedStream.NOVELTY_ROWS).permutation(len(weight))[:QUANTILE_ROWS]
         f = self.score(state, X[some])[:, 0] + threshold(state)
         state["tau_mean" if "tau_mean" in state else "tau"] = _quantile(f, weight[some], self.nu)
-        return X, weight
 
 
 @described(like=DoublyStochasticRegressor)

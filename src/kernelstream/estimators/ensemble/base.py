@@ -47,7 +47,6 @@ def gaussian_maps() -> list[RandomFourier]:
 class Ensemble(Composite):
     """Members with weights of Hedge."""
 
-    est: Any = None  # the estimator around it
     relative_weights = True
     learners: Any
     combination: Any
@@ -82,21 +81,11 @@ class Ensemble(Composite):
         """Unfitted copies of the learners."""
         kind: Any = FeatureRegressor if self.regression else FeatureClassifier
         given = [kind(features) for features in gaussian_maps()] if self.learners is None else list(self.learners)
-        return composite.copies(given, self.est.engine)
+        return composite.copies(given, self.parameters["engine"])
 
     def size(self, state: State, i: int, member: Any) -> None:
         if "capacity" in state:
             member.set_params(budget=int(state["capacity"][i]))
-
-    @property
-    def states(self) -> list[State]:
-        """Of the members."""
-        return self.est._state["members"]
-
-    @property
-    def members(self) -> list[Any]:
-        """The members, attached to their states."""
-        return self.attached(self.est._state)
 
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
@@ -130,9 +119,9 @@ class Ensemble(Composite):
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
-        for member in self.members:
+        for member in self.attached(state):
             member._learner.restart(member._state)
-        state |= self.ops.start_hedge(len(self.states), self.hedge())
+        state |= self.ops.start_hedge(len(state["members"]), self.hedge())
         if self._scales_target():
             state.setdefault(UNIT, 1.0)
 
@@ -150,7 +139,7 @@ class Ensemble(Composite):
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for rows, P in self._blocks(X):
+        for rows, P in self._blocks(state, X):
             start = rows.start
             while start < rows.stop:
                 run = slice(start, start + self._run_length(state, rows.stop - start))
@@ -164,8 +153,8 @@ class Ensemble(Composite):
         self, state: State, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray | None, P: np.ndarray | None
     ) -> np.ndarray:
         """Scores (k, C) of the first k of some ``rows``, which are learned; y, weight and P are theirs."""
-        hedge, draws, expansions = self.cached("hedge", self.hedge), self._draws_learners, self._expansions()
-        m, which, own = len(self.states), None, None
+        hedge, draws, expansions = self.cached("hedge", self.hedge), self._draws_learners, self._expansions(state)
+        m, which, own = len(state["members"]), None, None
         if draws is not None:
             if expansions is not None and len(expansions.where) == m and not self._scarce(state):
                 rows = slice(rows.start, min(rows.stop, rows.start + expansions.rows()))
@@ -186,7 +175,7 @@ class Ensemble(Composite):
 
     def _learn_drawn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, hedge: Hedge) -> np.ndarray:
         """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
-        expansions, draws, m = self._expansions(), self._draws_learners, len(self.states)
+        expansions, draws, m = self._expansions(state), self._draws_learners, len(state["members"])
         assert expansions is not None and draws is not None
         able = np.ones(m, bool)
         if self._needs_room(weight):
@@ -199,34 +188,34 @@ class Ensemble(Composite):
     def score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self.ops, self.hedge()
         scores = np.empty((X.shape[0], state["n_outputs"]))
-        for rows, P in self._blocks(X):
+        for rows, P in self._blocks(state, X):
             F = self._member_scores(state, X, rows, P)
             scores[rows] = ops.combine(F, ops.theta(state["log_theta"]), hedge, state)
         return scores * state.get(UNIT, 1.0)
 
     # ---------------------------------------------------------------- rows and members
-    def _family(self) -> FourierFamily | None:
+    def _family(self, state: State) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self.cached("family", lambda: self._found(FourierFamily))
+        return self.cached("family", lambda: self._found(state, FourierFamily))
 
-    def _expansions(self) -> ExpansionFamily | None:
+    def _expansions(self, state: State) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self.cached("expansions", lambda: self._found(ExpansionFamily))
+        found = self.cached("expansions", lambda: self._found(state, ExpansionFamily))
         if found is not None and not found.fits():  # a learner was trained on its own in between
             self.drop("expansions")
-            return self._expansions()
+            return self._expansions(state)
         return found
 
-    def _found(self, kind: Any) -> Any:
-        return find(kind, self.members, self.est._state["n_outputs"], self.ops)
+    def _found(self, state: State, kind: Any) -> Any:
+        return find(kind, self.attached(state), state["n_outputs"], self.ops)
 
     def _regroup(self) -> None:
         """Forget which learners share work, which has changed."""
         self.drop("family", "expansions")
 
-    def _blocks(self, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
+    def _blocks(self, state: State, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
-        family = self._family()
+        family = self._family(state)
         cuts = threads.cuts(X.shape[0], ROWS_AT_ONCE if self.ops.BLOCK > 1 else 1)
         if family is None:
             return ((rows, None) for rows in cuts)
@@ -254,18 +243,18 @@ class Ensemble(Composite):
         those before each update.
         """
         n, outputs = rows.stop - rows.start, state["n_outputs"]
-        F = np.empty((len(self.states), n, outputs))
+        F = np.empty((len(state["members"]), n, outputs))
         alone = y is None and not state["log_theta"].flags.writeable  # mapped files are read-only, passes write
-        family = None if alone else self._family()
+        family = None if alone else self._family(state)
         if family is not None and P is not None:
             family.learn(state, P, y, weights, F)
         grows = y is not None and self._needs_room(weights)
         turns = y is not None and self._scarce(state)
-        expansions = None if turns or alone else self._expansions()
+        expansions = None if turns or alone else self._expansions(state)
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
-        members = self.members
+        members = self.attached(state)
         if expansions is not None:
             if grows and weights is not None:
                 for i in expansions.where:
@@ -288,23 +277,25 @@ class Ensemble(Composite):
         return F
 
     # ---------------------------------------------------------------- capacity
-    def _n_support(self) -> int:
-        return sum(state["n_support"] for state in self.states)
+    def _n_support(self, state: State) -> int:
+        return sum(member["n_support"] for member in state["members"])
 
     def _run_length(self, state: State, rows: int) -> int:
         """Largest number of rows that can be learned at once without exhausting a shared budget."""
         if self.capacity != "shared":
             return rows
-        room = state["capacity_total"] - self._n_support()
+        room = state["capacity_total"] - self._n_support(state)
         if room == 0:
             return rows
-        for member, size in zip(self.states, state["capacity"].tolist(), strict=True):
+        for member, size in zip(state["members"], state["capacity"].tolist(), strict=True):
             rows = min(rows, size - member["n_support"] or size)  # a full one doubles
-        return max(1, min(rows, room // len(self.states)))
+        return max(1, min(rows, room // len(state["members"])))
 
     def _scarce(self, state: State) -> bool:
         """Whether what is left of a shared budget is too little for all learners, so that they must take turns."""
-        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support() < len(self.states)
+        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support(state) < len(
+            state["members"]
+        )
 
     def _needs_room(self, weight: np.ndarray | None) -> bool:
         """Whether the budget is shared and some rows count: a row of weight 0 makes no room for later ones."""
@@ -316,10 +307,10 @@ class Ensemble(Composite):
         While there is budget left, every learner can add support vectors (its arrays double when they are full). After
         that all keep what they have: to take a row, a learner must drop one of its vectors.
         """
-        member, size = self.members[i], int(state["capacity"][i])
+        member, size = self.attached(state)[i], int(state["capacity"][i])
         n, least, spent = member._state["n_support"], _capacity.least(member), False
         wanted = size
-        if self._n_support() >= state["capacity_total"]:
+        if self._n_support(state) >= state["capacity_total"]:
             spent, wanted = True, max(n, least)
         elif n == size:
             wanted = 2 * size
@@ -330,7 +321,7 @@ class Ensemble(Composite):
 
     def _follow_weights(self, state: State) -> None:
         """Give the learners support vectors in proportion to their weights."""
-        now, members = state["capacity"], self.members
+        now, members = state["capacity"], self.attached(state)
         total = sum(member.budget for member in self.examples())
         sizes = _capacity.shares(self.ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
         if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
@@ -356,7 +347,7 @@ class Ensemble(Composite):
         """Raise ValueError where a choice is unknown, or two of them do not fit together."""
         plain = {"combination": "uniform", "updates": "deterministic"}
         for name, other in plain.items():
-            value = getattr(self.est, name)
+            value = self.parameters[name]
             if value == other:
                 continue
             try:
@@ -388,7 +379,7 @@ class Ensemble(Composite):
             return first
         if self._scales_target():
             first[UNIT] = Number(POSITIVE)
-        m = len(self.states)
+        m = len(state["members"])
         schema: Schema = first | {"log_theta": Array((m,))} | composite.history_schema(state, m)
         if self.regression:
             schema["range"] = Array((2,), rising=True)
