@@ -35,7 +35,7 @@ from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
-from ..cells.models import CellTables
+from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
