@@ -272,8 +272,9 @@ def expansion_pass(
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
-    block = {"F": F, "G": G, "M": M, "joined": joined, "coefficients": coefficients, "decay": decay}
-    block |= targets._asdict()
+    y, weight, u = targets
+    block = {"F": F, "G": G, "M": M, "y": y, "weight": weight, "u": u}
+    block |= {"joined": joined, "coefficients": coefficients, "decay": decay}
     consumed, q = _core.expansion_pass(state, block, spec.core, stop)
     return consumed, joined[:q], coefficients[:q], decay
 
@@ -288,7 +289,8 @@ def budget_pass(
     K, G = expansion.columns(X, state), expansion.among(X)
     m, first, start = len(K), state["t"], 0
     owner = np.full(K.shape[1], -1, np.int64)
-    block = {"K": K, "G": G, "Z": Z, "owner": owner} | targets._asdict()
+    y, weight, u = targets
+    block = {"K": K, "G": G, "y": y, "weight": weight, "u": u, "Z": Z, "owner": owner}
     block["scores"] = scores = np.empty((m, len(state["alpha"])))
     inverse = expansion.fixed_inverse(state)
     if inverse is None:
@@ -296,7 +298,7 @@ def budget_pass(
     else:
         block["inverse"], foreseen = inverse, m >= ROWS_SOLVED_TOGETHER
     if foreseen:
-        block |= _solve_likely(inverse, K, G, Targets(*targets[:2]), state, spec)
+        block |= _solve_likely(inverse, K, G, Targets(y, weight), state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
