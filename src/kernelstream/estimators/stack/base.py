@@ -176,6 +176,10 @@ class Stack(Composite):
         """Of the members, averaged over the outputs."""
         return np.mean([part["member_errors"] for part in self.combinations(state)], axis=0)
 
+    def one_width(self) -> bool:
+        """Not of rows that another whole has scaled: their units are the same."""
+        return bool(self.standardize) and super().one_width()
+
     def reset(self, state: State) -> None:
         self.drop("members")
         self.outputs_changed(state)
