@@ -236,7 +236,7 @@ def take_over(stack: Stack, state: State) -> None:
     """The new members and their combination take the place of the old ones."""
     own, N = fresh(stack, state)._state, len(stack.examples())
     state.pop("batch", None)
-    stack.drop("targets", "rows", "batch", "members")
+    stack.drop("rows", "batch", "learners", "shells")
     state["members"] = own["members"]
     for name in ("target_mean", "target_unit", *(f"o{o}" for o in range(stack.outputs(state)))):
         if name in own:
