@@ -51,6 +51,10 @@ class Stack(Team):
         return [*super().owners(state), *self.renewal.owners(state)]
 
     # ---------------------------------------------------------------- a state
+    def one_width(self) -> bool:
+        """Not of rows that another whole has scaled: their units are the same."""
+        return bool(self.standardize) and super().one_width()
+
     def reset(self, state: State) -> None:
         self.drop("learners", "shells")
         self.outputs_changed(state)
@@ -173,7 +177,8 @@ class Stack(Team):
 
     def learn_batch(self, state: State, held: Any, S: np.ndarray, others: Any, clock: Clock) -> None:
         """Learn all rows at once; S (n, outputs) are scores of those held out, of members that learned the others."""
-        X, G, Y, weight = self.batch.learn(state, self.sets(state), held, S, others, clock)
+        members = functools.partial(self.members_score, state, recent=False)
+        X, G, Y, weight = self.batch.learn(state, self.sets(state), held, (S, members), others, clock)
         self.drop("rows")
         # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
         # that the members have not learned.

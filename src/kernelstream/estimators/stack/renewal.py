@@ -1,8 +1,9 @@
 r"""Members that begin anew where the world has changed, beside those that learned the past; the better ones stay.
 
-Where the watch finds that the errors have risen since row s, new members and a new combination learn the rows kept
-from s on, and all later ones. As long as both go on, the forecast is a mixture of theirs: of probabilities of labels,
-with shares that follow their losses l, or of numbers, by their recent squared errors e,
+Where the watch finds that the errors have risen since row s, or that numbers are forecast worse than one number would
+do, new members and a new combination learn the rows kept from s on, and all later ones; new ones that are spoilt as
+well begin again. As long as both go on, the forecast is a mixture of theirs: of probabilities of labels, with shares
+that follow their losses l, or of numbers, by their recent squared errors e,
 
 .. math:: w_i \propto \left(0.98\, w_i + 0.01\right) e^{-l_i}, \qquad
           w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
@@ -172,7 +173,8 @@ class Renewal:
             if new is not None:
                 scores[rows] = self._mixed(state, old[rows], new[rows], y[rows], own)
             errors[rows] = self.errors(scores[rows], y[rows])
-            since = watch.follow(state["watch"], state["seed"], X[rows], y[rows], errors[rows], t, own)
+            about = state["seed"], self.regression
+            since = watch.follow(state["watch"], about, X[rows], y[rows], errors[rows], t, own)
             t, start = t + counted, stop
             better = decided(state["renewal"]) if "renewal" in state and t % watch.ROWS_A_LOOK == 0 else None
             if better is not None:
@@ -182,14 +184,22 @@ class Renewal:
                 scores[start:] = old[start:]
                 self.drop(state)
                 new = None
-            if since is not None and "renewal" not in state and self.parameters["standardize"]:
+            if since is not None and self._may_begin(state, t):
+                old = old if "renewal" in state else scores.copy()
                 self.begin(state, since, t)
                 if "renewal" in state:
-                    old, new = scores.copy(), np.empty_like(scores)
+                    new = np.empty_like(scores)
                     if start < n:
                         left = None if weight is None else weight[start:]
                         new[start:] = self._learn(state, X[start:], y[start:], left)
         return errors, won
+
+    def _may_begin(self, state: State, t: int) -> bool:
+        """Whether there are no new members, or those that there are have been spoilt as well; t rows in all."""
+        if "renewal" not in state or not self.parameters["standardize"]:
+            return bool(self.parameters["standardize"])
+        old_enough = state["renewal"]["rows"] >= watch.LAST
+        return old_enough and self.regression and watch.lost(state["watch"], t)
 
     def _mixed(self, state: State, A: np.ndarray, B: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
         """Mixtures (n, C) of the forecasts of old and new members; what both have earned by the rows is entered."""

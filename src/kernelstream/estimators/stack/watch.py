@@ -2,7 +2,8 @@
 
 After every 64 rows the detectors of :mod:`kernelstream.monitor` get the errors, and every fourth row as the members
 saw it. What they find are ``changes_``. The last thousand rows are kept: after a rise of the errors, members begin anew
-with the rows since then (:mod:`.renewal`).
+with the rows since then (:mod:`.renewal`). So they do with the last rows where numbers are forecast much worse than one
+number would: what was learned is spoilt, as by wrong targets that ended.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ ROWS_A_LOOK = 64  # rows between two looks
 EVERY = 4  # rows of which one is looked at
 MOST_KEPT, MOST_NUMBERS = 1024, 1 << 17  # rows that are kept, fewer where they hold more numbers
 MARKS = 100  # changes that are remembered
+LOST, LAST = 3.0, 256  # times the deviation of the last targets that an error of no use has; how many these are
 UNKNOWN = -1.0  # error of a row that nobody has seen
 NAMES = ("adwin", "kernel")  # the detectors, in the order that marks count them
 
@@ -56,12 +58,18 @@ def next_look(t: int, begin: int, n: int, weight: np.ndarray | None) -> tuple[in
 
 
 def follow(
-    watched: State, seed: int, X: np.ndarray, y: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None
+    watched: State,
+    about: tuple[int, bool],
+    X: np.ndarray,
+    y: np.ndarray,
+    errors: np.ndarray,
+    t: int,
+    weight: np.ndarray | None,
 ) -> int | None:
     """Take rows X (n, d) as the members saw them, up to the next look, their targets and errors (n,); t came before.
 
-    Returns the row since which the errors have been larger, where a look finds that they have. ``seed`` is that of the
-    model.
+    Returns the row from which members should begin anew, where a look finds one. ``about`` the model are its seed, and
+    whether its targets are numbers.
     """
     if weight is not None:
         counted = weight > 0
@@ -76,7 +84,7 @@ def follow(
         undo.rows(watched[name], places)
     watched["ring_rows"][places], watched["ring_targets"][places] = X, y.reshape(n, -1)
     watched["ring_weights"][places] = 1.0 if weight is None else weight
-    return look(watched, seed, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
+    return look(watched, *about, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
 
 
 def kept(watched: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -98,7 +106,16 @@ def widen(watched: State, d: int) -> None:
     watched["ring_rows"] = padded(watched["ring_rows"], d)
 
 
-def look(watched: State, seed: int, t: int) -> int | None:
+def lost(watched: State, t: int) -> bool:
+    """Whether the last numbers, t in all, were forecast much worse than their median would have done; by medians."""
+    if t < LAST:
+        return False
+    y = kept(watched, t - LAST, t)[1].reshape(-1, watched["ring_targets"].shape[1])
+    usual = np.median(np.abs(y - np.median(y, axis=0)), axis=0).mean()
+    return bool(np.median(watched["errors"]) > LOST * usual > 0)
+
+
+def look(watched: State, seed: int, numbers: bool, t: int) -> int | None:
     """The last rows are complete: has something changed?"""
     errors = watched["errors"]
     if errors.min() < 0:  # the model comes from a file without
@@ -114,7 +131,7 @@ def look(watched: State, seed: int, t: int) -> int | None:
             watched["marks"] = np.concatenate([watched["marks"], np.array([mark], np.int64)])[-MARKS:]
             since = mark[1] if name == "adwin" else since
         watched[name] = detector.state
-    return since
+    return t - LAST if numbers and lost(watched, t) else since
 
 
 def schema(state: State, outputs: int) -> Schema:
