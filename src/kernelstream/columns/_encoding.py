@@ -25,7 +25,7 @@ from .kinds import votes_of
 WarnOnce = Callable[[str, str], None]
 
 
-class Batch(NamedTuple):
+class CellRows(NamedTuple):
     """Rows: their cells, and their targets and weights if they have any."""
 
     cells: Cells
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
 
 def learn_stream(
-    rules: Any, store: Store, batch: Batch, journal: Journal | None, warn_once: WarnOnce
+    rules: Any, store: Store, batch: CellRows, journal: Journal | None, warn_once: WarnOnce
 ) -> tuple[np.ndarray, Widths]:
     """Encode and learn rows in order, up to each row after which kinds are decided again.
 
@@ -53,7 +53,7 @@ def learn_stream(
         widths.append((start, store.width))
         if learned:
             some = None if targets is None else targets.part(np.arange(start, stop))
-            run = Batch(cells[start:stop], some, None if weight is None else weight[start:stop])
+            run = CellRows(cells[start:stop], some, None if weight is None else weight[start:stop])
             part, wider = _pass(rules, store, run, journal, odd, warn_once, start)
             parts.append(part)
             odd |= decide_again(store, rules.kinds or {}, journal)
@@ -67,13 +67,13 @@ def learn_stream(
     return parts[0] if len(parts) == 1 else np.concatenate(parts), widths
 
 
-def learn_table(rules: Any, store: Store, batch: Batch, warn_once: WarnOnce) -> np.ndarray:
+def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) -> np.ndarray:
     """Learn and encode a table: means by the rows before in a random order, the rest by all rows."""
     (cells, targets, weight), odd = batch, dict[str, Any]()
     learned, counted = batch, np.arange(cells.n)
     if weight is not None:
         counted = np.flatnonzero(weight)
-        learned = Batch(cells.part(counted), None if targets is None else targets.part(counted), weight[counted])
+        learned = CellRows(cells.part(counted), None if targets is None else targets.part(counted), weight[counted])
     one_by_one, _ = _pass(rules, store, learned, None, odd, warn_once, shuffled=True)
     _say_odd(store, odd, warn_once)
     X = encode(rules, store, cells)
@@ -84,7 +84,7 @@ def learn_table(rules: Any, store: Store, batch: Batch, warn_once: WarnOnce) -> 
 
 
 def _pass(
-    rules: Any, store: Store, batch: Batch, journal: Journal | None, odd: dict[str, Any], warn_once: WarnOnce,
+    rules: Any, store: Store, batch: CellRows, journal: Journal | None, odd: dict[str, Any], warn_once: WarnOnce,
     before: int = 0, shuffled: bool = False,
 ) -> tuple[np.ndarray, Widths]:  # fmt: skip
     """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later.

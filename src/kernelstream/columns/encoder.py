@@ -18,7 +18,7 @@ from ..registry.parameters import WithParameters
 from ..state.turns import OwnTurns, in_turn
 from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
-from ._encoding import Batch, compare, encode, encode_row, learn_row, learn_stream, learn_table
+from ._encoding import CellRows, compare, encode, encode_row, learn_row, learn_stream, learn_table
 from ._growing import Widths
 from ._known import Known, check_known
 from ._parse import alone
@@ -255,10 +255,10 @@ class Columns(Known, TransformerMixin, WithParameters):
         return found
 
     @staticmethod
-    def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> Batch:
+    def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> CellRows:
         cells = cells_of(rows)
         targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, task)
-        return Batch(cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n))
+        return CellRows(cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n))
 
     def _fit(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
         """Forget everything, learn and encode a table; inside of ``all_or_nothing``, unless nothing was learned."""
