@@ -34,7 +34,7 @@ from .._contract.base import Shell
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
-from ..cells.models import CellTables
+from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
