@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 from importlib import resources
 
 from .extras import needs
-from .responses import Problem, check_right, encode
+from .problems import Problem, aside, encode
+from .rights import allow
 from .store import Store
 
 with needs("serve"):
-    from anyio import to_thread
     from starlette.requests import Request
     from starlette.responses import Response, StreamingResponse
 
@@ -63,7 +63,7 @@ class StatusPage:
         grant = request.scope["grant"]
         first = next((name for name in self.store.names() if grant.may(None, name)), "")
         name = request.query_params.get("model") or first
-        check_right(grant, None, name)
+        allow(grant, None, name)
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
         if self.watchers >= MAX_WATCHERS:
@@ -79,7 +79,7 @@ class StatusPage:
         sent = 0
         try:
             while limit is None or sent < limit:
-                content = await to_thread.run_sync(self._state, name)
+                content = await aside(self._state, name)
                 yield b"event: state\ndata: " + content + b"\n\n"
                 sent += 1
                 if limit is None or sent < limit:
@@ -93,10 +93,11 @@ class StatusPage:
 
     def _state(self, name: str) -> bytes:
         with self.store.use(name) as learner:
-            about = {"name": name} | learner.describe() | {"picture": learner.champion.scores.picture()}
-            about["clock"] = [*learner.clock.times, (time.time(), learner.total)]
+            champions = learner.champions
+            about = {"name": name} | learner.describe() | {"picture": champions.champion.scores.picture()}
+            about["clock"] = [*champions.clock.times, (time.time(), champions.total)]
             about["requests"] = {call: recent.picture() for call, recent in self.recent.items()}
-            rival = learner.challenger
+            rival = champions.challenger
             if rival is not None:
                 about["rival"] = rival.scores.picture()
             return encode(about)
