@@ -33,6 +33,7 @@ from .store import Store, check_name
 from .watch import StatusPage
 
 with needs("serve"):
+    from anyio import to_thread
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
@@ -43,6 +44,7 @@ with needs("serve"):
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
 WAKE_SECONDS = 20.0  # that a request waits for a learner that wakes
 WAKERS = 2  # learners that wake at a time
+THREADS = 6  # beside the event loop; each keeps the memory of the largest model that it has held
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -142,6 +144,7 @@ class Service:
     @contextlib.asynccontextmanager
     async def _life(self, _: Any) -> AsyncIterator[None]:
         """From the start of the server to its end."""
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
         yield
         self.desk.close()
         self._wakers.shutdown(wait=False, cancel_futures=True)

@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def begun(self, body: bytes) -> None:
-        """A request has begun, with so many bytes to follow: some may come when it has been answered, and are no head."""
+        """A request has begun; the bytes of its body, some of which may come after the answer, are no head."""
         self._requests += 1
         self._since, self._head = None, -int(body) if body.isdigit() else 0
 
