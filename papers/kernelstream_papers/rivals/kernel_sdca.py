@@ -168,7 +168,7 @@ class KernelSDCAClassifier(StreamClassifier):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_support_, support_vectors_, dual_coef_ = n_support, support_vectors, dual_coef
     n_iter_, objective_, dual_gap_ = n_iter, objective, dual_gap
 
     kernel: Any = "gaussian"
@@ -217,7 +217,7 @@ class KernelSDCARegressor(StreamRegressor):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_support_, support_vectors_, dual_coef_ = n_support, support_vectors, dual_coef
     n_iter_, objective_, dual_gap_ = n_iter, objective, dual_gap
 
     kernel: Any = "gaussian"

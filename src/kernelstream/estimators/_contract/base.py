@@ -34,11 +34,11 @@ from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed, warm_up, weights
 from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
 from .changes import forget
-from .context import handed_over
+from .context import learner_of
 from .door import admit, checked_rows
 from .fast import made_plain, plain_form, plain_rows
 from .first_rows import odd_cells
-from .learner import Learner
+from .learner import Learner, solves
 from .order import Order, check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded, scales_columns
@@ -86,7 +86,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         learns = cls.__dict__.get("_learns")
         if learns is not None:  # what a shell does follows from the methods that its learner has
             cls._few_at_once = learns.learn_few is not None
-            cls._at_once = learns.solve is not Learner.solve
+            cls._at_once = solves(learns)
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
         super().__init_subclass__(**options)
@@ -551,7 +551,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learner(self) -> Learner:
         found = self._cache.get("learner")
         if found is None:
-            found = self._learns(*handed_over(self, self._ops))
+            found = learner_of(self, self._ops)
             if "_cache" in self.__dict__:  # nothing is kept in an untrained model
                 self._cache["learner"] = found
         return found

@@ -21,7 +21,7 @@ from ...state.turns import in_turn
 from ...streams.cells import is_missing
 from . import link, warm_up
 from .base import State, StreamEstimator
-from .codes import encoded, sign_of_lone
+from .codes import encoded, enter, sign_of_lone
 from .context import loss_of_labels
 from .state import is_trained
 
@@ -200,11 +200,6 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         if not self._link_frozen and self._needs_link():
             link.fit_on_held_out_rows(self, X, y, weight)
 
-    def _outputs_of(self, n_classes: int) -> int:
-        """Number of outputs of a model with ``n_classes`` classes."""
-        several = n_classes > 2 or self._learner.context.loss_for(2).kind == "multiclass"
-        return max(n_classes, 1) if several else 1
-
     # ---------------------------------------------------------------- checks
     def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
         y = _labels_1d(y, "y")
@@ -286,38 +281,8 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         if place < len(old) and old[place] == label:
             return place
         new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
-        self._enter(state, new, place, trained, Change.added(place, len(old), coming))
+        enter(self._learner, state, new, place, trained, Change.added(place, len(old), coming))
         return place
-
-    def _enter(self, state: State, new: np.ndarray, place: int, trained: bool | None, change: Change) -> None:
-        """Change the outputs to those of classes with a new one; the scores of the others must stay the same.
-
-        ``change`` is that of models with an output for every class; two classes may share one.
-        """
-        kept = np.arange(len(new) - 1)
-        kept[place:] += 1
-        counts = np.zeros(len(new))
-        counts[kept] = state["class_counts"]
-        if len(kept) <= 2 and self._learner.context.loss_for(2).kind == "binary":
-            own = self._from_shared(state, kept, change)
-        else:
-            own = change
-        state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(own)
-        link.grow(state, kept, len(new))
-        if trained is None:
-            return
-        if trained and not (len(own) == own.before == 1 and own.factor[0] == 1):
-            self._learner.mix_outputs(state, own)
-        self._learner.class_added(state, place, trained, change)
-
-    def _from_shared(self, state: State, kept: np.ndarray, change: Change) -> Change:
-        """The change of a model in which two classes, or a lone one, share an output."""
-        if len(kept) == 2:
-            factor = np.zeros(3)
-            factor[kept] = [-0.5, 0.5]
-            return Change(np.zeros(3, np.intp), factor, 1, change.coming)
-        flips = len(kept) == 1 and (kept[0] == 1) != (sign_of_lone(state["classes"]) > 0)
-        return Change(np.zeros(1, np.intp), np.array([-1.0 if flips else 1.0]), 1)
 
     # ---------------------------------------------------------------- learning
     def _learn_task(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -53,6 +53,11 @@ def handed_over(est: Any, ops: Any) -> tuple[dict[str, Any], Context]:
     return parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width)
 
 
+def learner_of(est: Any, ops: Any) -> Any:
+    """What learns in an estimator: the learner of its class, made of its parameters."""
+    return est._learns(*handed_over(est, ops))
+
+
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:
     """A binary loss turns into its multi-class form when a third class appears."""
     return losses.get(parameters["loss"], "multiclass" if n_classes > 2 else "classification")

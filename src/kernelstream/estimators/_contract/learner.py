@@ -251,3 +251,9 @@ class Learner:
         With ``remake``, a call has been undone: entries that were not copied are made again from the others.
         """
         self.forget()
+
+
+def solves(learner: Any) -> bool:
+    """Whether a learner, or a class of them, learns all rows at once: then it has no ``learn``."""
+    kind: Any = learner if isinstance(learner, type) else type(learner)
+    return kind.solve is not Learner.solve

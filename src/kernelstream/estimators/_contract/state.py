@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_regressor
 
 from ... import engine as engines
 from ...core import corrupt
@@ -15,7 +16,8 @@ from ...rows import dense, host, padded
 from ...state.nested import State
 from ...state.schema import SEEDS, Anything, Array, Count, Number, Schema, Text, check, length
 from . import kept, link, weights
-from .learner import Learner
+from .codes import outputs_of
+from .learner import Learner, solves
 from .scaling import fills_gaps, scales_columns
 
 OUTPUTS = 10**6  # most targets or classes
@@ -37,15 +39,23 @@ def check_model(est: Any, trained: bool | None = None) -> None:
     Only compares entries: nothing is computed or drawn. ``trained`` says whether there are weights; None finds out.
     """
     est._check_parameters()
-    state = est._state
+    if hasattr(type(est), "classes_"):
+        est._check_class_weight()
+    check_entries(est._learner, est._state, trained, partial(_moments, est))
+    engines.get(est.engine if engines.usable(est.engine) else "auto")  # raises for an unknown engine
+
+
+def check_entries(
+    learner: Learner, state: State, trained: bool | None = None, further: Callable[[State], Schema] = lambda state: {}
+) -> None:
+    """Raise ValueError when a state does not fit a learner, or itself; ``further`` tells what else there may be."""
     check({name: value for name, value in state.items() if name in COMMON}, COMMON)
     trained = is_trained(state) if trained is None else trained
-    schema = COMMON | _moments(est, state) | _classes(est, state) | _targets(est, state) | _kept(state)
-    if est._learner.relative_weights:
+    schema = COMMON | further(state) | _classes(learner, state) | _targets(learner, state) | _kept(state)
+    if learner.relative_weights:
         schema |= weights.schema(state)
-    check(state, schema | est._learner.schema(state, trained))
-    est._learner.verify(state)
-    engines.get(est.engine if engines.usable(est.engine) else "auto")  # raises for an unknown engine
+    check(state, schema | learner.schema(state, trained))
+    learner.verify(state)
 
 
 def is_trained(state: State) -> bool:
@@ -68,9 +78,9 @@ def no_centres(learner: Learner, outputs: int = 1) -> State:
     return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(learner) else {}
 
 
-def _targets(est: Any, state: State) -> Schema:
+def _targets(learner: Learner, state: State) -> Schema:
     """The range of a regressor's targets so far, unless all rows come at once."""
-    if not is_regressor(est) or est._at_once:
+    if not learner.regression or solves(learner):
         return {}
     schema: Schema = {name: Array(value.shape) for name, value in no_targets(state["n_outputs"]).items()}
     check({name: state[name] for name in schema if name in state}, schema)
@@ -105,19 +115,19 @@ def _moments(est: Any, state: State) -> Schema:
     return schema | counts | {"x_tailed": Array((d,), low=0.0, high=1.0), "x_count": Number(0.0)}
 
 
-def _classes(est: Any, state: State) -> Schema:
+def _classes(learner: Learner, state: State) -> Schema:
     """The labels of a classifier, and how many outputs they make."""
     outputs = state["n_outputs"]
-    if not hasattr(type(est), "classes_"):
-        if outputs > 1 and not est._several_targets:
-            raise ValueError(f"{type(est).__name__} has one output, not {outputs}")
+    kind: Any = learner.context.kind
+    if not hasattr(kind, "classes_"):
+        if outputs > 1 and not kind._several_targets:
+            raise ValueError(f"{kind.__name__} has one output, not {outputs}")
         return {}
     classes: Any = state.get("classes")
     labels = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.dtype.kind in "biufUS"
     if not labels or not (classes == classes).all() or not (classes[1:] > classes[:-1]).all():
         raise ValueError("state_['classes'] must be a sorted array of different labels")
-    est._check_class_weight()
-    if outputs != est._outputs_of(len(classes)):
+    if outputs != outputs_of(learner, len(classes)):
         raise ValueError(f"{outputs} outputs do not match {len(classes)} classes")
     own: Schema = {
         "classes": Anything(),

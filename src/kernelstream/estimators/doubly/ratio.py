@@ -87,7 +87,7 @@ class DensityRatioEstimator(StreamClassifier):
     loss = RatioLoss()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, kernel_ = fit, property(kernel)
+    fit, kernel_ = fit, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -121,8 +121,7 @@ class DensityRatioEstimator(StreamClassifier):
 
 def two_samples(est: Any, target: Any, weight: Any, fresh: Any) -> Any:
     """The target, labels and declared ones, as it is; ValueError if there would be more than two labels."""
-    labels, declared = target
-    known = [] if fresh or est.__dict__.get("_state") is None else est._state["classes"]
+    (labels, declared), known = target, [] if fresh else getattr(est, "classes_", [])
     counted = labels if weight is None else labels[weight > 0]
     all_of_them = set(np.unique(counted)) | set(known) | set([] if declared is None else declared[0])
     if len(all_of_them) > 2:

@@ -34,13 +34,13 @@ from .._contract.base import Shell
 from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
-from .._contract.state import scaled_rows
-from ..cells.models import CellTables
+from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
-from .base import Stack, of_output
+from .base import Stack
 from .batch import Part
+from .combination import of_output
 
 MOST_PASSES = 8  # passes, where they are chosen automatically; and
 MOST_ROWS_PASSED = 4_000_000  # rows in all of them together
@@ -116,7 +116,7 @@ def _passes_over(
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
         est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    at_once = shuffle and passes != 1 and batch.helps(est._learner, target[counted])
+    at_once = shuffle and passes != 1 and _helps(est._learner, target[counted])
     est._how = {"shuffled": shuffle and not at_once}
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
@@ -138,7 +138,7 @@ def _passes_over(
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])
-        batch.learn(stack, state, prepare(held), S, others, clock)
+        stack.learn_batch(state, prepare(held), S, others, clock)
         return
     # the combination takes them as a stream
     held_rows = prepare(generator(state["seed"], SeedStream.HELD_OUT_ORDER).permutation(held))
@@ -147,12 +147,16 @@ def _passes_over(
     _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
 
 
+def _helps(stack: Stack, y: np.ndarray) -> bool:
+    return isinstance(stack.members, str) and batch.helps(stack.regression, y)
+
+
 def _more_passes(
     stack: Stack, state: State, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
-    members = stack.attached(state)
-    active = [i for i, member in enumerate(members) if isinstance(member._learner, REPEATED)]
+    learners = stack.member_learners(state)
+    active = [i for i, learner in enumerate(learners) if isinstance(learner, REPEATED)]
     best = {i: (_held_loss(stack, state, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], SeedStream.FIT_ORDER, number).permutation(train)
@@ -172,13 +176,13 @@ def _more_passes(
         if kept is not None:
             state["members"][i].clear()
             state["members"][i].update(kept)
-            members[i]._forget()
+            learners[i].forget()
 
 
 def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
     state = est._state
-    X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
+    X = est._learner.seen(state, np.asarray(take(rows, which)))
     y = target[which]
     w = None if weight is None else weight[which]
     if est._weighs() or weights.SUMS in state:
@@ -205,7 +209,7 @@ def _held_loss(stack: Stack, state: State, i: int, X: np.ndarray, y: np.ndarray,
 def _weigh(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """The combination, made again on forecasts of held-out rows."""
     F = stack.forecasts(state, X, None, None)
-    for o, part in enumerate(stack.combinations(state)):
+    for o, part in enumerate(stack.combination.parts(state)):
         errors = part["member_errors"].copy()
         for name, value in start_stack(len(stack.examples()), stack.columns(state), stack.regression).items():
             part[name][...] = value
