@@ -14,15 +14,10 @@ is the same, and the model equals, bit for bit, one that was never interrupted.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import logging
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,35 +30,16 @@ from kernelstream.copies import seeded
 from kernelstream.evaluate.runners import task_of
 
 from . import journal, records
-from .answers import Dead, Learned, StoreError, UnknownId, View
-from .champions import Champions, ScoredModel, Versions
+from .answers import Dead, Learned, View
+from .champions import Champions, ScoredModel
 from .describe import Relevance, describe
-from .journal import Journal
-from .readers import Readers
+from .keeper import Asked, Keeper
 from .rows import RowError, as_rows, checked_ids, checked_target, takes_dictionaries
-from .snapshots import Snapshots
 from .writer import Writer
 
 SNAPSHOT_ROWS = 50_000
 SWAP_MS = 5.0  # least time between two copies for the readers
 REMEMBER = 10_000  # rows waiting for their targets, and names of rows that have been learned
-
-logger = logging.getLogger("kernelstream_service")
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What the writer is asked for: a call to write and apply, or work that needs no record."""
-
-    call: records.Call | None = None
-    work: Callable[[], Any] | None = None
-    dead: Sequence[Dead] = ()
-    content: bytes = b""  # of the call
-
-    @property
-    def alone(self) -> bool:
-        """Whether it shares no transaction with others; a snapshot is then written before the answer."""
-        return self.call is None or not isinstance(self.call, records.Learn)
 
 
 class DurableLearner:
@@ -117,49 +93,35 @@ class DurableLearner:
         swap_ms: float = SWAP_MS,
         remember: int = REMEMBER,
     ):
-        self.snapshot_rows, self.remembered = whole("snapshot_rows", snapshot_rows), int(remember)
-        self.folder, self.problems = Path(folder), dict[str, str]()
-        self._waiting: OrderedDict[Any, Any] = OrderedDict()  # rows by id, until their targets come
-        self._waiting_lock = threading.Lock()
+        path, self.remembered = Path(folder), int(remember)
         journal.flush_policy(flush)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.journal = Journal(self.folder, flush)
-        self.snapshots = Snapshots(self.folder, self.journal, self._complain)
-        try:
-            recovered = self.snapshots.recover(self.remembered)
-            self.champions, self.rows_since_snapshot = recovered or (self._begun(model, columns), 0)
-            self._lost = self.journal.losses()
-            if self._lost:
-                self._complain("lost", journal.told(self._lost))
-            self.readers = Readers(self.champions, swap_ms / 1000)
-        except BaseException:
-            self.journal.close()
-            raise
+        snapshot_rows = whole("snapshot_rows", snapshot_rows)
+        path.mkdir(parents=True, exist_ok=True)
+        self.keeper = Keeper(path, model, columns, flush, snapshot_rows, swap_ms / 1000, self.remembered)
         self._relevance = Relevance()
-        self._writer = Writer[Asked](f"learner {self.folder.name}", self._serve, self._look_after, self._due)
-
-    def _begun(self, model: Any, columns: Sequence[str] | None) -> Champions:
-        if model is None:
-            raise StoreError(f"{self.folder} holds no learner yet: give a model to start with")
-        if not hasattr(model, "learn"):
-            raise ValueError(f"{type(model).__name__} has no method learn: it cannot be updated row by row")
-        seat = model_io.load(io.BytesIO(model_io.to_bytes(seeded(model))))
-        names = None if columns is None else [str(name) for name in columns]
-        champions = Champions.of(seat, Versions(self.folder), self.remembered, names)
-        self.journal.recover(0, [])
-        self.snapshots.write(champions, wait=True)
-        return champions
+        keeper = self.keeper
+        self._writer = Writer[Asked](f"learner {path.name}", keeper.serve, keeper.look_after, keeper.due)
 
     # ---------------------------------------------------------------- what it is
     @property
     def view(self) -> View:
         """What readers see now."""
-        return self.readers.view
+        return self.keeper.readers.view
 
     @property
     def model(self) -> Any:
         """The readers' copy of the model: do not change it."""
         return self.view.model
+
+    @property
+    def folder(self) -> Path:
+        """Where it is kept."""
+        return self.keeper.folder
+
+    @property
+    def champions(self) -> Champions:
+        """The champion, its challenger, and all that calls change; only the writer may change it."""
+        return self.keeper.champions
 
     @property
     def champion(self) -> ScoredModel:
@@ -183,21 +145,21 @@ class DurableLearner:
 
     def health(self) -> dict[str, Any]:
         """Whether all is well: {"status": "ok" or "degraded", "problems": {...}, "waiting": calls, "lost": calls}."""
-        problems = dict(self.problems)
+        problems = dict(self.keeper.problems)
         status = "degraded" if problems else "ok"
-        lost = journal.count_lost(self._lost)
+        lost = journal.count_lost(self.keeper.lost)
         return {"status": status, "problems": problems, "waiting": self._writer.waiting, "lost": lost}
 
     def brief(self) -> dict[str, Any]:
         """A few facts, for a list of many learners."""
         scores = self.champion.scores.summary()
-        about = {"rows": self.total, "rows_per_second": self.readers.rows_per_second(), "version": self.version}
+        about = {"rows": self.total, "rows_per_second": self.keeper.readers.rows_per_second(), "version": self.version}
         return about | {"metric": scores["metric"], "recent": scores["recent"], "status": self.health()["status"]}
 
     def describe(self) -> dict[str, Any]:
         """What the learner is and how well it performs, as numbers, strings, lists and dicts."""
         about = describe(self.champions, self.view, self._relevance)
-        return about | {"rows_per_second": self.readers.rows_per_second(), "health": self.health()}
+        return about | {"rows_per_second": self.keeper.readers.rows_per_second(), "health": self.health()}
 
     # ---------------------------------------------------------------- rows
     def predict(self, rows: Any, ids: Sequence[Any] | None = None) -> np.ndarray:
@@ -211,13 +173,8 @@ class DurableLearner:
 
     def remember(self, ids: Sequence[Any], rows: Any) -> None:
         """Keep rows until their targets come, in memory only; the oldest are dropped when there are too many."""
-        ids = checked_ids(ids, len(rows) if isinstance(rows, list) else rows.shape[0])
-        with self._waiting_lock:
-            for i, name in enumerate(ids):
-                self._waiting.pop(name, None)
-                self._waiting[name] = rows[i : i + 1]
-            while len(self._waiting) > self.remembered:
-                self._waiting.popitem(last=False)
+        n = len(rows) if isinstance(rows, list) else rows.shape[0]
+        self.keeper.waiting.remember(checked_ids(ids, n), rows)
 
     def learn(
         self,
@@ -267,7 +224,8 @@ class DurableLearner:
         if rows is None:
             if names is None:
                 raise ValueError("learn needs rows, or the ids of rows that were predicted")
-            rows = self._recall(names)
+            width = getattr(view.model, "n_features_in_", 1)
+            rows = self.keeper.waiting.recall(names, self.champions.ids, width)
         X = as_rows(rows, view.model, view.columns)
         n = len(X) if isinstance(X, list) else X.shape[0]
         if names is not None:
@@ -280,21 +238,6 @@ class DurableLearner:
             columns = [str(name) for name in first]
         call = records.Learn(X, checked_target(y, n, view.task), names, columns, positions)
         return self._writer.send(Asked(call, dead=dead, content=records.pack(call)))
-
-    def _recall(self, ids: list[Any]) -> Any:
-        """The rows of ids; rows that were learned already, and will be left out, are replaced by any other."""
-        with self._waiting_lock:
-            missing = [name for name in ids if name not in self._waiting and name not in self.champions.ids]
-            if missing:
-                raise UnknownId(missing)
-            found: list[Any] = [self._waiting.get(name) for name in ids]
-        some = next((row for row in found if row is not None), None)
-        if some is None:
-            return np.zeros((len(ids), getattr(self.view.model, "n_features_in_", 1)))
-        found = [some if row is None else row for row in found]
-        if isinstance(found[0], list):
-            return [row[0] for row in found]
-        return np.concatenate(found)
 
     # ---------------------------------------------------------------- champions
     def challenge(self, model: Any) -> None:
@@ -342,32 +285,26 @@ class DurableLearner:
     # ---------------------------------------------------------------- the disk
     def acknowledge(self) -> int:
         """Mark lost calls as seen by the operator: they no longer count as a problem. Returns how many there were."""
-        return self._do(self._acknowledge)
+        return self._do(self.keeper.acknowledge)
 
     def flush(self) -> None:
         """Force the journal to the disk."""
-        self._do(self.journal.flush)
+        self._do(self.keeper.journal.flush)
 
     def snapshot(self) -> None:
         """Write a snapshot now."""
-        self._do(lambda: self._snapshot(wait=True))
+        self._do(lambda: self.keeper.snapshot(wait=True))
 
     def latest(self) -> View:
         """The model with everything learned so far: a new copy if that of the readers is out of date."""
-        if self.readers.stale or self._writer.waiting:
-            self._do(self.readers.publish)
+        if self.keeper.readers.stale or self._writer.waiting:
+            self._do(self.keeper.readers.publish)
         return self.view
 
     def close(self) -> None:
         """Learn what is pending, write a snapshot, and release the folder."""
-        if not self._writer.close():
-            return
-        try:
-            self.snapshots.finish(wait=True)
-            if self.journal.next > self.snapshots.number:
-                self._snapshot(wait=True)
-        finally:
-            self.journal.close()
+        if self._writer.close():
+            self.keeper.close()
 
     def __enter__(self) -> DurableLearner:
         return self
@@ -377,123 +314,6 @@ class DurableLearner:
 
     def _do(self, work: Callable[[], Any]) -> Any:
         return self._writer.send(Asked(work=work)).result()
-
-    def _complain(self, what: str, message: str | None) -> None:
-        if message is None:
-            self.problems.pop(what, None)
-            return
-        if self.problems.get(what) != message:
-            logger.error("%s: %s: %s", self.folder, what, message)
-        self.problems[what] = message
-
-    # ---------------------------------------------------------------- the writer's thread
-    def _serve(self, batch: list[tuple[Asked, Future[Any]]]) -> None:
-        """Calls in their order; neighbours that need nothing else share a transaction."""
-        group: list[tuple[Asked, Future[Any]]] = []
-        for asked, future in batch:
-            if asked.alone:
-                self._commit(group)
-                group = []
-                self._alone(asked, future)
-            else:
-                group.append((asked, future))
-        self._commit(group)
-
-    def _alone(self, asked: Asked, future: Future[Any]) -> None:
-        if asked.call is not None:
-            try:
-                self.champions.prepare(asked.call)
-            except Exception as error:
-                future.set_exception(error.with_traceback(None))
-                return
-            self._commit([(asked, future)], snapshot=True)
-            return
-        assert asked.work is not None
-        try:
-            future.set_result(asked.work())
-        except Exception as error:
-            future.set_exception(error.with_traceback(None))
-
-    def _commit(self, group: list[tuple[Asked, Future[Any]]], snapshot: bool = False) -> None:
-        """Write, learn, answer."""
-        if not group:
-            return
-        try:
-            first = self.journal.append([asked.content for asked, _ in group],
-                                        [one for asked, _ in group for one in asked.dead])  # fmt: skip
-            self._complain("log", None)
-        except Exception as error:
-            if isinstance(error, OSError):
-                self._complain("log", f"{error.strerror or error}; nothing is learned until it can be written again")
-            for _, future in group:
-                future.set_exception(error.with_traceback(None))
-            return
-        answers: list[Any] = []
-        for number, (asked, _) in enumerate(group, first):
-            try:
-                answers.append(self._applied(asked.call))
-            except Exception as error:
-                self.journal.replace(number, records.pack(records.Void()))
-                answers.append(error.with_traceback(None))  # whose frames would keep models alive
-        if snapshot:
-            with contextlib.suppress(Exception):  # a snapshot that fails is reported in `problems`
-                self._snapshot(wait=True)
-        if snapshot or (self.total and not self.view.rows):  # a prediction may follow at once
-            self._publish()  # else after the answers: none of them waits for it
-        for answer, (_, future) in zip(answers, group):
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-
-    def _applied(self, call: Any) -> Any:
-        answer = self.champions.apply(call)
-        if isinstance(call, records.Learn) and call.n:
-            self.rows_since_snapshot += call.n
-            self.readers.example = call.X[-1:]
-            with self._waiting_lock:
-                for name in call.ids or ():
-                    self._waiting.pop(name, None)
-        self.readers.stale = True
-        return answer
-
-    def _due(self) -> float | None:
-        waits = [wait for wait in (self.readers.due(), self.journal.due()) if wait is not None]
-        if self.snapshots.busy:
-            waits.append(0.05)
-        return min(waits, default=None)
-
-    def _look_after(self) -> None:
-        """Do what is due between calls: a copy for the readers, the disk, a snapshot."""
-        due = self.readers.due()
-        if due is not None and due <= 0:
-            self._publish()
-        try:
-            self.journal.flush_if_due()
-        except Exception as error:
-            self._complain("log", f"{error}; a snapshot is tried instead")
-            self.rows_since_snapshot = self.snapshot_rows
-        with contextlib.suppress(Exception):  # reported in `problems`
-            self.snapshots.finish()
-            if self.rows_since_snapshot >= self.snapshot_rows and not self.snapshots.busy:
-                self._snapshot(wait=False)
-
-    def _snapshot(self, wait: bool) -> None:
-        self.rows_since_snapshot = 0  # also if it fails: not again at once, the journal has everything
-        self.snapshots.write(self.champions, wait)
-
-    def _publish(self) -> None:
-        try:
-            self.readers.publish()
-            self._complain("readers", None)
-        except MemoryError:
-            self._complain("readers", "there is not enough memory for a new copy of the model")
-
-    def _acknowledge(self) -> int:
-        calls = self.journal.acknowledge()
-        self._lost = []
-        self._complain("lost", None)
-        return calls
 
 
 def read_model(source: str | os.PathLike[str] | bytes) -> tuple[Any, list[str] | None]:

@@ -65,7 +65,7 @@ def _models(learners: Learners) -> Iterable[Any]:
 def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
     """Kind, name, description and value of what is known of a learner; None where it is not known."""
     health, scores, rival = learner.health(), learner.champion.scores.summary(), learner.champions.challenger
-    journal, snapshots = learner.journal, learner.snapshots
+    journal, snapshots = learner.keeper.journal, learner.keeper.snapshots
     counter, gauge = CounterMetricFamily, GaugeMetricFamily
     wrong, changes = wrong_cells(learner.view.model) or {}, learner.champion.scores.marks
     against = None if rival is None else rival.scores.summary()["recent"]
@@ -83,7 +83,12 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
         (gauge, "challenger_error_recent", "Mean error of the challenger on the last 1,000 rows", against),
         (gauge, "changes", "Changes of the loss that were detected", len(changes)),
         (gauge, "snapshot_age_seconds", "Seconds since the latest snapshot was written", age),
-        (gauge, "rows_since_snapshot", "Rows that a restart would have to learn again", learner.rows_since_snapshot),
+        (
+            gauge,
+            "rows_since_snapshot",
+            "Rows that a restart would have to learn again",
+            learner.keeper.rows_since_snapshot,
+        ),
         (gauge, "log_bytes", "Bytes of the journal on the disk", journal.size()),
         (SummaryMetricFamily, "fsync_seconds", "Times of writing calls", journal.commits, journal.commit_seconds),
     ]

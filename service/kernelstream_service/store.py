@@ -174,7 +174,9 @@ class Store:
         """Status, and problems by name. Of learners that sleep it is known what they have lost."""
         with self._lock:
             seats = list(self._seats.items())
-        found = {name: seat.problems if seat.learner is None else dict(seat.learner.problems) for name, seat in seats}
+        found = {
+            name: seat.problems if seat.learner is None else dict(seat.learner.keeper.problems) for name, seat in seats
+        }
         problems = {name: problem for name, problem in found.items() if problem}
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
@@ -205,7 +207,7 @@ class Store:
                     learner = None if seat.users else seat.learner
                     if learner is not None:
                         seat.learner = None
-                        seat.problems = {key: text for key, text in learner.problems.items() if key == "lost"}
+                        seat.problems = {key: text for key, text in learner.keeper.problems.items() if key == "lost"}
                 if learner is not None:
                     learner.close()
 

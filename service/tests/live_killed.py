@@ -149,7 +149,7 @@ def at_steps(folder, learned, first, every):
                 f"step {steps}: {acknowledged} rows, version {version} acknowledged; {learner.total}, {learner.version}"
             )
             assert learner.total >= acknowledged and learner.version >= version, about
-            assert not learner.problems, f"step {steps}: {learner.problems}"
+            assert not learner.keeper.problems, f"step {steps}: {learner.keeper.problems}"
             if learner.total:
                 found = model_io.to_bytes(learner.champion.model)
                 assert found == states[which][learner.version, learner.total], f"{about}: another model"
@@ -277,8 +277,8 @@ def over_http(folder, learned, first, every):
         end = server.end()
         table["end"] += end == -signal.SIGKILL  # mostly in its last snapshot
         with DurableLearner(os.path.join(home, "store", "m")) as learner:
-            about = f"step {steps}: {acknowledged}; {learner.total}, {learner.version}, {learner.problems}"
-            assert (learner.total, learner.version) == acknowledged and not learner.problems, about
+            about = f"step {steps}: {acknowledged}; {learner.total}, {learner.version}, {learner.keeper.problems}"
+            assert (learner.total, learner.version) == acknowledged and not learner.keeper.problems, about
             assert model_io.to_bytes(learner.champion.model) == states[3, learner.total], f"{about}: another model"
         if not killed and end != -signal.SIGKILL:
             break

@@ -33,7 +33,7 @@ def test_a_backup_while_it_learns(tmp_path):
             assert admin.check(tmp_path / f"backup{i}" / "m") == []
             admin.restore(tmp_path / f"backup{i}", tmp_path / f"restored{i}")
             with DurableLearner(tmp_path / f"restored{i}" / "m") as copy:
-                assert copy.total >= before and not copy.problems
+                assert copy.total >= before and not copy.keeper.problems
                 plain = logistic()
                 plain.learn(*CALLS[0])
                 for seed in range((copy.total - 1) // 2):
@@ -74,7 +74,7 @@ def test_the_command(tmp_path, capsys):
     assert "first: the snapshot of call" in err(capsys, 1, "store", "check", folder)
     out(capsys, "store", "restore", tmp_path / "new", tmp_path / "b")
     with Store(tmp_path / "new") as store, store.use("second") as learner:
-        assert learner.total == 25 and not learner.problems
+        assert learner.total == 25 and not learner.keeper.problems
     for wrong in (["backup", folder], ["list", folder, "x"]):
         assert run("store", *wrong) == 2
     assert run("store", "list", tmp_path / "nothing") == 1

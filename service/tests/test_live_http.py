@@ -173,7 +173,7 @@ def test_what_is_lost_is_said_until_it_is_acknowledged(tmp_path):
     with Store(tmp_path / "a") as store:
         store.create("m", logistic())
         with store.use("m") as learner:
-            learner._do(lambda: learner.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+            learner._do(lambda: learner.keeper.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             for _ in range(3):
                 learner.learn(X, y)
             shutil.copytree(tmp_path / "a", tmp_path / "b")  # as a killed process leaves it
@@ -372,7 +372,7 @@ def test_a_disk_that_fails(fresh, monkeypatch):
     body = {"rows": X.tolist(), "y": y.tolist()}
     client.post("/models/m/learn", body)
     with server.store.use("m") as learner:
-        monkeypatch.setattr(learner.journal, "append", Mock(side_effect=LogError(28, "No space left on device")))
+        monkeypatch.setattr(learner.keeper.journal, "append", Mock(side_effect=LogError(28, "No space left on device")))
         status, answer = client.post("/models/m/learn", body)
         assert status == 507 and "No space left" in answer["error"] and learner.total == 10
         assert client.post("/models/m/predict", {"rows": X.tolist()})[0] == 200

@@ -46,7 +46,7 @@ def slow(fresh):
         server, client = fresh({"m": FeatureRegressor(RandomFourier(n_components=5), random_state=0)}, **limits)
         model = Slow(each)
         with server.store.use("m") as learner:
-            learner.readers.view = View(model, 1, 0, None)
+            learner.keeper.readers.view = View(model, 1, 0, None)
         return server, model, client
 
     return start

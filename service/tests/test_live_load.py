@@ -28,13 +28,13 @@ def views_alive(server, name):
     """Notes every copy of a model that readers get; returns how many of them there still are."""
     seen = []
     with server.store.use(name) as learner:
-        publish = learner.readers.publish
+        publish = learner.keeper.readers.publish
 
         def noted():
             publish()
-            seen.append(weakref.ref(learner.readers.view.model))
+            seen.append(weakref.ref(learner.keeper.readers.view.model))
 
-        learner.readers.publish = noted
+        learner.keeper.readers.publish = noted
     return seen, lambda: sum(ref() is not None for ref in seen)
 
 

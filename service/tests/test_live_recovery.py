@@ -93,7 +93,7 @@ def test_a_death_at_birth_is_a_new_start(tmp_path):
     with pytest.raises(StoreError, match="give a model to start with"):
         DurableLearner(tmp_path)
     with taught(tmp_path, CALLS[:2]) as learner:
-        assert learner.total == 8 and not learner.problems
+        assert learner.total == 8 and not learner.keeper.problems
         learner.snapshot()
         learner.learn(*CALLS[2])
         killed(learner, tmp_path / "k")
@@ -195,7 +195,7 @@ def test_what_is_lost_stays_known_until_it_is_acknowledged(tmp_path, harm, lost)
     folder, named = tmp_path / "store" / "m", f"calls 3 to {2 + lost} "
     with taught(tmp_path / "m", CALLS[:3]) as learner:
         learner.snapshot()
-        learner._do(lambda: learner.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+        learner._do(lambda: learner.keeper.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
         for X, y in CALLS[3:]:  # four calls
             learner.learn(X, y)
         folder.parent.mkdir()
@@ -230,7 +230,7 @@ def test_a_lost_mark_is_said(tmp_path):
 @pytest.mark.parametrize("record", [b"Z", b"R\x02\0\0\0{}", b"L\x02\0\0\0{}", b"P\x02\0\0\0[]"])
 def test_records_of_another_version_are_refused(tmp_path, record):
     learner = taught(tmp_path, CALLS)
-    learner.journal.append([record])
+    learner.keeper.journal.append([record])
     crash(learner)
     with pytest.raises(StoreError, match="call 7 of the journal cannot be used"):
         DurableLearner(tmp_path)
@@ -308,11 +308,11 @@ def test_a_snapshot_that_fails_late_leaves_no_challenger(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             learner.snapshot()
         assert sorted(path.name for path in tmp_path.glob("*-*.ks")) == kept
-    learner.problems.clear()
+    learner.keeper.problems.clear()
     monkeypatch.setattr(type(tmp_path), "unlink", Mock(side_effect=PermissionError))
     with pytest.raises(OSError, match="No space"):
         learner.snapshot()
-    assert "No space" in learner.problems["snapshot"]  # whatever becomes of the challenger
+    assert "No space" in learner.keeper.problems["snapshot"]  # whatever becomes of the challenger
     crash(learner)
     monkeypatch.undo()
     with DurableLearner(tmp_path) as again:

@@ -103,14 +103,14 @@ def test_a_full_disk_is_waited_for(tmp_path, short_waits, monkeypatch):
     """Whichever call it refuses, bad messages between; a source that fails for good ends the run."""
     messages = [content(i) if i % 5 else b'{"u": 1, "v": 1, "y": "word"}' for i in range(42)]
     with DurableLearner(tmp_path, model(), columns=["u", "v"], flush="request") as learner:
-        append, calls = learner.journal.append, iter(range(10**9))
+        append, calls = learner.keeper.journal.append, iter(range(10**9))
 
         def sometimes(contents, dead):
             if next(calls) % 3 == 1:
                 raise LogError(errno.ENOSPC, "No space left on device")
             return append(contents, dead)
 
-        monkeypatch.setattr(learner.journal, "append", sometimes)
+        monkeypatch.setattr(learner.keeper.journal, "append", sometimes)
         done = consume(learner, Listed({"t/0": messages}), target="y", batch=10, once=True)
         assert learner.total == done.learned == 33 and done.outages
         assert [one["at"] for one in admin.dead(tmp_path)] == list(range(0, 42, 5))

@@ -89,9 +89,9 @@ def test_policies(tmp_path, flush):
             learner.learn(*moons(1))
         if flush == "request":
             time.sleep(0.05)
-            assert learner.journal._unforced_since is not None
+            assert learner.keeper.journal._unforced_since is not None
             learner.flush()
-        run_until(lambda: learner.journal._unforced_since is None, 5)
+        run_until(lambda: learner.keeper.journal._unforced_since is None, 5)
 
 
 def test_answers_do_not_wait_for_a_copy(tmp_path, monkeypatch):
