@@ -151,19 +151,17 @@ class Service:
         await aside(self.store.close)
 
     # ---------------------------------------------------------------- learners
-    @contextlib.asynccontextmanager
-    async def learner(self, request: Request) -> AsyncIterator[DurableLearner]:
-        """The learner that the path names, awake. One that sleeps is woken, and only those who want it wait."""
-        name = request.path_params["name"]
-        self._check_known(name)
+    async def learner(self, name: str) -> DurableLearner:
+        """The learner of a name, awake. One that sleeps is woken, and only those who want it wait."""
         until = time.monotonic() + WAKE_SECONDS
         while True:
-            with self.store.use_awake(name) as learner:
-                if learner is not None:
-                    yield learner
-                    return
+            try:
+                found = self.store.now(name)
+            except KeyError:
+                raise Problem(404, f"there is no model {name[:80]!r}") from None
+            if found is not None:
+                return found
             await self._wake(name, until - time.monotonic())
-            self._check_known(name)
 
     async def _wake(self, name: str, seconds: float) -> None:
         waking = self._waking.get(name)
@@ -191,8 +189,14 @@ class Service:
 
     async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
         """The result of a call with the learner that the path names, in another thread."""
-        async with self.learner(request) as learner:
-            return await aside(call, learner)
+        name = request.path_params["name"]
+        await self.learner(name)
+
+        def called() -> Any:
+            with self.store.use(name) as learner:
+                return call(learner)
+
+        return await aside(called)
 
     async def _changed(self, request: Request, change: Callable[[DurableLearner], Any]) -> Any:
         """:meth:`_with` for a change that the learner may refuse in its present state."""
@@ -212,17 +216,15 @@ class Service:
 
     async def _predict(self, request: Request, following: bool) -> Response:
         started = time.perf_counter()
-        self._check_known(request.path_params["name"])
-        asked = await self._body(request, Predict)
-        async with self.learner(request) as learner:
-            future = self.desk.ask(learner, asked, following)
-            if (connection := CONNECTION.get()) is not None:
-                connection.waits_for(future)
-            timer = asyncio.get_running_loop().call_later(self.seconds, self._give_up, future)
-            try:
-                found = await future
-            finally:
-                timer.cancel()
+        learner = await self.learner(request.path_params["name"])
+        future = self.desk.ask(learner, await self._body(request, Predict), following)
+        if (connection := CONNECTION.get()) is not None:
+            connection.waits_for(future)
+        timer = asyncio.get_running_loop().call_later(self.seconds, self._give_up, future)
+        try:
+            found = await future
+        finally:
+            timer.cancel()
         if isinstance(found, Exception):
             return error_response(found, request.url.path)
         self._timed("predict", started)
@@ -236,13 +238,12 @@ class Service:
     async def learn(self, request: Request) -> Response:
         """Learn rows, or targets of rows that were predicted with ids; they are on the disk before the answer."""
         started = time.perf_counter()
-        self._check_known(request.path_params["name"])
+        learner = await self.learner(request.path_params["name"])
         asked = await self._body(request, Learn)
         if asked.rows is None and asked.ids is None:
             raise Problem(422, "learn needs rows, or the ids of rows that were predicted")
-        async with self.learner(request) as learner:
-            future, warnings = await aside(self._learn_soon, learner, asked)
-            found = await result_of(future)
+        future, warnings = await aside(self._learn_soon, learner, asked)
+        found = await result_of(future)
         if isinstance(found, Exception):
             return error_response(found, request.url.path)
         self._timed("learn", started)

@@ -22,15 +22,15 @@ MODEL_FILE = b"application/octet-stream"  # the type of a model file
 JSON = b"application/json"  # which a page of another site cannot send without being asked
 
 
-def header(request: Request, name: bytes) -> bytes:
-    """A header, in lower case and without parameters; empty where there is none."""
-    found = next((value for key, value in request.scope["headers"] if key == name), b"")
-    return found.partition(b";")[0].strip().lower() if found else b""
+def type_of(request: Request) -> bytes:
+    """The type of a body, in lower case and without parameters."""
+    found: bytes = request.scope["header"].get(b"content-type", b"")
+    return found.partition(b";")[0].strip().lower()
 
 
 async def asked(request: Request, kind: Any, most: int, rows: int) -> Any:
     """What a body holds: JSON, or rows in a table of another type."""
-    given = header(request, b"content-type")
+    given = type_of(request)
     reader = READERS.get(given) if kind in (Predict, Learn) else None
     if given != JSON and reader is None:
         raise Problem(415, "send JSON, with Content-Type: application/json")
@@ -46,16 +46,17 @@ async def asked(request: Request, kind: Any, most: int, rows: int) -> Any:
 
 async def model_file(request: Request) -> bytes:
     """The bytes of a model file."""
-    if header(request, b"content-type") != MODEL_FILE:
+    if type_of(request) != MODEL_FILE:
         raise Problem(415, f"send a model file, with Content-Type: {MODEL_FILE.decode()}")
     return await received(request, MAX_MODEL_BYTES, "put the file into the store, and start the server with it")
 
 
 async def received(request: Request, most: int, instead: str) -> bytes:
     """The bytes of a body, of which there are at most ``most``."""
-    if header(request, b"content-encoding") not in (b"", b"identity"):
+    headers = request.scope["header"]
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
         raise Problem(415, "send the body uncompressed, without Content-Encoding")
-    length = header(request, b"content-length")
+    length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
         raise _too_large(most, instead)
     parts, size, more = [], 0, True

@@ -130,6 +130,7 @@ class Gate:
                 self.service.measured.responses(scope.get("pattern", "other"), status).inc()
             await send(message)
 
+        scope["header"] = headers
         try:
             self._admit(scope, headers)
             await self.app(scope, receive, counted)

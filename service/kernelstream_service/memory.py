@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 
 
 def trim() -> None:
-    """Give free memory back, where the C library has a function for it (glibc)."""
+    """Give memory back that nobody uses, where the C library has a function for it (glibc)."""
+    gc.collect()  # models are circles
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

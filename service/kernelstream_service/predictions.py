@@ -52,13 +52,13 @@ class Line:
 
     def next(self) -> list[Asked]:
         """Those to answer by one call."""
-        found, rows = list[Asked](), 0
-        while self.waiting and (not found or (rows + len(self.waiting[0].request.rows) <= PIECE
-                                              and self.waiting[0].following == found[0].following)):  # fmt: skip
-            asked = self.waiting.popleft()
-            if not asked.future.done():  # else its client has left or given up
-                found.append(asked)
-                rows += len(asked.request.rows)
+        found = [self.waiting.popleft()]
+        rows = len(found[0].request.rows)
+        while self.waiting and self.waiting[0].following == found[0].following:
+            rows += len(self.waiting[0].request.rows)
+            if rows > PIECE:
+                break
+            found.append(self.waiting.popleft())
         return found
 
 
@@ -102,12 +102,9 @@ class Desk:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _turn(self, loop: Any, learner: DurableLearner, line: Line) -> None:
-        before = sum(len(asked.request.rows) for asked in line.waiting)
-        batch = line.next()
-        line.busy = bool(batch)
-        self.waiting_rows -= before - sum(len(asked.request.rows) for asked in (*line.waiting, *batch))
-        if batch:
-            self._threads.submit(self._answer, loop, learner, line, batch)
+        line.busy = bool(line.waiting)
+        if line.waiting:
+            self._threads.submit(self._answer, loop, learner, line, line.next())
 
     def _answer(self, loop: Any, learner: DurableLearner, line: Line, batch: list[Asked]) -> None:
         requests, following = [asked.request for asked in batch], batch[0].following
@@ -132,7 +129,7 @@ def answers(
     learner: DurableLearner, view: View, requests: list[Predict], following: bool, opened: bool
 ) -> list[bytes | Exception]:
     """The answers, in JSON, or errors of some requests, by one call of the model."""
-    rows = [row for request in requests for row in request.rows]
+    rows = requests[0].rows if len(requests) == 1 else [row for request in requests for row in request.rows]
     try:
         for request in requests:
             if request.ids is not None:
@@ -147,8 +144,11 @@ def answers(
         stop = start + len(request.rows)
         if request.ids is not None:
             learner.remember(request.ids, X[start:stop])
-        part = {name: value[start:stop] for name, value in found.items()}
-        made.append(_encoded(view, part, gaps if len(requests) == 1 else gaps.part(start, stop)))
+        if len(requests) == 1:
+            made.append(_encoded(view, found, gaps))
+        else:
+            part = {name: value[start:stop] for name, value in found.items()}
+            made.append(_encoded(view, part, gaps.part(start, stop)))
         start = stop
     return made
 

@@ -150,14 +150,11 @@ class Store:
         finally:
             self._leave(seat)
 
-    @contextlib.contextmanager
-    def use_awake(self, name: str) -> Iterator[DurableLearner | None]:
-        """The same, and at once: None where the learner sleeps, or wakes."""
-        seat = self._taken(name)
-        try:
-            yield seat.learner
-        finally:
-            self._leave(seat)
+    def now(self, name: str) -> DurableLearner | None:
+        """The learner of a name, at once; None where it sleeps, or wakes. KeyError for an unknown name."""
+        with self._lock:
+            self._seats.move_to_end(name)
+            return self._seats[name].learner
 
     def _taken(self, name: str) -> Seat:
         with self._lock:

@@ -145,7 +145,7 @@ def _enter(store: Any, path: str) -> None:
     if name in store:
         with store.use(name) as learner:
             print(f"kernelstream: {name} resumes after {learner.total:,} rows", file=sys.stderr)
-            for problem in learner.problems.values():
+            for problem in learner.health()["problems"].values():
                 print(f"kernelstream: warning: {name}: {problem}", file=sys.stderr)
         return
     model, columns = read_model(path)
