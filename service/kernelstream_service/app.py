@@ -102,7 +102,7 @@ class Service:
         self.body, self.rows, self.seconds, self.opened = body, rows, seconds, opened
         self.desk = Desk(opened)
         self.measured = Metrics(store.learners, lambda: self.desk.waiting_rows)
-        self.watch = StatusPage(store)
+        self.watch = StatusPage(store, self.learner)
         self._waking: dict[str, asyncio.Future[Exception | None]] = {}
         self._wakers = ThreadPoolExecutor(WAKERS, "waking")
         self.endpoints = [

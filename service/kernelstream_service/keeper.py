@@ -87,7 +87,8 @@ class Keeper:
     def close(self) -> None:
         """Write a snapshot, and release the folder."""
         try:
-            self.snapshots.finish(wait=True)
+            with contextlib.suppress(Exception):  # reported in `problems`; the next one may succeed
+                self.snapshots.finish(wait=True)
             if self.journal.next > self.snapshots.number:
                 self.snapshot(wait=True)
         finally:

@@ -137,7 +137,10 @@ class Store:
 
         A name is only ever looked up among those that are known: it never becomes part of a path.
         """
-        seat = self._taken(name)
+        with self._lock:
+            seat = self._seats[name]
+            self._seats.move_to_end(name)
+            seat.users += 1
         try:
             with seat.lock:
                 if seat.learner is None:
@@ -155,13 +158,6 @@ class Store:
         with self._lock:
             self._seats.move_to_end(name)
             return self._seats[name].learner
-
-    def _taken(self, name: str) -> Seat:
-        with self._lock:
-            seat = self._seats[name]
-            self._seats.move_to_end(name)
-            seat.users += 1
-            return seat
 
     def _leave(self, seat: Seat) -> None:
         with self._lock:

@@ -6,8 +6,9 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
+from typing import Any
 
 from .extras import needs
 from .problems import Problem, aside, encode
@@ -49,10 +50,12 @@ class StatusPage:
     Parameters
     ----------
     store : Store
+    wake : callable
+        Awaited with a name until the learner is awake.
     """
 
-    def __init__(self, store: Store):
-        self.store = store
+    def __init__(self, store: Store, wake: Callable[[str], Awaitable[Any]]):
+        self.store, self.wake = store, wake
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watchers = 0
         self.closing = asyncio.Event()  # set when the server shuts down: open event streams end
@@ -68,6 +71,7 @@ class StatusPage:
             raise Problem(404, f"there is no model {name[:80]!r}")
         if self.watchers >= MAX_WATCHERS:
             raise Problem(503, "too many pages are watching: try again later", {"Retry-After": "10"})
+        await self.wake(name)
         every = _number(request.query_params.get("every", "1"), 0.1, 60.0)
         limit = int(_number(request.query_params.get("count", "0"), 0, 1e9)) or None
         return StreamingResponse(
@@ -79,6 +83,7 @@ class StatusPage:
         sent = 0
         try:
             while limit is None or sent < limit:
+                await self.wake(name)
                 content = await aside(self._state, name)
                 yield b"event: state\ndata: " + content + b"\n\n"
                 sent += 1

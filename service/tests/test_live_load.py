@@ -91,7 +91,10 @@ def test_a_waking_model_keeps_nobody_waiting(tmp_path, monkeypatch):
             threading.Thread(target=lambda: found.append(Client(server.port).post("/models/sleepy/predict", body)))
             for _ in range(12)
         ]
-        for thread in asking:
+        watching = [
+            threading.Thread(target=lambda: Client(server.port).get("/events?model=sleepy&count=1")) for _ in range(8)
+        ]
+        for thread in [*asking, *watching]:
             thread.start()
         assert inside.wait(20)
         client = Client(server.port)
@@ -105,7 +108,7 @@ def test_a_waking_model_keeps_nobody_waiting(tmp_path, monkeypatch):
         status, answer = client.post("/models/sleepy/predict", body)
         assert status == 503 and "is being loaded" in answer["error"] and client.answer.getheader("retry-after")
         gate.set()
-        for thread in asking:
+        for thread in [*asking, *watching]:
             thread.join(30)
         assert [status for status, _ in found] == [200] * 12
 
