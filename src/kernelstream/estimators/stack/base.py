@@ -28,7 +28,7 @@ from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
 from .._contract.state import is_trained
 from .._contract.warm_up import rows_until
-from ..metric import SIZES
+from .._metric_learner import SIZES
 from . import batch, intervals, level, reasons, renewal, watch
 from . import rows as few_rows
 from .members import chosen
