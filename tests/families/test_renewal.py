@@ -163,3 +163,13 @@ def test_weights_and_a_new_label_in_the_middle():
     model.learn(X[:1], [7])
     assert "renewal" not in model._state and 7 in model.classes_
     model.learn(X, y)
+
+
+def test_errors_of_several_numbers_are_those_of_their_forecasts():
+    """What is watched is how far off each target was, whatever its size."""
+    X = np.random.default_rng(0).standard_normal((192, 3))
+    Y = np.stack([X[:, 0] + 50, X[:, 1] - 50], axis=1)
+    model = KernelRegressor(size="small", random_state=0)
+    model.learn(X[:128], Y[:128])
+    scores = model.learn(X[128:], Y[128:])
+    assert_allclose(model.state_["watch/errors"], np.abs(scores - Y[128:]).mean(axis=1), rtol=1e-9)

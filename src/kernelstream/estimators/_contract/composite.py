@@ -30,7 +30,7 @@ Pair = tuple[Learner, State]  # a member: what learns, and what it has learned
 class Composite(Learner):
     """Members: learners made of the parameters of estimators of this library, and their states."""
 
-    _lasting = ("examples",)
+    _lasting = ("examples", "shells")
 
     # ---------------------------------------------------------------- members
     def prototypes(self) -> list[Any]:
@@ -59,9 +59,14 @@ class Composite(Learner):
         """The members."""
         return list(zip(self.member_learners(state), state["members"], strict=True))
 
-    def shells(self, state: State) -> list[tuple[Any, State]]:
-        """The members as estimators, for users, and their states."""
-        return self.cached("shells", lambda: [(shell(*pair), pair[1]) for pair in self.pairs(state)])
+    def shells(self, state: State) -> list[Any]:
+        """The members as estimators, for users, who may hold them as long as learners and states are these."""
+        pairs, held = self.pairs(state), self.derived.get("shells", [])
+        if len(held) != len(pairs) or any(
+            a[1] is not b[0] or a[2] is not b[1] for a, b in zip(held, pairs, strict=True)
+        ):
+            held = self.derived["shells"] = [(shell(*pair), *pair) for pair in pairs]
+        return [made for made, _, _ in held]
 
     def owners(self, state: State) -> list[Pair]:
         return [
@@ -70,19 +75,18 @@ class Composite(Learner):
         ]
 
     def put_back(self, state: State, remake: bool) -> None:
-        learners, shells = (self.derived.get(name) for name in ("learners", "shells"))
+        learners = self.derived.get("learners")
         self.forget()
         if learners is None or len(learners) != len(state["members"]):
             return  # others had taken their places
         self.derived["learners"] = [self.sized(state, i, learner) for i, learner in enumerate(learners)]
         for learner, own in self.pairs(state):
             learner.put_back(own, remake)
-        if shells is not None and all(pair[1] is own for pair, own in zip(shells, state["members"], strict=True)):
-            self.derived["shells"] = shells  # users may hold them
 
     # ---------------------------------------------------------------- a state
     def start(self, state: State, before: State | None) -> None:
-        state["members"] = [start(learner, i, state) for i, learner in enumerate(self.examples())]
+        examples = self.examples()
+        state["members"] = [start(examples[i % len(examples)], i, state) for i in range(self.count(state))]
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
@@ -121,7 +125,7 @@ class Composite(Learner):
 
     # ---------------------------------------------------------------- checks
     def count(self, state: State) -> int:
-        """How many members the parameters ask for."""
+        """How many members the parameters ask for: each once, or once for every output."""
         return len(self.examples())
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -236,7 +240,7 @@ def fitted(est: StreamEstimator) -> State:
 def learners(est: Shell[Composite]) -> list[Any]:
     """The members, fitted; they go on learning with the whole."""
     whole, state = inside(est)
-    found = [made for made, _ in whole.shells(state)]
+    found = whole.shells(state)
     for made in found:
         made._turns = est._turns  # they share the state, so they share the turns
     return found

@@ -30,8 +30,9 @@ CHANCES = 2048  # random numbers made at once
 Family = TypeVar("Family", "FourierFamily", "ExpansionFamily")
 
 
-def find(kind: type[Family], learners: list[Any], states: list[State], outputs: int, ops: Any) -> Family | None:
-    """The largest set of members with ``outputs`` outputs that can share work in this way; None without two."""
+def find(kind: type[Family], learners: list[Any], whole: State, ops: Any) -> Family | None:
+    """The largest set of members with as many outputs as the whole that can share work so; None without two."""
+    states, outputs = whole["members"], whole["n_outputs"]
     groups: dict[Any, list[int]] = {}
     for i, (learner, state) in enumerate(zip(learners, states, strict=True)):
         key = kind.key(learner, state, ops) if state["n_outputs"] == outputs else None

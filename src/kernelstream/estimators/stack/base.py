@@ -56,7 +56,7 @@ class Stack(Team):
         return bool(self.standardize) and super().one_width()
 
     def reset(self, state: State) -> None:
-        self.drop("learners", "shells")
+        self.drop("learners")
         self.outputs_changed(state)
         state.pop("batch", None)
         for learner, own in self.pairs(state):
@@ -171,7 +171,7 @@ class Stack(Team):
         self.combination.learn(state, F, y, weight, recent, scores)
         errors, renewed = self.renewal.follow(state, X, y, weight, scores, t)
         if renewed:
-            self.drop("rows", "batch", "learners", "shells")
+            self.drop("rows", "batch", "learners")
         reasons.follow(state["reasons"], X, y, t, weight)
         self.tracked.follow(state["intervals"], X, scores, errors, y, weight, wanted)
 

@@ -159,7 +159,7 @@ class Renewal:
         new ones have taken the places of the others.
         """
         n, start, won = len(X), 0, False
-        if scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
+        if not self.regression and scores.shape[1] > 1:  # a row of weight 0 may have an unknown label
             y = np.minimum(y, scores.shape[1] - 1.0)
         old: np.ndarray = scores
         new: np.ndarray | None = None

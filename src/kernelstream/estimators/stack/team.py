@@ -23,7 +23,7 @@ from .._contract.context import Context
 from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
 from .._contract.state import is_trained
-from ..metric import SIZES
+from .._metric_learner import SIZES
 from . import rows
 from .batch import Batch
 from .combination import Combination, of_output
@@ -114,11 +114,6 @@ class Team(Composite):
             )
         state["first_width"] = state["n_features"]
         super().start(state, before)
-        examples = self.examples()
-        state["members"] += [
-            composite.start(examples[i % len(examples)], i, state)
-            for i in range(len(state["members"]), self.count(state))
-        ]
 
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
         """Members learn numbers relative to the first ones' mean, in units of a power of two: products are exact."""
