@@ -11,8 +11,6 @@ from ..budgets import Budget
 from ..losses import Loss
 from ..updates import Update, unwrap
 
-Array = np.ndarray
-
 
 @dataclass(slots=True)
 class Spec:
@@ -37,7 +35,7 @@ class Spec:
     core: Any = None
 
 
-class BlockTargets(NamedTuple):
+class Told(NamedTuple):
     """What a pass is told of the rows of a block, besides the rows."""
 
     y: np.ndarray  # (m,) float64: ±1, class codes or targets

@@ -14,7 +14,7 @@ from ...losses import Loss
 from ...rows import Rows
 from ...state import undo as _undo
 from ...state.nested import State
-from ..spec import BlockTargets, Spec
+from ..spec import Spec, Told
 
 
 class Expansion:
@@ -59,7 +59,7 @@ class Expansion:
 
 @quiet
 def budget_pass(
-    expansion: Expansion, X: Rows, Z: np.ndarray | None, targets: BlockTargets, state: State, spec: Spec
+    expansion: Expansion, X: Rows, Z: np.ndarray | None, targets: Told, state: State, spec: Spec
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -114,11 +114,11 @@ def plain(loss: Loss, y: float, offset: float, f: np.ndarray) -> tuple[Any, Any]
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
-    targets: BlockTargets,
+    targets: Told,
     spec: Spec,
     state: State,
     room: int,
-    M: Any = None,
+    M: np.ndarray | None = None,
     stop: bool = True,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     r"""Kernel expansion without removal over one block, until ``room`` rows have joined the support set.
