@@ -17,6 +17,7 @@ from ...state.turns import in_turn
 from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
 from .context import Context
+from .labels import enter, outputs_of
 from .learner import Learner
 from .scaling import AUTO
 from .state import is_trained
@@ -73,7 +74,7 @@ class Composite(Learner):
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
         for member in self.attached(state):
-            member._enter(member._state, state["classes"], place, trained, change)
+            enter(member._learner, member._state, state["classes"], place, trained, change)
 
     def weights(self, state: State) -> np.ndarray:
         """Of the members in the forecast now, (N,)."""
@@ -132,9 +133,10 @@ def start(member: StreamEstimator, i: int, state: State) -> State:
     own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
     if is_classifier(member):
         own |= {name: np.array(state[name]) for name in ("classes", "class_counts")}
-        own |= {"classes_fixed": state["classes_fixed"], "n_outputs": member._outputs_of(len(state["classes"]))}
+        own |= {"classes_fixed": state["classes_fixed"]}
+        own["n_outputs"] = outputs_of(member._learner, len(state["classes"]))
     else:
-        member._declare(own, None)
+        member._layers.targets.declare(own, None)
     member._learner.start(own, None)
     return own
 
@@ -198,7 +200,7 @@ def history_schema(state: State, m: int) -> Schema:
 # -------------------------------------------------------------------- what the estimators say of their members
 def fitted(est: StreamEstimator) -> State:
     """The state of an estimator whose members have weights."""
-    state = est.__dict__.get("_state")
+    state = est._state
     if state is None or "history" not in state:
         raise AttributeError(f"{type(est).__name__} has no weights before it has learned a row")
     return state

@@ -18,12 +18,13 @@ from ...state.change import Change
 from ...state.nested import copied
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import Shell, State
+from .._contract.base import Shell, State, checked_rows
 from .._contract.classifier import StreamClassifier
-from .._contract.door import checked_rows
+from .._contract.labels import add
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.state import scaled_rows
+from .._contract.targets import public
 from .._described import described
 from ..feature import MAP, linear_form
 from .base import SecondOrder, coef
@@ -189,7 +190,7 @@ def _align(est: Any, mine: State, theirs: State) -> None:
         for label in np.setdiff1d(other["classes"], state["classes"]):
             if state["classes_fixed"]:
                 raise ValueError(f"the other model knows the label {label!r}, which is not in this model's classes")
-            est._add_class(state, label, trained=True)
+            add(est._learner, state, label, trained=True)
     mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
 
 
@@ -296,11 +297,11 @@ class OnlineRidge(StreamRegressor):
         array, or a pair of arrays of the same shape
         """
         mean = super().predict(X)
-        return (mean, self._public(self._deviation(X))) if return_std else mean
+        return (mean, public(self._deviation(X))) if return_std else mean
 
     def _deviation(self, X: Any) -> np.ndarray:
         state = self._state
-        X = checked_rows(self, X, reset=False)
+        X = checked_rows(self, X)
         if scales_columns(state):
             X = scaled_rows(self._ops, X, state)
         std = np.zeros((X.shape[0], state["n_outputs"]))

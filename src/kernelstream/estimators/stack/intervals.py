@@ -128,14 +128,10 @@ def _doubts(stack: Stack, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
     return wrong
 
 
-def collected(est: Shell[Stack], coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
+def collected(coverage: float, learn: Callable[..., np.ndarray]) -> tuple[np.ndarray, list[Any]]:
     """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
     wanted = Wanted(check_coverage(coverage), [])
-    est._how = {"wanted": wanted}
-    try:
-        return learn(), wanted.found
-    finally:
-        del est._how
+    return learn(wanted=wanted), wanted.found
 
 
 def half_width(est: Shell[Stack], coverage: float) -> float:

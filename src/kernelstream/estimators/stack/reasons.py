@@ -22,10 +22,8 @@ from ...state.schema import Array, Schema
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from ...trust.recent import differences, places, some_of, taken
-from .._contract.base import Shell
+from .._contract.base import Shell, checked_rows
 from .._contract.composite import fitted
-from .._contract.door import checked_rows
-from .._contract.mixed import encoded
 from .._contract.state import scaled_rows
 
 if TYPE_CHECKING:
@@ -97,11 +95,11 @@ def explain(est: Shell[Stack], X: Any, baseline: Any = None) -> Explanation:
         the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
     """
     state = fitted(est)
-    rows = np.asarray(checked_rows(est, encoded(est, X), reset=False))
+    rows = np.asarray(checked_rows(est, X))
     base: Any = np.asarray(state["x_mean"], rows.dtype)[None]
     if baseline is not None:
         base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
-        base = np.asarray(checked_rows(est, encoded(est, base), reset=False))
+        base = np.asarray(checked_rows(est, base))
     if len(base) != 1:
         raise ValueError(f"baseline must be one row, got {len(base)}")
     seen, start = (est._ops.squashed(dense(scaled_rows(est._ops, part, state))) for part in (rows, base))
