@@ -70,6 +70,36 @@ def test_without_a_change_it_is_as_good_as_either(task):
     assert found <= 1.02 * min(usual, errors(said, y[CHANGE:]).mean())
 
 
+@pytest.mark.parametrize("key", ["target", "a column"])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_table_that_is_sorted_is_learned_as_one_that_is_not(task, key):
+    """Members that learned the last rows last are right for these alone."""
+    make, _ = TASKS[task]
+    y = BEFORE if task == "numbers" else (BEFORE > 0).astype(int)
+    order = np.argsort(BEFORE[:800] if key == "target" else X[:800, 0])
+    found = []
+    for rows in (np.arange(800), order):
+        model = make(size="small", random_state=0).fit(X[rows], y[rows])
+        said = model.predict(X[800:])
+        model.learn(X[800:810], y[800:810])
+        found.append(
+            [errors(p - 0.5 * (task == "labels"), y[-len(p) :]).mean() for p in (said, model.predict(X[810:]))]
+        )
+    (usual, _), (of_sorted, after_ten) = found
+    assert of_sorted < 1.5 * usual + 0.01 * BEFORE.var()
+    assert after_ten < 0.2 * BEFORE.var()
+
+
+def test_dates_in_order_tell_what_was_when():
+    """Of a table, where old rows are no rows of now."""
+    pd = pytest.importorskip("pandas")
+    n = 600
+    table = pd.DataFrame({"day": pd.date_range("2023-01-01", periods=n), "size": 1000 * X[:n, 1]})
+    y = np.arange(n) / 100 + np.sin(X[:n, 1])
+    model = KernelRegressor(size="small", random_state=0).fit(table, y)
+    assert np.mean((model.predict(table) - y) ** 2) < 0.01 * y.var()
+
+
 def test_any_split_and_a_file_in_between(after):
     """Among them calls of one row, which go through all members at once, and one of many rows on several threads."""
     task, model = after

@@ -141,6 +141,14 @@ def test_a_false_alarm_is_dropped_and_hardly_costs_accuracy():
     assert_array_equal(first, plain[:1280])
 
 
+def test_new_members_do_not_speak_of_units(recwarn):
+    """The whole scales the columns for them."""
+    X, y, model = world("numbers", 2200)
+    X[CHANGE - 100 :, 5] *= 0.02  # the scale of the columns is that of the first rows
+    learned(model, X, y)
+    assert model.changes_ and not [w for w in recwarn if "one width" in str(w.message)]
+
+
 def test_weights_and_a_new_label_in_the_middle():
     model, X, y = in_the_middle("two labels")
     weight = np.where(np.arange(len(y)) % 3 == 0, 0.0, 2.0)

@@ -1,51 +1,84 @@
-"""The contract of every streaming estimator: rows of a user on their way to the layers of a model, and scores back.
+"""The contract of every streaming estimator: scikit-learn's methods, turns of threads, the undo of failed calls.
 
-:mod:`.classifier` and :mod:`.regressor` add the methods of their tasks.
+What learns is a :class:`.learner.Learner` of the class ``_learns``, a few functions of parameters and a state, with the
+layers of :mod:`.layers` around it. :mod:`.classifier` and :mod:`.regressor` add the methods of their tasks.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from ... import engine as engines
+from ...checks import flag, fraction, is_whole
 from ...columns import Columns
-from ...core.overflow import SCORING, reword
+from ...core.overflow import reword
 from ...kernels.bandwidth import median_rows
 from ...random import seed_from
+from ...registry.parameters import WithParameters
 from ...rows import Rows, host, padded, take
 from ...state.nested import State as State
-from ...state.nested import copied
-from ...state.undo import all_or_nothing, open_call
+from ...state.nested import copied, flatten, nest, thawed
+from ...state.schema import Superfluous
+from ...state.turns import OwnTurns, in_turn
+from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed
-from .callbacks import CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .context import learner_of
 from .intake import Form, Intake, made_plain, plain_rows
 from .layers import Layers
-from .learner import Learner, at_once
-from .model import Model
+from .learner import Learner, solves
 from .order import Order, check_order, counted
+from .parts import unfolded
+from .scaling import check_standardize, demanded
+from .targets import Targets
 
 L = TypeVar("L", bound=Learner)
 
 
 @dataclass(eq=False, repr=False)
-class StreamEstimator(CallbackSupportMixin, Model):
-    """Base of all estimators that learn row by row."""
+class StreamEstimator(CallbackSupportMixin, WithParameters):
+    """Base of all estimators that learn row by row.
 
+    Everything mutable is in the dict ``_state``, None before the first row; ``_made``, which is derived from it, is not
+    saved. Public methods take turns (``_turns``), so that threads may share an estimator. A call that raises leaves the
+    state as it was.
+    """
+
+    _: KW_ONLY  # parameters of every estimator
+    engine: Any = "auto"
+    random_state: Any = None
+
+    standardize: Any = field(default=False, init=False)  # True, False or "auto"; of most a parameter
+    columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
+
+    on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
+    _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
+    _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
+    _learns: ClassVar[type[Learner]]  # what learns: a class of learners
+    _targets: ClassVar[type[Targets]] = Targets  # what is learned
+    _loss_rule: ClassVar[Any]  # the loss for a number of classes, from the parameters
+
+    _state: Any = field(default=None, init=False)
+    _turns = OwnTurns()
+    _made: Any = field(default=None, init=False)  # the layers around the learner
+    _open: Any = field(default=None, init=False)  # the call that it takes part in, see `..state.undo`
+    _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
+    _reset: bool = field(default=False, init=False)  # whether parameters were set that the state may not fit
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = vars(cls).get("_learns")
         if learns is not None:  # what a shell does follows from the methods that its learner has
             cls._few_at_once = learns.learn_few is not None
-            cls._at_once = at_once(learns)
+            cls._at_once = solves(learns)
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
         super().__init_subclass__(**options)
@@ -166,14 +199,11 @@ class StreamEstimator(CallbackSupportMixin, Model):
             weight = take(sample_weight, at) if weighted else sample_weight
             return self._learn_numbers(rows, take(y, at), classes, weight, how)
 
-        def complete() -> bool:
-            """Whether an error came after the last row had been learned; a new model is dropped as a whole."""
-            return encoder is None or state["t"] > t
-
         width, t = (0, -1) if encoder is None else (state["n_features"], state["t"])
         learns = mixed.new_encoder(self.columns, self.engine) if encoder is None else encoder
-        with all_or_nothing(learns, complete=complete):
-            rows, widths = learns._learn(X, y, sample_weight, self._target_of_encoder)
+        # an error may come after the last row was learned; a model that was new is dropped as a whole
+        with all_or_nothing(learns, complete=lambda: encoder is None or state["t"] > t):
+            rows, widths = learns._learn(X, y, sample_weight, "label" if is_classifier(self) else "number")
             if width and all(own <= width for _, own in widths):
                 scores = learn(padded(rows, width), slice(0, len(rows)))
             else:
@@ -198,10 +228,6 @@ class StreamEstimator(CallbackSupportMixin, Model):
                     self._widened(wider)
             return self._layers.targets.joined(self._state, scores, classes)
 
-    @property
-    def _target_of_encoder(self) -> str:
-        return "label" if isinstance(self, ClassifierMixin) else "number"
-
     def _learn_numbers(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: dict[str, Any]) -> np.ndarray:
         """Learn rows of numbers: the short path for plain calls, or all checks."""
         plain, made = classes is None and sample_weight is None, self._made
@@ -225,34 +251,28 @@ class StreamEstimator(CallbackSupportMixin, Model):
         call = self._open
         if call is not None and call.running:  # the caller that opened it undoes what fails
             call.nothing_learned = False
-            return self._learn_believed(X, y, form, how)
+            return form.layers.learn_believed(self._state, X, y, form.rows, how)
         if self._few_at_once and not how:
             found = form.layers.learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
         try:
-            marks = self._marks
-            if marks is None or not marks.save():  # saving the marks is all that most models need
-                self._begin_call()
-            undo = self._undo
-            if form.layers.targets.sets_aside:
-                scores = self._learn_believed(X, y, form, how)
+            layers = form.layers
+            if layers.marks is None or not layers.marks.save():  # saving the marks is all that most models need
+                layers.begin(self._state)
+            if layers.targets.sets_aside:
+                scores = layers.learn_believed(self._state, X, y, form.rows, how)
             else:
                 scores = form.rows.learn(self._state, X, y, None, **how)
-            if undo.journaled:
-                undo.end()
+            if layers.undo.journaled:
+                layers.undo.end()
             else:
-                undo.marks.forget()  # the same, without a call of Python
+                layers.undo.marks.forget()  # the same, without a call of Python
         except BaseException as error:
-            self._take_back(self._undo)
+            form.layers.take_back(self._state, form.layers.undo, False)
             reword(error)
             raise
         return scores
-
-    def _learn_believed(self, X: Rows, y: np.ndarray, form: Form, how: dict[str, Any]) -> np.ndarray:
-        state, believed = self._state, form.layers.targets.believed
-        parts = [form.rows.learn(state, X[rows], y[rows], own, **how) for rows, own in believed(state, y, None)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _learn_checked(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: dict[str, Any]) -> np.ndarray:
         self._check_reset()
@@ -271,9 +291,9 @@ class StreamEstimator(CallbackSupportMixin, Model):
         with self._kept(fresh=True):
             encoder = mixed.new_encoder(self.columns, self.engine) if mixed.needs_encoder(self.columns, X) else None
             if encoder is not None and shuffle:
-                X = encoder._fit(X, y, sample_weight, self._target_of_encoder)
+                X = encoder._fit(X, y, sample_weight, "label" if is_classifier(self) else "number")
             elif encoder is not None:
-                X, _ = encoder._learn(X, y, sample_weight, self._target_of_encoder)
+                X, _ = encoder._learn(X, y, sample_weight, "label" if is_classifier(self) else "number")
             self._encoder = encoder
             fit(X)
         self._name_columns()
@@ -313,15 +333,11 @@ class StreamEstimator(CallbackSupportMixin, Model):
 
     def _solve(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
         """Let the learner solve for all rows, with their public target."""
-        layers, state = self._layers, self._state
-        layers.learner.solve(state, X, *layers.targets.batch(state, y, weight), **how)
-        state["t"] = X.shape[0]
+        self._layers.solve(self._state, X, y, weight, how)
 
     def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
         """Learn the link of a model that learned all rows at once, without predicting any of them before."""
-        layers, state = self._layers, self._state
-        if layers.linked is not None:
-            layers.linked.fit(state, X, y, layers.targets.encode(state, y), weight, self._similar)
+        self._layers.link_from(self._state, X, y, weight, self._similar)
 
     def _similar(
         self, found: dict[str, Any], X: Rows, y: np.ndarray, weight: np.ndarray | None
@@ -353,18 +369,250 @@ class StreamEstimator(CallbackSupportMixin, Model):
         return X if form is not None and plain_rows(X, form) else self._intake()(X)
 
     def _scores_of(self, X: Rows, following: bool) -> np.ndarray:
-        state = self._state
-        if state["warm_rows"] and not state["warm_count"]:
-            return np.zeros((X.shape[0], state["n_outputs"]))
-        layers: Layers = self._made or self._layers
-        if self._few_at_once:
-            found = None if state["warm_rows"] else layers.learner.score_few(state, X, following)
-            scores = layers.known.score(state, X, following=following) if found is None else found
-        else:
-            scores = layers.known.score(state, X)
-        if not layers.learner.ops.all_below(scores, sys.float_info.max_exp):
-            raise ValueError(SCORING)
-        return scores
+        return (self._made or self._layers).score(self._state, X, {"following": following} if self._few_at_once else {})
+
+    # ---------------------------------------------------------------- the state
+    @property
+    @in_turn
+    def state_(self) -> State:
+        """Everything the model has learned: a flat dict of arrays, numbers and strings.
+
+        The model itself, no copy, unless it is made of others: then their entries have paths as names.
+        """
+        state = self._of_state()
+        self._sync()
+        return flatten(state if self._encoder is None else state | {"columns": self._encoder.state_})
+
+    @state_.setter
+    @in_turn
+    def state_(self, state: State) -> None:
+        state = nest(state)
+        encoder = None
+        if self.columns is not None and isinstance(state.get("columns"), dict):
+            encoder = mixed.new_encoder(self.columns, self.engine)
+            encoder.state_ = state.pop("columns")
+        self._state, self._encoder = state, encoder
+        self.n_features_in_ = int(state["n_features"])
+        self._forget()
+        self._name_columns()
+
+    @in_turn
+    def check_state(self) -> None:
+        """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
+        self._check_state()
+
+    @in_turn
+    def widen(self, n_features: int) -> Self:
+        """Accept rows with more columns from now on, as if the new columns had been zero in all rows so far.
+
+        Parameters
+        ----------
+        n_features : int
+            Width of the rows to come, at least ``n_features_in_``.
+
+        Returns
+        -------
+        self
+        """
+        if self._encoder is not None:  # mixed rows may have new columns at any time
+            return self
+        return self._widened(n_features)
+
+    def _widened(self, n_features: int) -> Self:
+        self._sync()
+        before = self._of_state()
+        d = before["n_features"]
+        if not is_whole(n_features) or n_features < d:
+            raise ValueError(f"n_features must be an integer >= {d}, the width so far, got {n_features!r}")
+        if n_features > d:
+            if self._encoder is None and hasattr(self, "feature_names_in_"):
+                raise ValueError(f"{type(self).__name__} knows its {d} columns by name and cannot take others")
+            self._check_parameters()
+            layers, state = self._layers, thawed(before)
+            layers.widen(state, int(n_features))
+            self._state = state
+            self.n_features_in_ = int(n_features)
+            self._made = self._around(layers.learner)
+        return self
+
+    @in_turn
+    def forget(self, keep: float = 0.0) -> Self:
+        """Let what was learned lose weight, so that new rows change the model more.
+
+        Parameters
+        ----------
+        keep : float, default=0.0
+            At least 0, less than 1. AdaGrad's sums of squares are multiplied by it (its steps become 1/√keep times as
+            long), and so are the sums of least squares; of the default learner, those of its members and of their
+            combination. 0 sets the weights to zero; labels, features and scales stay, and how members are combined.
+
+        Returns
+        -------
+        self
+        """
+        keep = fraction("keep", keep) if keep else 0.0
+        state, learner = self._state, self._learner
+        if state is None or state["warm_rows"]:
+            return self  # nothing has been learned yet
+        learner.sync()
+        if not (learner.fade(state, keep) if keep else learner.restart(state)):
+            raise ValueError(
+                f"{type(self).__name__} has no way to forget: give a monitor a function of your own as react"
+            )
+        self._forget()
+        return self
+
+    def _of_state(self) -> State:
+        if self._state is None:
+            raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
+        return self._state
+
+    def _name_columns(self) -> None:
+        """Enter the columns of the rows as they come, where there is an encoder; the learner sees others."""
+        encoder = self._encoder
+        named = hasattr(self, "feature_names_in_") and self.n_features_in_ == getattr(encoder, "n_features_in_", None)
+        if encoder is not None and not named:
+            self.n_features_in_ = encoder.n_features_in_
+            names = getattr(encoder, "feature_names_in_", None)
+            if names is not None:
+                self.feature_names_in_ = names
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
+
+    def __sizeof__(self) -> int:
+        """Bytes, including the arrays of the state: schedulers use it to decide whether to move a model."""
+        state = flatten(self._state or {})
+        arrays = (value.nbytes for value in state.values() if hasattr(value, "nbytes"))
+        return super().__sizeof__() + sum(arrays)
+
+    @in_turn
+    def __getstate__(self) -> Any:
+        self._sync()
+        again = ("_made", "_turns", "_open")  # copies make these again
+        kept = {key: value for key, value in super().__getstate__().items() if key not in again}
+        # the arrays too: another thread may go on learning before they are written
+        if kept.get("_state") is not None:
+            kept["_state"] = copied(kept["_state"])
+        return kept
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        self._forget()
+
+    # ---------------------------------------------------------------- all or nothing
+    def _begin_call(self) -> Undo | None:
+        """Remember the state before a call, if there is one."""
+        return None if self._state is None else self._layers.begin(self._state)
+
+    def _inside_call(self) -> list[Any]:
+        """What goes back with the estimator when a call fails: the encoder of its rows."""
+        return [] if self._encoder is None else [self._encoder]
+
+    def _take_back(self, undo: Undo, nothing_learned: bool) -> None:
+        """Restore the state of :meth:`_begin_call`, unless the call is complete."""
+        self._layers.take_back(self._state, undo, nothing_learned)
+
+    _lasting = LISTENERS
+
+    @contextlib.contextmanager
+    def _kept(self, fresh: bool = False) -> Iterator[None]:
+        """Context of a call, or of several: an error leaves the estimator as it was before. See ``all_or_nothing``.
+
+        What is derived from a state goes with it: a fresh one does not begin with what belongs to the old.
+        """
+        try:
+            with all_or_nothing(self, fresh=fresh):
+                if fresh:
+                    self._made = None
+                yield
+        except BaseException as error:
+            reword(error)
+            raise
+
+    # ---------------------------------------------------------------- parameters
+    def _check_parameters(self) -> None:
+        """Raise ValueError for parameters out of range or contradicting each other."""
+        for parameter in fields(self):
+            if parameter.init and parameter.type == "bool":
+                flag(parameter.name, getattr(self, parameter.name))
+        check_standardize(self.standardize)
+        self._learner.check_parameters()
+
+    def _check_state(self, trained: bool | None = None) -> None:
+        """Raise ValueError where the state does not fit; ``trained``: whether there are weights, None finds out."""
+        self._check_parameters()
+        self._layers.check(self._state, trained)
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
+
+    @in_turn
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a part as ``features__n_components``, even if the part is given by name."""
+        super().set_params(**unfolded(self, params))
+        self._forget()
+        self._reset = (bool(params) and self._state is not None) or self._reset
+        return self
+
+    def _check_reset(self) -> None:
+        """ValueError if parameters that were set after the first row do not fit what was learned."""
+        if self._reset:
+            self._check_parameters()
+            try:
+                self._check_state()
+            except Superfluous:  # what is not needed any more does no harm
+                pass
+            except (ValueError, KeyError) as error:
+                raise ValueError(
+                    f"the parameters that were set do not fit what this {type(self).__name__} has learned ({error}): "
+                    f"call fit, which starts over, or set them back"
+                ) from error
+            self._reset = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not demanded(self.standardize)
+        if self.columns is not None:
+            tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return self._learner.tags(tags)
+
+    # ---------------------------------------------------------------- the learner, derived from parameters and state
+    @property
+    def _ops(self) -> Any:
+        # a model made on a device can be used on a machine without one: its state is the same
+        return engines.get(self.engine if engines.usable(self.engine) else "auto")
+
+    @property
+    def _layers(self) -> Layers:
+        """What learns; nothing is kept in an untrained model, whose parameters may still change."""
+        made: Layers | None = self._made
+        if made is None:
+            own = self._state or {"n_features": getattr(self, "n_features_in_", 1)}
+            width = own.get("first_width", own["n_features"])
+            made = self._around(learner_of(self, self._ops, width))
+            if self._state is not None:
+                self._made = made
+        return made
+
+    def _around(self, learner: Learner) -> Layers:
+        made = Layers(learner, self._encoder is not None, getattr(self, "feature_names_in_", None))
+        made.infinite = made.infinite if self._made is None else self._made.infinite
+        return made
+
+    @property
+    def _learner(self) -> Learner:
+        return self._layers.learner
+
+    def _sync(self) -> None:
+        """Bring ``_state`` up to date with whatever the engine holds of it."""
+        if self._made is not None:
+            self._made.learner.sync()
+
+    def _forget(self) -> None:
+        """Drop what was derived from the state."""
+        if self._made is not None:
+            self._made.learner.leave_device()
+            self._made.learner.forget()
+        self._made = None
 
 
 class Shell(StreamEstimator, Generic[L]):

@@ -38,6 +38,11 @@ class Context:
         """Of the estimator, for messages."""
         return self.kind.__name__
 
+    def targets(self, learner: Any) -> Any:
+        """What the estimator knows of its targets, see :mod:`.targets`."""
+        kind: Any = self.kind
+        return kind._targets(learner, kind._several_targets)
+
     def asks(self, name: str) -> bool:
         """Whether the estimator has a parameter of this name."""
         return any(entry.init and entry.name == name for entry in fields(self.kind))
@@ -53,6 +58,11 @@ def handed_over(est: Any, ops: Any, width: int) -> tuple[dict[str, Any], Context
     parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
     parameters["loss"] = getattr(est, "loss", None)
     return parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width)
+
+
+def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
+    """What learns in an estimator: the learner of its class, made of its parameters, for rows of this width."""
+    return est._learns(*handed_over(est, ops, width))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

@@ -18,7 +18,7 @@ from ...state.nested import State
 from ...state.schema import Anything, Array, Count, Schema
 from ...streams.cells import is_missing
 from . import link
-from .codes import encoded, sign_of_lone
+from .codes import encoded, enter, outputs_of, sign_of_lone
 from .learner import Learner
 from .state import is_trained
 from .targets import LearnRun, Targets
@@ -217,13 +217,6 @@ class Labels(Targets):
         state["class_counts"][:] = 0
 
 
-# -------------------------------------------------------------------- outputs
-def outputs_of(learner: Learner, n_classes: int) -> int:
-    """Number of outputs of a model with ``n_classes`` classes."""
-    several = n_classes > 2 or learner.context.loss_for(2).kind == "multiclass"
-    return max(n_classes, 1) if several else 1
-
-
 def add(learner: Learner, state: State, label: Any, trained: bool | None = None, coming: int = 0) -> int:
     """Enter a label, unless it is known; there will be ``coming`` of them. Its place among the sorted ones.
 
@@ -236,38 +229,6 @@ def add(learner: Learner, state: State, label: Any, trained: bool | None = None,
     new = np.concatenate([old[:place], np.asarray([label]), old[place:]])
     enter(learner, state, new, place, trained, Change.added(place, len(old), coming))
     return place
-
-
-def enter(learner: Learner, state: State, new: np.ndarray, place: int, trained: bool | None, change: Change) -> None:
-    """Change the outputs to those of classes with a new one; the scores of the others must stay the same.
-
-    ``change`` is that of models with an output for every class; two classes may share one.
-    """
-    kept = np.arange(len(new) - 1)
-    kept[place:] += 1
-    counts = np.zeros(len(new))
-    counts[kept] = state["class_counts"]
-    if len(kept) <= 2 and learner.context.loss_for(2).kind == "binary":
-        own = _from_shared(state, kept, change)
-    else:
-        own = change
-    state["classes"], state["class_counts"], state["n_outputs"] = new, counts, len(own)
-    link.grow(state, kept, len(new))
-    if trained is None:
-        return
-    if trained and not (len(own) == own.before == 1 and own.factor[0] == 1):
-        learner.mix_outputs(state, own)
-    learner.class_added(state, place, trained, change)
-
-
-def _from_shared(state: State, kept: np.ndarray, change: Change) -> Change:
-    """The change of a model in which two classes, or a lone one, share an output."""
-    if len(kept) == 2:
-        factor = np.zeros(3)
-        factor[kept] = [-0.5, 0.5]
-        return Change(np.zeros(3, np.intp), factor, 1, change.coming)
-    flips = len(kept) == 1 and (kept[0] == 1) != (sign_of_lone(state["classes"]) > 0)
-    return Change(np.zeros(1, np.intp), np.array([-1.0 if flips else 1.0]), 1)
 
 
 def _assembled(state: State, parts: list[Part]) -> np.ndarray:

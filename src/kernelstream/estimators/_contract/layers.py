@@ -7,18 +7,21 @@ columns, :class:`.first_rows.FirstRows` keeps the first rows until what they tel
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 
+from ...core.overflow import SCORING
 from ...rows import Rows
 from ...state.nested import State
 from ...state.schema import check
+from ...state.undo import Undo
 from . import kept, scaled, weights
 from .first_rows import FirstRows
 from .labels import Labels
 from .learner import Learner
-from .link import Linked, needs_link
+from .link import Linked, Similar, needs_link
 from .scaled import Scaled
 from .scaling import scales_columns
 from .state import COMMON, is_trained
@@ -31,15 +34,18 @@ class Layers:
     Parameters
     ----------
     learner : Learner
-    targets : Targets
     encoded : bool
         Whether the columns come from an encoder, which fills gaps itself.
     names : array or None
         Of the columns, for messages.
     """
 
-    def __init__(self, learner: Learner, targets: Targets, encoded: bool, names: Any):
-        self.learner, self.targets, self.encoded = learner, targets, encoded
+    def __init__(self, learner: Learner, encoded: bool = False, names: Any = None):
+        targets: Targets = learner.context.targets(learner)
+        self.targets = targets
+        self.learner, self.encoded = learner, encoded
+        self.undo: Any = None  # of the last call
+        self.marks: Any = None  # saving these is all that a call needs, of most models
         self.form: Any = None  # of rows that need no further checks, see `.intake`
         self.infinite: set[int] = set()  # columns of whose infinity was warned
         self.guards = learner.squashes and not encoded
@@ -65,6 +71,61 @@ class Layers:
         """Learn rows with their public target; of ``known`` rows the link learns nothing. Scores in public form."""
         first_rows = FirstRows(self.known, self.targets, None) if known else self.first_rows
         return self.targets.learn(state, X, y, weight, lambda X, y, w: first_rows.learn(state, X, y, w, **how))
+
+    def learn_believed(self, state: State, X: Rows, y: np.ndarray, rows: Any, how: dict[str, Any]) -> np.ndarray:
+        """Learn plain rows with encoded targets, some of which may be set aside, by the layer ``rows``."""
+        believed = self.targets.believed(state, y, None)
+        parts = [rows.learn(state, X[run], y[run], own, **how) for run, own in believed]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def score(self, state: State, X: Rows, how: dict[str, Any]) -> np.ndarray:
+        """Raw scores (n, n_outputs) of checked rows; ``how`` are further arguments of the learner's ``score``."""
+        if state["warm_rows"] and not state["warm_count"]:
+            return np.zeros((X.shape[0], state["n_outputs"]))
+        few = how and not state["warm_rows"]  # of a learner with a short path for few rows
+        found = self.learner.score_few(state, X, **how) if few else None
+        scores = self.known.score(state, X, **how) if found is None else found
+        if not self.learner.ops.all_below(scores, sys.float_info.max_exp):
+            raise ValueError(SCORING)
+        return scores
+
+    # ---------------------------------------------------------------- all or nothing
+    def begin(self, state: State) -> Undo:
+        """Remember a state before a call."""
+        undo = self.undo = Undo(lambda: self.learner.owners(state)) if self.undo is None else self.undo
+        on_device, held = self.learner.ops.on_device, self.learner.derived.get("held")  # type: bool, Any
+        undo.put_back = held.mark() if hasattr(held, "mark") else None
+        if undo.begin():
+            undo.put_back = self.form = None
+            self.learner.put_back(state, False)
+        self.marks = None if undo.journaled or on_device else undo.marks
+        return undo
+
+    def take_back(self, state: State, undo: Any, nothing_learned: bool) -> None:
+        """Restore the state of :meth:`begin`, unless the call is complete; drop what was derived from it.
+
+        Where ``nothing_learned`` nothing has changed: what was derived is kept, because a factor that is computed again
+        may differ from the old one in its last bits.
+        """
+        if undo is not None and undo.take_back():
+            self.undo = undo
+            if nothing_learned:
+                return
+            self.form = None
+            self.learner.put_back(state, True)
+            if undo.put_back is not None:
+                self.learner.derived["held"] = undo.put_back()
+
+    # ---------------------------------------------------------------- all rows at once, other widths, files
+    def solve(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, how: dict[str, Any]) -> None:
+        """Let the learner solve for all rows, with their public target."""
+        self.learner.solve(state, X, *self.targets.batch(state, y, weight), **how)
+        state["t"] = X.shape[0]
+
+    def link_from(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, similar: Similar) -> None:
+        """Learn the link of a model that learned all rows at once, from those that a similar one predicts."""
+        if self.linked is not None:
+            self.linked.fit(state, X, y, self.targets.encode(state, y), weight, similar)
 
     def check(self, state: State, trained: bool | None = None) -> None:
         """Raise ValueError when a state (of a file, say) does not fit the parameters, or itself.

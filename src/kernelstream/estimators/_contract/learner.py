@@ -254,6 +254,7 @@ class Learner:
         self.forget()
 
 
-def at_once(kind: type[Learner]) -> bool:
-    """Whether a class of learners solves for all rows at once, instead of learning row by row."""
+def solves(learner: Any) -> bool:
+    """Whether a learner, or a class of them, learns all rows at once: then it has no ``learn``."""
+    kind: Any = learner if isinstance(learner, type) else type(learner)
     return kind.solve is not Learner.solve

@@ -31,7 +31,7 @@ from ...registry.caller import caller
 from ...state.nested import State
 from ...state.schema import Array, Schema, check
 from .glitches import outlying_values
-from .learner import at_once
+from .learner import solves
 from .targets import Targets
 
 
@@ -61,12 +61,12 @@ class Numbers(Targets):
 
     def declare(self, state: State, declared: Any) -> None:
         state["n_outputs"] = 1 if declared is None else declared
-        if not at_once(type(self.learner)):
+        if not solves(self.learner):
             state |= no_targets(state["n_outputs"])
 
     def schema(self, state: State) -> Schema:
         super().schema(state)
-        if at_once(type(self.learner)):
+        if solves(self.learner):
             return {}
         schema: Schema = {name: Array(value.shape) for name, value in no_targets(state["n_outputs"]).items()}
         check({name: state[name] for name in schema if name in state}, schema)

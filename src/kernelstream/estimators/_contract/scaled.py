@@ -20,7 +20,7 @@ from ...rows import Rows, dense, host, padded
 from ...state.nested import State
 from ...state.schema import Array, Number, Schema, length
 from .glitches import odd_cells
-from .learner import Learner, at_once
+from .learner import Learner, solves
 from .scaling import AUTO, WIDE, column_names, extremes, no_moments, scales_columns, units_differ
 from .state import scaled_rows
 from .warm_up import WARM_UP, runs
@@ -58,7 +58,7 @@ class Scaled:
     def first_rows(self) -> int:
         """How many rows are kept before the learner and the scales are settled."""
         learner = self.learner
-        return 0 if at_once(type(learner)) else max(learner.warm_up_rows(), 0 if self.wanted is False else WARM_UP)
+        return 0 if solves(learner) else max(learner.warm_up_rows(), 0 if self.wanted is False else WARM_UP)
 
     def start(self, state: State) -> None:
         """Add the entries for rows of width ``n_features``, where these are scaled whatever they are."""
@@ -199,7 +199,7 @@ class Scaled:
 
     def _warn_about_tiny(self, X: Any) -> None:
         """About columns X (n, d) whose squared differences are 0 in float64, so that they seem to be constant."""
-        if not isinstance(X, np.ndarray) or not len(X) or at_once(type(self.learner)):
+        if not isinstance(X, np.ndarray) or not len(X) or solves(self.learner):
             return
         spread = np.ptp(X, axis=0)
         tiny = np.flatnonzero((spread > 0) & (spread < TINY))

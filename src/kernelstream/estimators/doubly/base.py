@@ -24,9 +24,8 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
 from ...state.turns import in_turn
 from .._contract import kept
 from .._contract.base import Shell, State
-from .._contract.codes import decoded, encoded
+from .._contract.codes import decoded, encoded, outputs_of
 from .._contract.kernel import WithKernel
-from .._contract.labels import outputs_of
 from .._contract.order import check_order, counted
 from .._contract.warm_up import WARM_UP, runs
 from .step import (

@@ -21,6 +21,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema
 from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import STANDARD, UNIT, deviation, in_units
+from .._contract.learner import Learner
 from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
@@ -83,9 +84,8 @@ class Ensemble(Composite):
         given = [kind(features) for features in gaussian_maps()] if self.learners is None else list(self.learners)
         return composite.copies(given, self.parameters["engine"])
 
-    def size(self, state: State, i: int, member: Any) -> None:
-        if "capacity" in state:
-            member.set_params(budget=int(state["capacity"][i]))
+    def sized(self, state: State, i: int, learner: Learner) -> Learner:
+        return _capacity.sized(learner, int(state["capacity"][i])) if "capacity" in state else learner
 
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
@@ -112,15 +112,15 @@ class Ensemble(Composite):
 
     def reset(self, state: State) -> None:
         self._regroup()
-        self.drop("members")
+        self.drop("learners", "shells")
         if self.capacity != "fixed":
-            sizes = [member.budget for member in self.examples()]
+            sizes = self._budgets()
             if self.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
-        for member in self.attached(state):
-            member._learner.restart(member._state)
+        for learner, own in self.pairs(state):
+            learner.restart(own)
         state |= self.ops.start_hedge(len(state["members"]), self.hedge())
         if self._scales_target():
             state.setdefault(UNIT, 1.0)
@@ -207,7 +207,7 @@ class Ensemble(Composite):
         return found
 
     def _found(self, state: State, kind: Any) -> Any:
-        return find(kind, self.attached(state), state["n_outputs"], self.ops)
+        return find(kind, self.member_learners(state), state["members"], state["n_outputs"], self.ops)
 
     def _regroup(self) -> None:
         """Forget which learners share work, which has changed."""
@@ -254,7 +254,7 @@ class Ensemble(Composite):
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
-        members = self.attached(state)
+        learners = self.member_learners(state)
         if expansions is not None:
             if grows and weights is not None:
                 for i in expansions.where:
@@ -263,14 +263,14 @@ class Ensemble(Composite):
             expansions.learn(block, y, weights, F)
 
         def work(i: int) -> None:
-            member = members[i]
+            member = state["members"][i]
             if y is None:
-                part = member._learner.score(member._state, block)
+                part = learners[i].score(member, block)
             else:
                 own = None if weights is None else weights[i]
-                if grows and not self._has_room(state, i):
+                if grows and not self._has_room(state, i):  # which may change the budget, and so the learner
                     own = np.zeros(n)
-                part = member._learner.learn(member._state, block, composite.target(member, state, y), own)
+                part = learners[i].learn(member, block, composite.codes(learners[i], state, y), own)
             F[i] = composite.scores(part, outputs)
 
         threads.each(work, others, self.ops.THREADED and n >= SIDE_BY_SIDE)
@@ -307,29 +307,40 @@ class Ensemble(Composite):
         While there is budget left, every learner can add support vectors (its arrays double when they are full). After
         that all keep what they have: to take a row, a learner must drop one of its vectors.
         """
-        member, size = self.attached(state)[i], int(state["capacity"][i])
-        n, least, spent = member._state["n_support"], _capacity.least(member), False
+        learner, size = self.member_learners(state)[i], int(state["capacity"][i])
+        n, least, spent = state["members"][i]["n_support"], _capacity.least(learner), False
         wanted = size
         if self._n_support(state) >= state["capacity_total"]:
             spent, wanted = True, max(n, least)
         elif n == size:
             wanted = 2 * size
         if wanted != size:
-            _capacity.resize(member, wanted)
+            self._resize(state, i, wanted)
             state["capacity"][i] = wanted
         return n >= least or not spent
 
     def _follow_weights(self, state: State) -> None:
         """Give the learners support vectors in proportion to their weights."""
-        now, members = state["capacity"], self.attached(state)
-        total = sum(member.budget for member in self.examples())
-        sizes = _capacity.shares(self.ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
+        now, least = state["capacity"], max(map(_capacity.least, self.examples()))
+        sizes = _capacity.shares(self.ops.theta(state["log_theta"]), sum(self._budgets()), least)
         if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
             return
-        for member, n in zip(members, sizes, strict=True):
-            _capacity.resize(member, int(n))
+        for i, n in enumerate(sizes.tolist()):
+            self._resize(state, i, n)
         state["capacity"] = sizes
         self._regroup()
+
+    def _budgets(self) -> list[int]:
+        """Of the members, as they were given."""
+        return [learner.parameters["budget"] for learner in self.examples()]
+
+    def _resize(self, state: State, i: int, n: int) -> None:
+        """Change the budget of a member, which becomes another learner of the same state."""
+        learners = self.member_learners(state)
+        if n != learners[i].parameters["budget"]:
+            _capacity.resize(learners[i], state["members"][i], n)
+            learners[i] = _capacity.sized(learners[i], n)
+            self.drop("shells")
 
     # ---------------------------------------------------------------- checks
     def check_parameters(self) -> None:

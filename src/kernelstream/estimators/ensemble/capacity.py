@@ -7,36 +7,38 @@ from typing import Any
 import numpy as np
 
 from ... import budgets
-from .._contract.base import State
+from ...state.nested import State
+from .._contract.learner import Learner
 from ..budget.base import SLOTS, KernelExpansion
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
 
 
-def is_budget(member: Any) -> bool:
-    """Whether the member is a support set whose budget can change."""
-    return isinstance(member._learner, KernelExpansion) and type(member._learner.strategy) in RESIZABLE
+def is_budget(learner: Learner) -> bool:
+    """Whether the learner keeps a support set whose budget can change."""
+    return isinstance(learner, KernelExpansion) and type(learner.strategy) in RESIZABLE
 
 
-def least(member: Any) -> int:
+def least(learner: Any) -> int:
     """The smallest budget that makes sense."""
-    return member._learner.strategy.least
+    return learner.strategy.least
 
 
-def resize(member: Any, n: int) -> None:
-    """Change the budget of a member that has learned. A larger one is the same function as before."""
-    if n != member.budget:
-        _resize_support(member._state, n, member._learner.strategy)
-        member.set_params(budget=n)
+def sized(learner: Learner, n: int) -> Learner:
+    """The learner with a budget of n, itself where it has that."""
+    if learner.parameters["budget"] == n:
+        return learner
+    return type(learner)(learner.parameters | {"budget": n}, learner.context)
 
 
-def _resize_support(state: State, new: int, strategy: budgets.Budget) -> None:
-    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay; of equal ones the youngest, if vectors leave in turn.
+def resize(learner: Any, state: State, new: int) -> None:
+    """Change the budget of what was learned. A larger one is the same function as before.
 
-    For the Forgetron, the youngest vectors stay.
+    The vectors with the largest ``|alpha|^2 k(s, s)`` stay; of equal ones the youngest, if vectors leave in turn. For
+    the Forgetron, the youngest vectors stay.
     """
-    n, memory = state["n_support"], state["budget_memory"]
+    n, memory, strategy = state["n_support"], state["budget_memory"], learner.strategy
     slots = np.arange(n)
     if strategy.turns:
         slots = np.roll(slots, -int(memory[-1]))  # from the oldest to the youngest

@@ -62,11 +62,7 @@ class Stack(Composite):
         found = super().owners(state)
         if state.get("renewal", {}).get("fresh"):
             fresh = renewal.fresh(self, state)
-            found += [
-                pair
-                for member in fresh._learner.attached(fresh._state)
-                for pair in member._learner.owners(member._state)
-            ]
+            found += [owner for learner, own in fresh._learner.pairs(fresh._state) for owner in learner.owners(own)]
         return found
 
     # ---------------------------------------------------------------- members
@@ -110,14 +106,14 @@ class Stack(Composite):
     def widen(self, state: State, d: int) -> None:
         """Members that cannot take more columns start over, which is counted."""
         restarts = state["restarts"].copy() if is_trained(state) else None
-        for i, (member, part) in enumerate(zip(self.attached(state), state["members"], strict=True)):
+        for i, (learner, part) in enumerate(self.pairs(state)):
             try:
-                member._learner.widen(part, d)
+                learner.widen(part, d)
             except ValueError:
-                member._learner.forget()
+                learner.forget()
                 part["n_features"] = d
                 if restarts is not None:
-                    member._learner.restart(part)
+                    learner.restart(part)
                     restarts[i] += 1
             part["n_features"] = d
         if restarts is not None:
@@ -136,7 +132,7 @@ class Stack(Composite):
             raise ValueError(f"members must be 'auto' or a list of estimators, got {self.members!r}")
         for member in self.members:
             composite.check(member, self.context)
-            if isinstance(member._learner, Composite):
+            if issubclass(member._learns, Composite):
                 raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
     # ---------------------------------------------------------------- rows and their weights
@@ -176,12 +172,16 @@ class Stack(Composite):
         """Of the members, averaged over the outputs."""
         return np.mean([part["member_errors"] for part in self.combinations(state)], axis=0)
 
+    def one_width(self) -> bool:
+        """Not of rows that another whole has scaled: their units are the same."""
+        return bool(self.standardize) and super().one_width()
+
     def reset(self, state: State) -> None:
-        self.drop("members")
+        self.drop("learners", "shells")
         self.outputs_changed(state)
         state.pop("batch", None)
-        for member in self.attached(state):
-            member._learner.restart(member._state)
+        for learner, own in self.pairs(state):
+            learner.restart(own)
         N, k = len(self.examples()), self.outputs(state)
         state |= {f"o{o}": start_stack(N, self.columns(state), self.regression) for o in range(k)}
         state |= {"history": np.zeros((HISTORY, N), np.float32), "history_stride": STRIDE}
@@ -301,9 +301,9 @@ class Stack(Composite):
         return True
 
     def fade(self, state: State, keep: float) -> bool:
-        for member in self.attached(state):
-            member._learner.fade(member._state, keep)
-            member._forget()
+        for learner, own in self.pairs(state):
+            learner.fade(own, keep)
+            learner.forget()
         for part in self.combinations(state):
             for name in ("stack_A", "stack_b"):
                 if name in part:
@@ -311,9 +311,9 @@ class Stack(Composite):
         return True
 
     def restart(self, state: State) -> bool:
-        for i, member in enumerate(self.attached(state)):
-            member._learner.restart(member._state)
-            member._forget()
+        for i, (learner, own) in enumerate(self.pairs(state)):
+            learner.restart(own)
+            learner.forget()
             state["restarts"][i] += 1
         return True
 
@@ -334,7 +334,7 @@ class Stack(Composite):
 
         ``left`` is other work, independent of the members, which is done at the same time if there are threads.
         """
-        members, n, k = self.attached(state), X.shape[0], self.outputs(state)
+        members, n, k = self.member_learners(state), X.shape[0], self.outputs(state)
         N = len(members) // k
         F = np.empty((k, self.inputs(state), n, self.columns(state)))
         whole = batch.learner(self, state)  # attached before there are threads
@@ -378,25 +378,25 @@ class Stack(Composite):
 
     def member_scores(self, state: State, i: int, X: np.ndarray) -> np.ndarray:
         """Scores (n, C) of a member; where it has a compiled form, their bits do not depend on the other rows."""
-        member = self.attached(state)[i]
-        own = few_rows.member_scores(member, X)
-        return self._scores(state, i, member._learner.score(member._state, X) if own is None else own)
+        learner, own = self.member_learners(state)[i], state["members"][i]
+        scores = few_rows.member_scores(learner, own, X)
+        return self._scores(state, i, learner.score(own, X) if scores is None else scores)
 
     def member_learns(self, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
         """Scores of a member before each row; a member that overflows starts over, which is counted."""
-        member = self.attached(state)[i]
+        learner, own = self.member_learners(state)[i], state["members"][i]
         if self.regression:
             mean, unit = self.unit(state, i)
             y = (y - mean) / unit
         try:
-            part = member._learner.learn(member._state, X, composite.target(member, state, y), weight)
+            part = learner.learn(own, X, composite.codes(learner, state, y), weight)
         except ValueError as error:
             if str(error) != LEARNING and not isinstance(error, np.linalg.LinAlgError):
                 raise
             state["restarts"][i] += 1
-            member._learner.forget()
-            member._learner.restart(member._state)
-            part = np.zeros((len(y), member._state["n_outputs"]))
+            learner.forget()
+            learner.restart(own)
+            part = np.zeros((len(y), own["n_outputs"]))
         return self._scores(state, i, part)
 
     def score(self, state: State, X: Rows, following: bool = False) -> np.ndarray:

@@ -5,8 +5,10 @@ What ``fit`` says is
 .. math:: f(x) = (1 - p)\, s(x) + p\, b\, g(x)
 
 with s the combination of the members that learn, g the function of all n rows (:mod:`..metric`); for labels, it is
-probabilities that are mixed. Its share p is 1, unless the members lower the loss on held-out rows by more than chance;
-no member has learned these rows, and g forecasts each of them by all others.
+probabilities that are mixed. Its share p is 1, unless the members lower the loss on the last rows by more than chance;
+no member has learned these rows, and g forecasts each of them by all others. Members learn the rows in their order, and
+those that follow a change, or a table that is sorted, are right for the last rows alone: they must also lower the loss
+on rows of all times, though they have learned these, or else p is 1.
 
 For the rows that come then, b g is one more input of the combination, and alone a fourth memory of it, with share p,
 at most 0.9: both count by what they do from then on (:mod:`...passes.stack.python`).
@@ -67,6 +69,8 @@ def learn(stack: Stack, state: State, held: Part, S: np.ndarray, others: Part, c
         place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
         Y = metric["classes"][np.minimum(place, len(metric["classes"]) - 1), None]
     share = _chosen_share(stack.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
+    if share < 1 and not _helps_everywhere(stack, state, share, rows_left[k:], G[k:], Y[k:]):
+        share = 1.0
     state["batch"] = {"share": share, "rows": int(state["t"]), "metric": metric}
     errors = np.average(mistakes(stack.regression, G, Y), axis=0, weights=own)
     for o, part in enumerate(stack.combinations(state)):
@@ -88,17 +92,26 @@ def joined(first: Part, second: Part) -> Part:
 def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:
     """The p of least loss on rows with targets Y (n, outputs); less than 1 only where that is more than chance."""
     best, share = 1e-12, 1.0  # gains of less are those of rounding
-    alone, others = losses(regression, G, Y), losses(regression, S, Y)
     for p in SHARES:
-        if regression:
-            mixed = losses(regression, p * G + (1 - p) * S, Y)
-        else:  # minus the logarithm of a mean of probabilities
-            mixed = -np.logaddexp(np.log(p) - alone, np.log(1 - p) - others)
-        gain = alone - mixed
+        gain = _gain(regression, p, G, S, Y)
         mean = float(np.average(gain, weights=weight))
         if mean > best and mean > CHANCE * np.std(gain) / np.sqrt(len(gain)):
             best, share = mean, p
     return share
+
+
+def _helps_everywhere(stack: Stack, state: State, p: float, X: np.ndarray, G: np.ndarray, Y: np.ndarray) -> bool:
+    """Whether members lower the loss on rows of all times, which they have learned: they do not where they follow."""
+    return not len(X) or float(_gain(stack.regression, p, G, stack.members_score(state, X, False), Y).mean()) > 0
+
+
+def _gain(regression: bool, p: float, G: np.ndarray, S: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """By how much (n,) the loss of scores G is larger than that of their mixture with S, which has the share 1 - p."""
+    alone = losses(regression, G, Y)
+    if regression:
+        return alone - losses(regression, p * G + (1 - p) * S, Y)
+    # minus the logarithm of a mean of probabilities
+    return alone + np.logaddexp(np.log(p) - alone, np.log(1 - p) - losses(regression, S, Y))
 
 
 def alone(state: State) -> bool:

@@ -152,8 +152,8 @@ def _more_passes(
     stack: Stack, state: State, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
-    members = stack.attached(state)
-    active = [i for i, member in enumerate(members) if isinstance(member._learner, REPEATED)]
+    learners = stack.member_learners(state)
+    active = [i for i, learner in enumerate(learners) if isinstance(learner, REPEATED)]
     best = {i: (_held_loss(stack, state, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], SeedStream.FIT_ORDER, number).permutation(train)
@@ -173,7 +173,7 @@ def _more_passes(
         if kept is not None:
             state["members"][i].clear()
             state["members"][i].update(kept)
-            members[i]._forget()
+            learners[i].forget()
 
 
 def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:

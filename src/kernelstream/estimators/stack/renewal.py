@@ -1,8 +1,9 @@
 r"""Members that begin anew where the world has changed, beside those that learned the past; the better ones stay.
 
-Where the watch finds that the errors have risen since row s, new members and a new combination learn the rows kept
-from s on, and all later ones. As long as both go on, the forecast is a mixture of theirs: of probabilities of labels,
-with shares that follow their losses l, or of numbers, by their recent squared errors e,
+Where the watch finds that the errors have risen since row s, or that numbers are forecast worse than one number would
+do, new members and a new combination learn the rows kept from s on, and all later ones; new ones that are spoilt as
+well begin again. As long as both go on, the forecast is a mixture of theirs: of probabilities of labels, with shares
+that follow their losses l, or of numbers, by their recent squared errors e,
 
 .. math:: w_i \propto \left(0.98\, w_i + 0.01\right) e^{-l_i}, \qquad
           w_i \propto \left(\sum_t 0.998^{-t} e_{it}^2\right)^{-4}
@@ -156,14 +157,21 @@ def follow(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any
                 scores[start:] = old[start:]
                 drop(stack, state)
                 new = None
-        if since is not None and "renewal" not in state and stack.standardize:
+        if since is not None and _may_begin(stack, state, t):
+            old = old if "renewal" in state else scores.copy()
             begin(stack, state, since, t)
             if "renewal" in state:
-                old, new = scores.copy(), np.empty_like(scores)
+                new = np.empty_like(scores)
                 if start < n:
                     left = None if weight is None else weight[start:]
                     new[start:] = _learn(stack, state, X[start:], y[start:], left)
     return errors
+
+
+def _may_begin(stack: Stack, state: State, t: int) -> bool:
+    """Whether there are no new members, or those that there are have been spoilt as well; t rows in all."""
+    old_enough = "renewal" not in state or state["renewal"]["rows"] >= watch.LAST
+    return bool(stack.standardize) and old_enough and ("renewal" not in state or watch.lost(stack, state, t))
 
 
 def _mixed(stack: Stack, state: State, A: np.ndarray, B: np.ndarray, y: np.ndarray, weight: Any) -> np.ndarray:
@@ -228,7 +236,7 @@ def take_over(stack: Stack, state: State) -> None:
     """The new members and their combination take the place of the old ones."""
     own, N = fresh(stack, state)._state, len(stack.examples())
     state.pop("batch", None)
-    stack.drop("targets", "rows", "batch", "members")
+    stack.drop("rows", "batch", "learners", "shells")
     state["members"] = own["members"]
     for name in ("target_mean", "target_unit", *(f"o{o}" for o in range(stack.outputs(state)))):
         if name in own:

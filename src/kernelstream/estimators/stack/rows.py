@@ -14,6 +14,7 @@ from ...core import corrupt
 from ...core.arrays import SQUASH
 from ...state.nested import State, copied, parts
 from ...trust.intervals import STEPS
+from .._contract.learner import Learner
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch, intervals, level, watch
@@ -60,7 +61,7 @@ def bind(stack: Stack, state: State) -> Any:
     if not _may_change(stack, state):
         return None
     try:
-        learners = [_row_learner(member, member._state) for member in stack.attached(state)]
+        learners = [_row_learner(*pair) for pair in stack.pairs(state)]
     except ValueError:  # a member that is out of range starts again on the long path
         return None
     if any(learner is NotImplemented for learner in learners):
@@ -88,14 +89,13 @@ def _is_writable(state: State) -> bool:
     return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
 
 
-def member_scores(member: Any, X: np.ndarray) -> np.ndarray | None:
+def member_scores(member: Learner, state: State, X: np.ndarray) -> np.ndarray | None:
     """Scores (n, outputs) of rows as the members see them, with the bits that each has alone.
 
     None where the member's own scores are like that, as those of all but MULTIPLYING are, or without a compiled form.
     """
-    if not isinstance(member._learner, MULTIPLYING):
+    if not isinstance(member, MULTIPLYING):
         return None
-    state = member._state
     try:
         learner = _row_learner(member, state if _is_writable(state) else copied(state))
     except ValueError:  # a member that is out of range
@@ -104,10 +104,10 @@ def member_scores(member: Any, X: np.ndarray) -> np.ndarray | None:
     return scores if learner not in (None, NotImplemented) and learner.score(X, scores) else None
 
 
-def _row_learner(member: Any, state: State) -> Any:
+def _row_learner(member: Learner, state: State) -> Any:
     """The member's learner of single rows; None if its class overrides how rows are learned or scored."""
-    ours = _goes_with(type(member._learner), "row_learner", "learn", "score")
-    return member._learner.row_learner(state) if ours else None
+    ours = _goes_with(type(member), "row_learner", "learn", "score")
+    return member.row_learner(state) if ours else None
 
 
 def _goes_with(cls: type, name: str, *others: str) -> bool:

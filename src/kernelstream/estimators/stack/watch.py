@@ -2,7 +2,8 @@
 
 After every 64 rows the detectors of :mod:`kernelstream.monitor` get the errors, and every fourth row as the members
 saw it. What they find are ``changes_``. The last thousand rows are kept: after a rise of the errors, members begin anew
-with the rows since then (:mod:`.renewal`).
+with the rows since then (:mod:`.renewal`). So they do with the last rows where numbers are forecast much worse than one
+number would: what was learned is spoilt, as by wrong targets that ended.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ ROWS_A_LOOK = 64  # rows between two looks
 EVERY = 4  # rows of which one is looked at
 MOST_KEPT, MOST_NUMBERS = 1024, 1 << 17  # rows that are kept, fewer where they hold more numbers
 MARKS = 100  # changes that are remembered
+LOST, LAST = 3.0, 256  # times the deviation of the last targets that an error of no use has; how many these are
 UNKNOWN = -1.0  # error of a row that nobody has seen
 NAMES = ("adwin", "kernel")  # the detectors, in the order that marks count them
 
@@ -65,7 +67,7 @@ def follow(
 ) -> int | None:
     """Take rows X (n, d) as the members saw them, up to the next look, their targets and errors (n,); t came before.
 
-    Returns the row since which the errors have been larger, where a look finds that they have.
+    Returns the row from which members should begin anew, where a look finds one.
     """
     if weight is not None:
         counted = weight > 0
@@ -98,6 +100,15 @@ def moved(watched: State, o: int, move: Move) -> None:
     watched["ring_targets"][:, o] = move(watched["ring_targets"][:, o])
 
 
+def lost(stack: Stack, state: State, t: int) -> bool:
+    """Whether the last numbers, t in all, were forecast much worse than their median would have done; by medians."""
+    if not stack.regression or t < LAST:
+        return False
+    y = kept(state, t - LAST, t)[1].reshape(-1, stack.outputs(state))
+    usual = np.median(np.abs(y - np.median(y, axis=0)), axis=0).mean()
+    return bool(np.median(state["watch"]["errors"]) > LOST * usual > 0)
+
+
 def look(stack: Stack, state: State, t: int) -> int | None:
     """The last rows are complete: has something changed?"""
     watched = state["watch"]
@@ -113,7 +124,7 @@ def look(stack: Stack, state: State, t: int) -> int | None:
             watched["marks"] = np.concatenate([watched["marks"], np.array([mark], np.int64)])[-MARKS:]
             since = mark[1] if name == "adwin" else since
         watched[name] = detector.state
-    return since
+    return t - LAST if lost(stack, state, t) else since
 
 
 def _attached(stack: Stack, state: State) -> dict[str, Any]:
