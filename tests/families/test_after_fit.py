@@ -137,7 +137,7 @@ def test_what_fails_in_the_function_leaves_the_model_as_it_was(after, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(model._learner.derived["batch"], "score", fails)
+        patched.setattr(model._learner.batch.learner(model._state), "score", fails)
         with pytest.raises(KeyboardInterrupt):
             model.learn(X[500:501], y[500:501])
     assert model.state_["t"] == undisturbed.state_["t"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernelstream import BudgetClassifier, CellsClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
-from kernelstream.estimators.cells.models import CellTables
+from kernelstream.estimators.cells.base import CellTables
 from kernelstream.estimators.stack.base import Stack
 from kernelstream.features import RandomFourier
 from kernelstream.state.change import Change

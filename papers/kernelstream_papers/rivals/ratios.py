@@ -108,7 +108,7 @@ class DensityNovelty(StreamClassifier):
     loss = RelativeNovelty()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, _solve, kernel_ = fit, solve, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

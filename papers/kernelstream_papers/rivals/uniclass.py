@@ -131,7 +131,7 @@ class SparseOneClass(StreamOutlier):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_support_, support_vectors_, dual_coef_ = n_support, support_vectors, dual_coef
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..estimators._contract.base import Shell, checked_rows
-from ..estimators.binning.fit import best_constant
 from ..estimators.falkon.models import Falkon, usual_centers
 from ..kernels import Kernel
 from ..random import SeedStream, generator
 from ..rows import Rows, concat, divided, pack
+from ..solvers import best_constant
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
 from ..state.blas_threads import on_one_blas_thread

@@ -34,14 +34,7 @@ from ..core.arrays_native import (
     workspace,
 )
 from ..passes.binning import native as binning
-from ..passes.cells.native import (
-    by_hashing,
-    by_levels,
-    cells_gains,
-    cells_pass,
-    cells_score,
-    grid_maps,
-)
+from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hedge, theta

@@ -144,7 +144,7 @@ def descend(
         pq, pp = ops.cg_dots(P, Q, threads)
         pq += lam * pp
         step = np.where(going & (pq > 0), rz / np.where(pq > 0, pq, 1), 0.0)
-        new = ops.cg_step(step.astype(X.dtype), lam, P, Q, M, X, R, threads)
+        new = ops.cg_step(step.astype(X.dtype), lam, {"P": P, "Q": Q, "M": M, "X": X, "R": R}, threads)
         turn = np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0)
         ops.cg_turn(turn.astype(X.dtype), M, R, P, threads)
         rz = np.where(going, new, rz)

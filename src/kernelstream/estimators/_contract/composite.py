@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -24,6 +24,7 @@ from .learner import Learner, solves
 from .scaling import AUTO
 from .state import is_trained
 
+L = TypeVar("L", bound=Learner)
 Pair = tuple[Learner, State]  # a member: what learns, and what it has learned
 
 
@@ -219,6 +220,11 @@ def history_schema(state: State, m: int) -> Schema:
 
 
 # -------------------------------------------------------------------- what the estimators say of their members
+def inside(est: Shell[L]) -> tuple[L, State]:
+    """The learner of an estimator and its state, for functions that answer from them."""
+    return est._learner, est._of_state()
+
+
 def fitted(est: StreamEstimator) -> State:
     """The state of an estimator whose members have weights."""
     state = est._state
@@ -230,7 +236,8 @@ def fitted(est: StreamEstimator) -> State:
 @in_turn
 def learners(est: Shell[Composite]) -> list[Any]:
     """The members, fitted; they go on learning with the whole."""
-    found = [made for made, _ in est._learner.shells(est._of_state())]
+    whole, state = inside(est)
+    found = [made for made, _ in whole.shells(state)]
     for made in found:
         made._turns = est._turns  # they share the state, so they share the turns
     return found
@@ -239,7 +246,8 @@ def learners(est: Shell[Composite]) -> list[Any]:
 @in_turn
 def weights(est: Shell[Composite]) -> np.ndarray:
     """Weights of the members in the forecast now, (m,)."""
-    return est._learner.weights(fitted(est))
+    state = fitted(est)
+    return inside(est)[0].weights(state)
 
 
 @in_turn

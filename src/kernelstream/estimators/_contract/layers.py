@@ -8,6 +8,7 @@ columns, :class:`.first_rows.FirstRows` keeps the first rows until what they tel
 from __future__ import annotations
 
 import sys
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,16 +44,33 @@ class Layers:
     def __init__(self, learner: Learner, encoded: bool = False, names: Any = None):
         targets: Targets = learner.context.targets(learner)
         self.targets = targets
-        self.learner, self.encoded = learner, encoded
+        self.learner, self.encoded, self.names = learner, encoded, names
         self.undo: Any = None  # of the last call
         self.marks: Any = None  # saving these is all that a call needs, of most models
         self.form: Any = None  # of rows that need no further checks, see `.intake`
         self.infinite: set[int] = set()  # columns of whose infinity was warned
         self.guards = learner.squashes and not encoded
-        self.linked = Linked(learner) if isinstance(targets, Labels) and needs_link(learner) else None
-        self.known = Scaled(learner, learner, self.guards, names)  # without the link
-        self.rows = self.known if self.linked is None else Scaled(self.linked, learner, self.guards, names)
-        self.first_rows = FirstRows(self.rows, targets, self.linked)
+
+    @cached_property
+    def linked(self) -> Linked | None:
+        """Learns how scores become probabilities, where the loss does not say it."""
+        links = isinstance(self.targets, Labels) and needs_link(self.learner)
+        return Linked(self.learner) if links else None
+
+    @cached_property
+    def known(self) -> Scaled:
+        """For rows that say nothing new to the link."""
+        return Scaled(self.learner, self.learner, self.guards, self.names)
+
+    @cached_property
+    def rows(self) -> Scaled:
+        """For rows after the first ones."""
+        return self.known if self.linked is None else Scaled(self.linked, self.learner, self.guards, self.names)
+
+    @cached_property
+    def first_rows(self) -> FirstRows:
+        """For rows with public targets."""
+        return FirstRows(self.rows, self.targets, self.linked)
 
     def plain(self, state: State) -> Any:
         """What learns plain rows after the first ones: the outermost layer that has something to do."""

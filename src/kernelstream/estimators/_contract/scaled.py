@@ -7,6 +7,7 @@ Whether columns are scaled is told by the parameter ``standardize`` or, where th
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,11 @@ class Scaled:
     def __init__(self, inner: Any, learner: Learner, guards: bool, names: Any):
         self.inner: Any = inner
         self.learner, self.ops, self.guards, self.names = learner, learner.ops, guards, names
-        self.wanted = wanted_scaling(learner)
+
+    @cached_property
+    def wanted(self) -> bool | None:
+        """Whether columns are to be scaled; None where the first rows decide."""
+        return wanted_scaling(self.learner)
 
     # ---------------------------------------------------------------- a state
     def first_rows(self) -> int:

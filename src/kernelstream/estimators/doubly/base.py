@@ -21,11 +21,11 @@ from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
-from ...state.turns import in_turn
 from .._contract import kept
 from .._contract.base import Shell, State
 from .._contract.codes import decoded, encoded, outputs_of
 from .._contract.kernel import WithKernel
+from .._contract.kernel import kernel as kernel
 from .._contract.order import check_order, counted
 from .._contract.warm_up import WARM_UP, runs
 from .step import (
@@ -101,13 +101,14 @@ class Doubly(WithKernel):
         made.loss, made.eta, made.lam = self.loss(state), state["eta"], state["lam"]
         return made
 
-    def make_descent(self, state: State) -> Descent:
-        """The same, not from the cache."""
+    def make_descent(self, state: State, kind: Any = None, **more: Any) -> Descent:
+        """The same, not from the cache; of another kind with ``more`` fields."""
         ops, step = self.ops, self.step
         shape = state["n_features"], self.block_size, state["dtype"]
         blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
-        loss, limits = self.loss(state), (step.average, step.damping(), self.max_blocks)
-        return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
+        given = {"theta0": step.theta0, "average": step.average, "precondition": step.damping()} | more
+        given |= {"eta": state["eta"], "lam": state["lam"], "max_blocks": self.max_blocks}
+        return (kind or ops.Descent)(blocks, self.loss(state), **given)
 
     def check_parameters(self) -> None:
         self.step.check()
@@ -295,9 +296,3 @@ def solve(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None,
     state |= {"warm_rows": 0, "warm_count": 0}
     passes = how.get("passes", learner.schedule.passes)
     learner.train(state, X, layers.targets.encode(state, y), np.ones(n) if weight is None else weight, first, passes)
-
-
-@in_turn
-def kernel(est: Shell[Doubly]) -> Kernel:
-    """The kernel in use."""
-    return est._learner.kernel(est.state_)

@@ -66,12 +66,10 @@ class GaussianProcess(Doubly):
             )
         return np.array(found)
 
-    def make_descent(self, state: State) -> Descent:
-        plain = super().make_descent(state)
-        points, left = self._checked_points(state), None
-        if points is None and self.variance_features:
-            left = self._operator(state)
-        return GPDescent(**plain.__dict__, points=points, left=left)
+    def make_descent(self, state: State, kind: Any = GPDescent, **more: Any) -> Descent:
+        points = self._checked_points(state)
+        left = self._operator(state) if points is None and self.variance_features else None
+        return super().make_descent(state, kind, points=points, left=left, **more)
 
     def _checked_points(self, state: State) -> np.ndarray | None:
         if self.points is None:
@@ -201,7 +199,7 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    fit, _solve, kernel_ = fit, solve, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -90,7 +90,7 @@ class DoublyStochasticClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    fit, _solve, kernel_ = fit, solve, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -142,7 +142,7 @@ class DoublyStochasticRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    fit, _solve, kernel_ = fit, solve, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -39,15 +39,11 @@ class Novelties(Doubly):
     def penalty(self, state: State, n: int) -> float:
         return float(self.nu)
 
-    def _theta0(self, eta: float) -> float:
-        given = self.parameters["step"]
-        if isinstance(given, DoublyStep):
-            return given.theta0
-        return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
-
-    def make_descent(self, state: State) -> Descent:
-        plain = super().make_descent(state)
-        return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
+    def make_descent(self, state: State, kind: Any = NoveltyDescent, **more: Any) -> Descent:
+        theta0 = self.step.theta0
+        if not isinstance(self.parameters["step"], DoublyStep):
+            theta0 = max(theta0, TURNOVERS / (self.nu * state["eta"]))
+        return super().make_descent(state, kind, theta0=theta0, **more)
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
@@ -119,7 +115,7 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    fit, _solve, kernel_ = fit, solve, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -34,13 +34,13 @@ from .._contract.base import Shell
 from .._contract.callbacks import listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
-from .._contract.state import scaled_rows
-from ..cells.models import CellTables
+from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
-from .base import Stack, of_output
+from .base import Stack
 from .batch import Part
+from .combination import of_output
 
 MOST_PASSES = 8  # passes, where they are chosen automatically; and
 MOST_ROWS_PASSED = 4_000_000  # rows in all of them together
@@ -116,7 +116,7 @@ def _passes_over(
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
         targets.declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    at_once = shuffle and passes != 1 and batch.helps(est._learner, target[counted])
+    at_once = shuffle and passes != 1 and _helps(est._learner, target[counted])
     shuffled = shuffle and not at_once
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
@@ -139,13 +139,17 @@ def _passes_over(
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])
-        batch.learn(stack, state, prepare(held), S, others, clock)
+        stack.learn_batch(state, prepare(held), S, others, clock)
         return
     # the combination takes them as a stream
     held_rows = prepare(generator(state["seed"], SeedStream.HELD_OUT_ORDER).permutation(held))
     _more_passes(stack, state, prepare, train, held_rows, most, clock)
     _weigh(stack, state, *held_rows)
     _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
+
+
+def _helps(stack: Stack, y: np.ndarray) -> bool:
+    return isinstance(stack.members, str) and batch.helps(stack.regression, y)
 
 
 def _more_passes(
@@ -179,7 +183,7 @@ def _more_passes(
 def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
     state, targets = est._state, est._layers.targets
-    X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
+    X = est._learner.seen(state, np.asarray(take(rows, which)))
     y = target[which]
     w = None if weight is None else weight[which]
     if targets.weighs or weights.SUMS in state:
@@ -206,7 +210,7 @@ def _held_loss(stack: Stack, state: State, i: int, X: np.ndarray, y: np.ndarray,
 def _weigh(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """The combination, made again on forecasts of held-out rows."""
     F = stack.forecasts(state, X, None, None)
-    for o, part in enumerate(stack.combinations(state)):
+    for o, part in enumerate(stack.combination.parts(state)):
         errors = part["member_errors"].copy()
         for name, value in start_stack(len(stack.examples()), stack.columns(state), stack.regression).items():
             part[name][...] = value
