@@ -53,16 +53,11 @@ class Context:
         return issubclass(self.kind, RegressorMixin)
 
 
-def handed_over(est: Any, ops: Any, width: int) -> tuple[dict[str, Any], Context]:
-    """What the learner of an estimator gets: its parameters, those that its class has in their place, the context."""
+def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
+    """What learns in an estimator, for rows of this width: its parameters, those that its class has in their place."""
     parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
     parameters["loss"] = getattr(est, "loss", None)
-    return parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width)
-
-
-def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
-    """What learns in an estimator: the learner of its class, made of its parameters, for rows of this width."""
-    return est._learns(*handed_over(est, ops, width))
+    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:
