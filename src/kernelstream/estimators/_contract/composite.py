@@ -19,9 +19,10 @@ from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
 from .codes import enter, outputs_of
 from .context import Context, learner_of
+from .layers import Layers
 from .learner import Learner, solves
 from .scaling import AUTO
-from .state import check_entries, is_trained
+from .state import is_trained
 
 L = TypeVar("L", bound=Learner)
 Pair = tuple[Learner, State]  # a member: what learns, and what it has learned
@@ -138,7 +139,7 @@ class Composite(Learner):
         for i, (learner, own) in enumerate(self.pairs(state)):
             try:
                 learner.check_parameters()
-                check_entries(learner, own, is_trained(state))
+                Layers(learner).check(own, is_trained(state))
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
 
@@ -170,7 +171,7 @@ def shell(learner: Learner, state: State) -> Any:
     kind: Any = learner.context.kind
     made = clone(kind(**{name: learner.parameters[name] for name in kind._get_param_names()}))
     made.state_ = state
-    made._cache["learner"] = learner  # what it derives from the state must change with the state
+    made._made = Layers(learner)  # what it derives from the state must change with the state
     return made
 
 
@@ -230,7 +231,7 @@ def inside(est: Shell[L]) -> tuple[L, State]:
 
 def fitted(est: StreamEstimator) -> State:
     """The state of an estimator whose members have weights."""
-    state = est.__dict__.get("_state")
+    state = est._state
     if state is None or "history" not in state:
         raise AttributeError(f"{type(est).__name__} has no weights before it has learned a row")
     return state
