@@ -29,11 +29,13 @@ from metric import NUMBERS, parts
 
 from kernelstream import MetricClassifier, MetricRegressor
 from kernelstream.engine.torch.metric import DeviceSystems, between
-from kernelstream.estimators import metric as models
+from kernelstream.estimators import _metric_learner as models
+from kernelstream.estimators._steepness import labels
 from kernelstream.rows import merged
-from kernelstream.solvers import metric as solver
+from kernelstream.solvers import metric_search as solver
 from kernelstream.solvers.clock import Clock
 from kernelstream.solvers.kernel_ridge import addition
+from kernelstream.solvers.metric import Systems
 
 SETS = (
     "casp:100000 casp:20000 ijcnn1:20000 shuttle:20000 california:20000 kings_county:20000 parkinsons:20000 "
@@ -78,7 +80,7 @@ def study(learner: Any, state: Any, X: Any, Y: np.ndarray, test: tuple[np.ndarra
     own = models.pair_of(state, models.standard_rows(state, X[one], ops), ops)
     asked = models.pair_of(state, models.standard_rows(state, test[0], ops), ops)
     a = np.ones(len(one)) if total is None else total
-    systems = DeviceSystems(ops, solver.Systems(ops, (own[0][:m], own[1][:m]), mean[:m].astype(np.float32), a[:m]))
+    systems = DeviceSystems(ops, Systems(ops, (own[0][:m], own[1][:m]), mean[:m].astype(np.float32), a[:m]))
     y = torch.as_tensor(mean, device=systems.Y.device, dtype=torch.float64)
 
     def solved(tried: Any, penalties: tuple[float, ...] = (1.0,)) -> Iterator[tuple[Any, Any, Any]]:
@@ -141,7 +143,7 @@ def study(learner: Any, state: Any, X: Any, Y: np.ndarray, test: tuple[np.ndarra
     def error(F: np.ndarray, Y: np.ndarray) -> float:
         if learner.regression:
             return float(np.mean((F - Y) ** 2) / np.var(Y))
-        return float(np.mean(models._labels(F + offset) != models._labels(Y + offset)))
+        return float(np.mean(labels(F + offset) != labels(Y + offset)))
 
     held_Y, test_Y = truth, (models.targets_of(test_y, learner, Y) - offset) / unit
     lines = {name: (error(f, held_Y), error(g, test_Y)) for name, (f, g) in forecasts.items()}

@@ -24,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
 from kernelstream import MetricClassifier
-from kernelstream.estimators import metric as models
+from kernelstream.estimators import _metric_learner as models
 from kernelstream.solvers.metric import table
 
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.core.arrays import squashed
 from kernelstream.estimators._contract.state import scaled_rows
-from kernelstream.estimators.metric import steepness
+from kernelstream.estimators._steepness import steepness
 from kernelstream.estimators.stack import batch, fit
 from kernelstream.estimators.stack.base import Stack
 

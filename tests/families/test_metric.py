@@ -13,10 +13,11 @@ from scipy.stats import f_oneway, rankdata
 
 import kernelstream as ks
 from kernelstream import engine
-from kernelstream.estimators import metric as models
+from kernelstream.estimators import _metric_learner as models
 from kernelstream.kernels import Matern
-from kernelstream.solvers import metric as search
-from kernelstream.solvers import ranks
+from kernelstream.solvers import metric as formulas
+from kernelstream.solvers import metric_search as search
+from kernelstream.solvers import pivoted, ranks
 from kernelstream.solvers.kernel_ridge import descend, row_matrix
 
 RNG = np.random.default_rng(0)
@@ -26,6 +27,7 @@ LABELS = np.where(X[:, 0] * (X[:, 1] - 50) > 0, "up", "down")
 THREE = np.digitize(X[:, 0] + 10 * X[:, 2], [-0.7, 0.7])
 TORCH = pytest.param("torch", marks=pytest.mark.skipif(find_spec("torch") is None, reason="needs torch"))
 WEIGHT = RNG.integers(1, 4, 260).astype(float)
+SEARCHED = search.Searched(1000, 2500, 5000, 8000)
 EXPONENTIAL = Matern(nu=0.5, length=1.0)
 
 
@@ -69,7 +71,7 @@ def naive(model, train, Y, test, weight=None):
 def systems_of(name, rows, Y, weight, **given):
     """Systems of an engine."""
     ops = engine.get(name)
-    host = search.Systems(ops, rows, Y.astype(np.float32), weight, **given)
+    host = formulas.Systems(ops, rows, Y.astype(np.float32), weight, **given)
     return ops.metric_systems(host) if name == "torch" else host
 
 
@@ -141,7 +143,7 @@ def test_gradients_are_those_of_differences(outputs, name):
     systems = systems_of(name, (rows, (ranks - rows) / 2), alpha, WEIGHT[:40])
     short = alpha.astype(np.float32)
     found = systems.gradients(
-        search.KernelMetric(R, scales, 0.5, 2.0, 1.0), systems.ops.tensor(short) if name == "torch" else short
+        formulas.KernelMetric(R, scales, 0.5, 2.0, 1.0), systems.ops.tensor(short) if name == "torch" else short
     )
     np.testing.assert_allclose(found[0], G / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found[1], g / WEIGHT[:40].sum(), rtol=1e-3, atol=1e-5)
@@ -153,7 +155,7 @@ def test_every_row_is_judged_by_the_others(judged, name):
     """The error of a metric is the mean square of the errors at each row of a function of all other rows."""
     rows = (X[:60, :2] / [1.0, 10.0], np.random.default_rng(3).normal(size=(60, 2)))
     Y = np.stack([NUMBERS, X[:, 2]], axis=1)[:60]
-    metric = search.KernelMetric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
+    metric = formulas.KernelMetric(np.array([0.5, 0.2]), np.array([0.3, 0.2]), 0.7, 1.0, 0.05)
     systems = systems_of(name, rows, Y, WEIGHT[:60], judged=judged)
     error, _ = systems.solved(systems.table(metric), metric.lam)
     Z, U = rows[0] * metric.root, (rows[0] + rows[1]) * metric.scales
@@ -164,6 +166,39 @@ def test_every_row_is_judged_by_the_others(judged, name):
         left.append(np.square(Y[i] - K[i, o] @ alpha).sum())
     expected = np.average(left[-judged:], weights=WEIGHT[60 - judged : 60])
     assert error == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("outputs, last", [(1, 30), (1, 0), (3, 60)])
+@pytest.mark.parametrize("name", ["python", "native"])
+def test_products_solve_what_a_factor_solves(monkeypatch, name, outputs, last):
+    """All rows, and all but the last ones; the same to the last bit on any number of threads."""
+    rng, ops = np.random.default_rng(5), engine.get(name)
+    rows = rng.normal(size=(400, 3))
+    K = np.exp(-np.linalg.norm(rows[:, None] - rows, axis=2)).astype(np.float32)
+    Y, more = rng.normal(size=(400, outputs)), 0.1 / rng.integers(1, 4, 400)
+    alpha, away = pivoted.solved(K, more, Y, last, 1e-7, ops)
+    np.testing.assert_allclose(alpha, np.linalg.solve(K + np.diag(more), Y), atol=1e-4)
+    others = slice(400 - last)
+    left = np.linalg.solve((K + np.diag(more))[others, others], Y[others])
+    np.testing.assert_allclose(away, Y[400 - last :] - K[400 - last :, others] @ left, atol=1e-4)
+    for count in (1, 3):
+        with ks.settings.using(threads=count):
+            again = pivoted.solved(K, more, Y, last, 1e-7, ops)
+            assert (again[0] == alpha).all() and (again[1] == away).all()
+    monkeypatch.setattr(pivoted, "MOST_PRODUCTS", 3)
+    assert pivoted.solved(K, more, Y, last, 1e-7, ops) is None
+
+
+@pytest.mark.parametrize("made, y", [(ks.MetricRegressor, NUMBERS), (ks.MetricClassifier, THREE)])
+def test_many_rows_are_solved_by_products(monkeypatch, made, y):
+    """The model is the same but for the tolerance, and so is what is known of rows that are left out."""
+    by_factor = made(random_state=0).fit(X, y)
+    monkeypatch.setattr(models.LearnedMetric, "_products", lambda self, outputs: 100)
+    by_products = made(random_state=0).fit(X, y)
+    scores = [getattr(model, "predict" if y is NUMBERS else "decision_function") for model in (by_factor, by_products)]
+    np.testing.assert_allclose(scores[1](X), scores[0](X), atol=0.01)
+    if y is THREE:
+        assert by_products.state_["steepness"] == pytest.approx(by_factor.state_["steepness"], rel=0.01)
 
 
 def test_ranks_of_many_values_and_of_few():
@@ -225,7 +260,7 @@ def test_rows_of_a_leaf(size):
 
 
 def test_many_rows_have_leaves(monkeypatch):
-    monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=150, leaf=40))
+    monkeypatch.setitem(models.SIZES, "medium", models.Effort(SEARCHED, exact=150, leaf=40))
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 40 * np.sqrt(2)
@@ -250,7 +285,7 @@ def test_many_rows_have_leaves(monkeypatch):
 def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
     """The closed form, with a kernel from the formula, two targets, and weights."""
     if leaves:
-        monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=70))
+        monkeypatch.setitem(models.SIZES, "medium", models.Effort(SEARCHED, exact=60, leaf=70))
     targets = np.stack([NUMBERS[:120], 3 * X[:120, 0]], axis=1)
     model = ks.MetricRegressor(random_state=0).fit(X[:120], targets, sample_weight=WEIGHT[:120])
     monkeypatch.setattr(models, "ROWS_AT_ONCE", 7)
@@ -285,7 +320,7 @@ def test_deviations_cover_what_they_say():
 
 
 def test_a_device_has_larger_systems(monkeypatch):
-    monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=30))
+    monkeypatch.setitem(models.SIZES, "medium", models.Effort(SEARCHED, exact=60, leaf=30))
     model = ks.MetricRegressor(random_state=0)
     for room, leaves in [(40, 8), (100, 2), (150, 2), (300, 1)]:  # of 200 rows: by 30, 100, 150, or none
         monkeypatch.setattr(model._ops, "room_for_rows", lambda itemsize, room=room: room, raising=False)
@@ -335,9 +370,9 @@ def test_what_a_column_says_alone_is_what_its_tenths_explain():
         if len(groups) > 1 and 5 * f_oneway(*groups).pvalue < 1:
             within = sum(((group - group.mean()) ** 2).sum() for group in groups)
             expected[j] = 1 - within / (500 * target.var()) - (len(groups) - 1) / 500
-    np.testing.assert_allclose(search.alone(rows, target[:, None], np.ones(500)), expected, rtol=1e-5)
+    np.testing.assert_allclose(formulas.alone(rows, target[:, None], np.ones(500)), expected, rtol=1e-5)
     assert (expected > 0).tolist() == [True, True, False, False, False]
-    assert not search.alone(rows, np.zeros((500, 2)), np.ones(500)).any()
+    assert not formulas.alone(rows, np.zeros((500, 2)), np.ones(500)).any()
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
@@ -355,10 +390,10 @@ def test_a_device_has_the_kernel_functions_of_the_formula(centres):
 def test_powers_are_those_of_matrices(rho):
     G = np.cov(np.random.default_rng(0).normal(size=(4, 30)))
     M = rho * G + (1 - rho) * np.diag(np.diag(G))
-    root = search.root_of(G, rho, 3.0, power=2)
+    root = formulas.root_of(G, rho, 3.0, power=2)
     found = np.diag(root**2) if root.ndim == 1 else root @ root
     np.testing.assert_allclose(found, M @ M / (2 * 9 * np.trace(M @ M)), atol=1e-12)
-    scales = search.scales_of(np.diag(G), 2.0, power=2)
+    scales = formulas.scales_of(np.diag(G), 2.0, power=2)
     np.testing.assert_allclose(scales, np.diag(G) / (2 * np.diag(G).sum()))
 
 
@@ -378,7 +413,8 @@ def test_columns_of_use_are_found_among_many_of_noise(fine):
     target = np.sin(2 * rows[:, 0]) * rows[:, 1] + 0.1 * rng.normal(size=600)
     target = ((target - target.mean()) / target.std())[:, None]
     both, ops = (rows, np.zeros_like(rows)), engine.get("native")
-    found = search.learn_metric(both, target, None, rng.permutation(600), ops, search.Clock(), (200, 300), fine)
+    stages = search.Searched(200, 250, 400, 600)
+    found = search.learn_metric(both, target, None, rng.permutation(600), ops, search.Clock(), stages, fine)
     root = found.root if found.root.ndim == 2 else np.diag(found.root)
     assert set(np.argsort(np.diag(root @ root))[-2:]) == {0, 1}
 

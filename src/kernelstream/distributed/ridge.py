@@ -23,21 +23,21 @@ from .start import begun
 from .sums import Part, Parts
 
 
-def fit_ridge(est: Shell[Ridge], parts: Parts, classes: Any) -> dict[str, Any]:
+def fit_ridge(est: Shell[Ridge], learner: Ridge, parts: Parts, classes: Any) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all parts, up to rounding."""
-    refuse(est)
-    start = begun(est, parts, classes)
+    refuse(est, learner)
+    start = begun(est, max(1, learner.warm_up_rows()), parts, classes)
     r = start._learner.width(start._state)
     parts.check_memory(8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
     return parts.total(absorb, merged, start).state_
 
 
-def refuse(est: Shell[Ridge]) -> None:
+def refuse(est: Shell[Ridge], learner: Ridge) -> None:
     """ValueError for what makes the result depend on the order of the rows, or needs all of them in one place."""
-    features = est._learner.map
-    if len(est._learner.ridges()) > 1:
+    features = learner.map
+    if len(learner.ridges()) > 1:
         raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
-    if est._learner.forgetting != 1:
+    if learner.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
     if est._scaling():
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")

@@ -14,13 +14,12 @@ from ..streams.base import Block
 from .sums import Part, Parts
 
 
-def begun(est: Any, parts: Parts, classes: Any) -> Any:
+def begun(est: Any, wanted: int, parts: Parts, classes: Any) -> Any:
     """A copy of an estimator that has no weights yet, with the features that one machine would have.
 
-    What a feature map estimates from rows, it estimates from the first ones, as in ``est.learn``. Seeds are drawn here,
-    once, so that all workers have the same random numbers.
+    What a feature map estimates from rows, it estimates from the first ``wanted`` ones, as in ``est.learn``. Seeds are
+    drawn here, once, so that all workers have the same random numbers.
     """
-    wanted = max(1, est._learner.warm_up_rows()) if hasattr(est._learner, "map") else 1
     blocks: list[Block] = []
     for i in range(len(parts)):
         blocks += parts.map(first_blocks, {i: (wanted,)})[0]

@@ -14,19 +14,8 @@ from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense
 from ..solvers.clock import Clock
 from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import (
-    RHO,
-    KernelMetric,
-    Systems,
-    Trials,
-    TriedMetric,
-    from_few,
-    plain_metric,
-    plain_start,
-    rounds_from,
-    table,
-    tuned,
-)
+from ..solvers.metric import KernelMetric, Systems, table
+from ..solvers.metric_search import RHO, Trials, TriedMetric, from_few, plain_metric, plain_start, rounds_from, tuned
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
@@ -209,7 +198,7 @@ class MetricWindow(Learner):
         trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
         plain = plain_start(rows.shape[1], False, BROAD)
         if t < IMPROVED:
-            return from_few(trials, plain)
+            return from_few(trials, plain).best
         near, apart = state["lengths"].tolist()
         last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
         # A metric that has lost a direction does not find it again: all directions alike are a start too. With many

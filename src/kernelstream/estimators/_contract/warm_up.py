@@ -105,7 +105,8 @@ def _look(est: StreamEstimator, state: State, count: int) -> None:
     """Renew what is usual in the columns; those with a new level are scaled by their new cells."""
     usual, kept = state["x_usual"], state["x_recent"]
     since, codes = count - min(corrupt.LOOK, count // 2), usual.copy()
-    for j in corrupt.look(est._ops, usual, kept, count, since):
+    scale = np.where(state["x_since"] > 0, [state["x_middle"], state["x_unit"]], np.nan)
+    for j in corrupt.look(est._ops, usual, kept, count, since, scale):
         cells, own = kept[:count, j : j + 1], np.ascontiguousarray(usual[:, j : j + 1])
         retake(state, j, est._ops.cleaned(cells[cells[:, 0] < corrupt.NONE], own)[:, 0])
     _warn_about_codes(est, usual, codes)

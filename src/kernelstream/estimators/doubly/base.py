@@ -23,7 +23,7 @@ from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
 from .._contract import kept, warm_up
 from .._contract.base import Shell, State
-from .._contract.codes import decoded, encoded
+from .._contract.codes import decoded, encoded, outputs_of
 from .._contract.kernel import WithKernel
 from .._contract.kernel import kernel as kernel
 from .._contract.order import check_order, counted
@@ -288,7 +288,7 @@ def _train(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None
     state, n = est._state, len(y)
     if "classes" in state:
         _, weight = est._batch_target(state, y, weight)
-        state["n_outputs"] = est._outputs_of(len(state["classes"]))
+        state["n_outputs"] = outputs_of(est._learner, len(state["classes"]))
     first = generator(state["seed"], SeedStream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
     warm_up.begin_scaling(est, state, X[first])
     warm_up.warn_about_units(est, X[first])

@@ -23,7 +23,7 @@ from .._contract.context import Context
 from .._contract.deviations import deviation, means
 from .._contract.mixed import check_columns
 from .._contract.state import is_trained
-from ..metric import SIZES
+from .._metric_learner import SIZES
 from . import rows
 from .batch import Batch
 from .combination import Combination, of_output
