@@ -175,8 +175,8 @@ def shell(learner: Learner, state: State) -> Any:
     return made
 
 
-def check(member: Any, whole: Context) -> None:
-    """Raise ValueError for something that cannot be a member of what has this context."""
+def check(member: Any, whole: Context) -> Learner:
+    """The learner of a member; ValueError for something that cannot be a member of what has this context."""
     if not isinstance(member, StreamEstimator):
         raise ValueError(f"members must be estimators of this library, got {member!r}")
     if type(member) is whole.kind:
@@ -187,10 +187,12 @@ def check(member: Any, whole: Context) -> None:
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} of the {whole.name}, which applies to all members, not of a member")
-    source = learner_of(member, whole.ops).seed_source()
+    learner: Learner = learner_of(member, whole.ops)
+    source = learner.seed_source()
     if not (source is None or isinstance(source, (int, np.integer))):
         raise ValueError(f"random_state of a member must be an integer, or None for that of the {whole.name}")
     member._check_parameters()
+    return learner
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:

@@ -27,7 +27,7 @@ from scipy import special
 
 from ...core.targets import Move
 from ...passes.metric.python import logarithms
-from ...passes.stack.python import with_batch
+from ...passes.stack.states import with_batch
 from ...random import SeedStream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State

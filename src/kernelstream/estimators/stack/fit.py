@@ -23,7 +23,7 @@ import numpy as np
 from ...checks import positive
 from ...core import threads
 from ...core.ranges import hold
-from ...passes.stack.python import start_stack
+from ...passes.stack.states import start_stack
 from ...progress import Bar
 from ...random import SeedStream, generator
 from ...rows import Rows, take
