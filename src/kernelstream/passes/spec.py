@@ -37,7 +37,7 @@ class Spec:
     core: Any = None
 
 
-class Targets(NamedTuple):
+class BlockTargets(NamedTuple):
     """What a pass is told of the rows of a block, besides the rows."""
 
     y: np.ndarray  # (m,) float64: ±1, class codes or targets

@@ -23,7 +23,7 @@ from ...core.overflow import LEARNING
 from ...core.threads import cuts
 from ...losses import Loss
 from ...passes.linear.python import folded
-from ...passes.spec import Targets
+from ...passes.spec import BlockTargets
 from ...state.nested import State
 from ...updates import Update
 from . import from_array
@@ -159,7 +159,7 @@ class DeviceFeaturePass:
         S = (Z @ Z.T).double().cpu().numpy()
         if self.map.unit:
             np.fill_diagonal(S, 1.0)
-        targets = Targets(y, weight)
+        targets = BlockTargets(y, weight)
         _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, targets, self.spec, state, len(F))
         state["t"] += len(F) if weight is None else int(np.count_nonzero(weight))
         if (decay != 1.0).any():

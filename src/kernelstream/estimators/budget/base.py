@@ -15,7 +15,7 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
-from ...passes.spec import Targets
+from ...passes.spec import BlockTargets
 from ...random import SeedStream, uniforms
 from ...rows import Rows
 from ...state.change import Change
@@ -168,7 +168,7 @@ class KernelExpansion(WithKernel):
             block = expansion.cut(X, rows)
             part = None if weight is None else weight[rows]
             u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
-            targets = Targets(y[rows], part, u)
+            targets = BlockTargets(y[rows], part, u)
             if strategy.grows:
                 scores[rows] = self._grow(state, expansion, block, targets)
             else:
@@ -198,7 +198,7 @@ class KernelExpansion(WithKernel):
             self._make_room(state, state["n_support"] + 1)
 
     # ---------------------------------------------------------------- support sets that only grow
-    def _grow(self, state: State, expansion: Any, X: Rows, targets: Targets) -> np.ndarray:
+    def _grow(self, state: State, expansion: Any, X: Rows, targets: BlockTargets) -> np.ndarray:
         n, t, (y, weight, _) = state["n_support"], state["t"], targets
         alpha = state["alpha"][:, :n]
         M = None

@@ -83,7 +83,7 @@ def ballots(F: np.ndarray) -> np.ndarray:
 def losses(F: np.ndarray, y: float, hedge: Hedge, state: State) -> np.ndarray:
     """Losses in [0, 1] of learners with scores (m, C) for one row, (m,).
 
-    Labels: 1 unless the true class is ahead of all others. Targets: the squared error in units of the range of the
+    Labels: 1 unless the true class is ahead of all others. BlockTargets: the squared error in units of the range of the
     targets, which ``y`` has entered already.
     """
     if hedge.regression:

@@ -20,7 +20,7 @@ from ...state import undo as _undo
 from ...state.nested import State
 from ...updates import PassiveAggressive
 from ..linear.native import spec as make_spec
-from ..spec import Spec, Targets
+from ..spec import BlockTargets, Spec
 from . import python as _expansion_python
 from .rows import SparseRows, WideRows
 
@@ -259,7 +259,7 @@ def tile_width(dtype: Any) -> int:
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
-    targets: Targets,
+    targets: BlockTargets,
     spec: Spec,
     state: State,
     room: int,
@@ -280,7 +280,7 @@ def expansion_pass(
 
 
 def budget_pass(
-    expansion: BlockExpansion, X: Any, Z: np.ndarray | None, targets: Targets, state: State, spec: Spec
+    expansion: BlockExpansion, X: Any, Z: np.ndarray | None, targets: BlockTargets, state: State, spec: Spec
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
     merges = isinstance(spec.strategy, Merge)
@@ -298,7 +298,7 @@ def budget_pass(
     else:
         block["inverse"], foreseen = inverse, m >= ROWS_SOLVED_TOGETHER
     if foreseen:
-        block |= _solve_likely(inverse, K, G, Targets(y, weight), state, spec)
+        block |= _solve_likely(inverse, K, G, BlockTargets(y, weight), state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
@@ -313,7 +313,7 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray | None, K: np.ndarray, G: np.ndarray, targets: Targets, state: State, spec: Spec
+    inverse: np.ndarray | None, K: np.ndarray, G: np.ndarray, targets: BlockTargets, state: State, spec: Spec
 ) -> State:
     """``solved``: K^-1 k of the rows that will act, or k without a fixed inverse; ``solution``: where each has its own.
 
@@ -360,7 +360,7 @@ def _blend(expansion: BlockExpansion, X: Any, state: State, blends: np.ndarray) 
 
 
 def _by_specification(
-    expansion: BlockExpansion, X: Any, Z: np.ndarray | None, targets: Targets, state: State, spec: Spec
+    expansion: BlockExpansion, X: Any, Z: np.ndarray | None, targets: BlockTargets, state: State, spec: Spec
 ) -> np.ndarray:
     """The python pass, for parts without a compiled twin and kernels whose values it would have to compute."""
     rows = X.plain() if isinstance(X, SparseRows) else X

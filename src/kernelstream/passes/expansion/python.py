@@ -14,7 +14,7 @@ from ...losses import Loss
 from ...rows import Rows
 from ...state import undo as _undo
 from ...state.nested import State
-from ..spec import Spec, Targets
+from ..spec import BlockTargets, Spec
 
 
 class Expansion:
@@ -59,7 +59,7 @@ class Expansion:
 
 @quiet
 def budget_pass(
-    expansion: Expansion, X: Rows, Z: np.ndarray | None, targets: Targets, state: State, spec: Spec
+    expansion: Expansion, X: Rows, Z: np.ndarray | None, targets: BlockTargets, state: State, spec: Spec
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -114,7 +114,7 @@ def plain(loss: Loss, y: float, offset: float, f: np.ndarray) -> tuple[Any, Any]
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
-    targets: Targets,
+    targets: BlockTargets,
     spec: Spec,
     state: State,
     room: int,

@@ -71,7 +71,7 @@ def metric_pass(
     ----------
     X : (n, d) float64
     y : (n,) or None
-        Targets, or codes of labels; None learns nothing.
+        BlockTargets, or codes of labels; None learns nothing.
     weight : (n,) or None
     follow : (5,)
         See :func:`start_following`; changed in place.

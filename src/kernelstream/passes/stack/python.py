@@ -77,7 +77,7 @@ def stack_pass(
     ----------
     F : (N, n, C)
     y : (n,) or None
-        Targets, ±1 for two classes, or codes of more; None learns nothing: each row is forecast as the next one.
+        BlockTargets, ±1 for two classes, or codes of more; None learns nothing: each row is forecast as the next one.
     weight : (n,) or None
     state : dict
         Entries of :func:`start_stack`; changed in place.

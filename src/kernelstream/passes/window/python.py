@@ -32,7 +32,7 @@ def window_pass(
     ----------
     X : (n, d) float64
     y : (n,) or None
-        Targets, or codes of labels.
+        BlockTargets, or codes of labels.
     weight : (n,) or None
     state : dict
         ``window_rows`` (d, W), ``window_value`` (W,), ``window_weight`` (W,), ``window_numbers`` (3,): rows so far,
