@@ -115,7 +115,7 @@ def plain_default():
 @pytest.fixture
 def short_warm_up(monkeypatch):
     """A warm-up of 20 rows: some 40 show what happens before and after its end, where 110 would be needed."""
-    names = ["_contract.warm_up", "_contract.kernel", "budget.base", "feature", "learned"]
+    names = ["_contract.warm_up", "_contract.scaled", "_contract.kernel", "budget.base", "feature", "learned"]
     modules = [importlib.import_module(f"kernelstream.estimators.{name}") for name in [*names, "doubly.base"]]
     for module in modules:  # all of them are imported by now: none keeps this number
         monkeypatch.setattr(module, "WARM_UP", 20)

@@ -14,6 +14,8 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 CASES = {
     "breast_cancer, 569 rows, small": """
@@ -46,6 +48,19 @@ def spin() -> None:
         pass
 
 
+@contextmanager
+def beside(count: int) -> Iterator[None]:
+    """So many busy processes for the length of a ``with`` block."""
+    others = [multiprocessing.Process(target=spin, daemon=True) for _ in range(count)]
+    for other in others:
+        other.start()
+    try:
+        yield
+    finally:
+        for other in others:
+            other.terminate()
+
+
 def seconds(case: str, blas_threads: int) -> float:
     """Of ``fit`` in a new process."""
     environment = os.environ | {"OPENBLAS_NUM_THREADS": str(blas_threads), "MKL_NUM_THREADS": str(blas_threads)}
@@ -65,15 +80,11 @@ def main() -> None:
         if args.only not in case:
             continue
         for count in dict.fromkeys((0, args.busy)):
-            others = [multiprocessing.Process(target=spin, daemon=True) for _ in range(count)]
-            for other in others:
-                other.start()
             best = {1: float("inf"), several: float("inf")}
-            for _ in range(args.repeat):
-                for number in best:
-                    best[number] = min(best[number], seconds(case, number))
-            for other in others:
-                other.terminate()
+            with beside(count):
+                for _ in range(args.repeat):
+                    for number in best:
+                        best[number] = min(best[number], seconds(case, number))
             ratio = best[several] / best[1]
             print(f"| {case} | {count} | {best[1]:.2f} | {best[several]:.2f} | {ratio:.2f} |", flush=True)
 

@@ -111,8 +111,11 @@ class Desk:
         found = caught(answers, learner, learner.view, requests, following, self.opened)
         if isinstance(found, Exception):
             found = [found] * len(batch)
-        loop.call_soon_threadsafe(self._settle, batch, found)
-        loop.call_soon_threadsafe(self._turn, loop, learner, line)
+        loop.call_soon_threadsafe(self._answered, loop, learner, line, batch, found)
+
+    def _answered(self, loop: Any, learner: DurableLearner, line: Line, batch: list[Asked], found: Any) -> None:
+        self._turn(loop, learner, line)
+        self._settle(batch, found)
 
     def _answer_long(self, loop: Any, learner: DurableLearner, asked: Asked) -> None:
         found = caught(long_answer, learner, asked, self.opened)

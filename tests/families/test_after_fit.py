@@ -7,7 +7,7 @@ import pytest
 from reloaded import reloaded
 
 from kernelstream import KernelClassifier, KernelRegressor, settings
-from kernelstream.passes.stack import native, python
+from kernelstream.passes.stack import native, python, states
 from kernelstream.testing.streaming import assert_same_state
 
 RNG = np.random.default_rng(0)
@@ -50,9 +50,9 @@ def test_it_follows_a_change_as_quickly_as_a_stream(after):
 def test_the_function_loses_its_weight_within_200_rows(after):
     task, model = after
     model, (_, y) = reloaded(model), TASKS[task]
-    share = python.shares(model.state_["o0/stack_logs"], 0.0)[-1]
+    share = states.shares(model.state_["o0/stack_logs"], 0.0)[-1]
     model.learn(X[CHANGE : CHANGE + 200], y[CHANGE : CHANGE + 200])
-    assert share >= 0.25 and python.shares(model.state_["o0/stack_logs"], 0.0)[-1] < 0.05
+    assert share >= 0.25 and states.shares(model.state_["o0/stack_logs"], 0.0)[-1] < 0.05
     assert model.members_[-1]["name"] == "batch" and model.weights_.shape == (5,)
 
 
@@ -153,9 +153,9 @@ def test_the_fourth_memory_is_the_same_in_both_engines(regression, classes):
     truth = rng.normal(size=(n, classes))
     F = truth + rng.normal(size=(N, n, classes)) * np.arange(1, N + 1)[:, None, None] / 2
     y = truth[:, 0] if regression else np.sign(truth[:, 0]) if classes == 1 else truth.argmax(axis=1).astype(float)
-    start = python.start_stack(N - 1, classes, regression)
+    start = states.start_stack(N - 1, classes, regression)
     python.stack_pass(F[:-1, :100], y[:100], None, start, (regression, True))
-    start = python.with_batch(start, 0.9, 0.3, 100)
+    start = states.with_batch(start, 0.9, 0.3, 100)
     found = []
     for engine in (python, native):
         state = {name: value.copy() for name, value in start.items()}
@@ -172,8 +172,8 @@ def test_the_fourth_memory_by_the_formula():
     """Labels: p = sum of s_k q_k with the last q that of the last input alone; s by likelihood and fixed share."""
     rng = np.random.default_rng(4)
     F, y = rng.normal(size=(2, 50, 1)), np.sign(rng.normal(size=50))
-    state = python.with_batch(python.start_stack(1, 1, False), 0.9, 0.2, 0)
-    without = python.start_stack(2, 1, False)
+    state = states.with_batch(states.start_stack(1, 1, False), 0.9, 0.2, 0)
+    without = states.start_stack(2, 1, False)
     without["stack_w"][:] = state["stack_w"]
     share = np.array([0.1 / 3, 0.1 / 3, 0.1 / 3, 0.9])
     for t in range(50):

@@ -17,7 +17,7 @@ from kernelstream.core.arrays import squashed
 from kernelstream.core.ranges import COLUMNS
 from kernelstream.estimators.stack import combination
 from kernelstream.passes.stack import python as stack
-from kernelstream.passes.stack.python import MEMORY, start_stack
+from kernelstream.passes.stack.states import MEMORY, start_stack
 
 ENGINES = ["python", "native"]
 rng = np.random.default_rng(0)

@@ -176,6 +176,7 @@ def test_products_solve_what_a_factor_solves(monkeypatch, name, outputs, last):
     rows = rng.normal(size=(400, 3))
     K = np.exp(-np.linalg.norm(rows[:, None] - rows, axis=2)).astype(np.float32)
     Y, more = rng.normal(size=(400, outputs)), 0.1 / rng.integers(1, 4, 400)
+    monkeypatch.setattr(pivoted, "ROWS_FOR_A_PRODUCT", 1)
     alpha, away = pivoted.solved(K, more, Y, last, 1e-7, ops)
     np.testing.assert_allclose(alpha, np.linalg.solve(K + np.diag(more), Y), atol=1e-4)
     others = slice(400 - last)
@@ -185,6 +186,7 @@ def test_products_solve_what_a_factor_solves(monkeypatch, name, outputs, last):
         with ks.settings.using(threads=count):
             again = pivoted.solved(K, more, Y, last, 1e-7, ops)
             assert (again[0] == alpha).all() and (again[1] == away).all()
+    assert pivoted.solved(K, 1e-6 * more, Y, last, 1e-7, ops) is None  # it would take too many products
     monkeypatch.setattr(pivoted, "MOST_PRODUCTS", 3)
     assert pivoted.solved(K, more, Y, last, 1e-7, ops) is None
 
@@ -193,7 +195,7 @@ def test_products_solve_what_a_factor_solves(monkeypatch, name, outputs, last):
 def test_many_rows_are_solved_by_products(monkeypatch, made, y):
     """The model is the same but for the tolerance, and so is what is known of rows that are left out."""
     by_factor = made(random_state=0).fit(X, y)
-    monkeypatch.setattr(models.LearnedMetric, "_products", lambda self, outputs: 100)
+    monkeypatch.setattr(models.LearnedMetric, "_products", lambda self, outputs, lam: 100)
     by_products = made(random_state=0).fit(X, y)
     scores = [getattr(model, "predict" if y is NUMBERS else "decision_function") for model in (by_factor, by_products)]
     np.testing.assert_allclose(scores[1](X), scores[0](X), atol=0.01)
@@ -373,6 +375,25 @@ def test_what_a_column_says_alone_is_what_its_tenths_explain():
     np.testing.assert_allclose(formulas.alone(rows, target[:, None], np.ones(500)), expected, rtol=1e-5)
     assert (expected > 0).tolist() == [True, True, False, False, False]
     assert not formulas.alone(rows, np.zeros((500, 2)), np.ones(500)).any()
+
+
+class Judged:
+    """Trials whose errors are those of a list, in turn."""
+
+    def __init__(self, *errors):
+        self.errors = iter(errors)
+        self.systems = self
+
+    def of(self, *tried):
+        return [search.replace(one, error=next(self.errors, 2.0), alpha=None) for one in tried]
+
+
+@pytest.mark.parametrize("error, kept", [(0.9, "start"), (1.1, "best")])
+def test_a_search_that_loses_to_its_start_on_more_rows_falls_back(error, kept):
+    start, best = search.plain_start(3, True), search.plain_start(3, True).with_numbers(share=0.2)
+    found = search.Found(best, start, [("ranks", 0.0)])
+    last = search._settled(Judged(error, 1.0), found)
+    assert last.metric is getattr(found, kept).metric
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")

@@ -158,6 +158,3 @@ class SparseOneClass(StreamOutlier):
     @staticmethod
     def _loss_rule(parameters: dict[str, Any], n_classes: int) -> losses.Loss:
         return losses.Absolute()  # has no effect: the ball has a loss of its own
-
-    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
-        return np.zeros(n)

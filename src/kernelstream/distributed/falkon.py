@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..estimators._contract.base import Shell
-from ..estimators._contract.door import checked_rows
+from ..estimators._contract.base import Shell, checked_rows
 from ..estimators.falkon.models import Falkon, usual_centers
 from ..kernels import Kernel
 from ..losses import Loss
@@ -63,7 +62,7 @@ def _solved_by_sums(start: Shell[Falkon], parts: Parts) -> dict[str, Any]:
     if n > SAMPLE_ROWS:
         sample = np.sort(generator(state["seed"], SeedStream.REMOTE_ROWS).choice(n, SAMPLE_ROWS, replace=False))
     X, y = picked(parts, counts, sample)
-    X = checked_rows(start, X, reset=False)
+    X = checked_rows(start, X)
     Y, weight = wanted(y)
     _, state["lam"] = learner.choose(state, X, Y, weight, wanted_centers)
     start._forget()
@@ -122,7 +121,7 @@ def targets(est: Any, state: Any, loss: Loss, found: Sequence[Survey]) -> tuple[
     counts = np.zeros(len(labels))
     for part in some:
         counts[np.searchsorted(labels, part.labels)] += part.counts
-    table, weight = est._batch_target(state, labels, counts)
+    table, weight = est._layers.targets.batch(state, labels, counts)
     state["class_counts"] = counts
     factor = None if est.class_weight is None else weight / counts
     return FalkonTargets(labels, table, factor), best_constant(table, weight, loss)

@@ -14,6 +14,8 @@ from sklearn.base import is_classifier
 
 from .. import second_order
 from ..estimators._contract.base import Shell
+from ..estimators._contract.labels import add
+from ..estimators._contract.scaled import wanted_scaling
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import Ridge, merge
 from ..features import Nystroem
@@ -39,7 +41,7 @@ def refuse(est: Shell[Ridge], learner: Ridge) -> None:
         raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
     if learner.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
-    if est._scaling():
+    if wanted_scaling(est._learner):
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
@@ -71,10 +73,10 @@ def _add(est: Any, X: Any, y: Any) -> None:
     state = est._state
     if "classes" in state:
         for label in np.setdiff1d(y, state["classes"]):
-            est._add_class(state, label, trained=True)
-    weight = est._row_weights(state, y, weight)
+            add(est._learner, state, label, trained=True)
+    weight = est._layers.targets.row_weights(state, y, weight)
     weight = np.ones(X.shape[0]) if weight is None else weight
-    Y = targets(state, est._encode(state, y))
+    Y = targets(state, est._layers.targets.encode(state, y))
     for rows, Z in est._learner.feature_rows(state, X):
         second_order.append(state, Z, weight[rows], Y[rows])
     state["t"] += int(np.count_nonzero(weight))

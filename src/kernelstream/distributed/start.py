@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..estimators._contract.scaled import wanted_scaling
 from ..estimators._contract.scaling import extremes, units_differ
 from ..rows import concat
 from ..streams.base import Block
@@ -36,7 +37,7 @@ def begun(est: Any, wanted: int, parts: Parts, classes: Any) -> Any:
         est._learner.estimate(est._state, X)
     est._state |= {"warm_rows": 0, "warm_count": 0}
     est._forget()
-    if est._scaling() is None and units_differ(X):
+    if wanted_scaling(est._learner) is None and units_differ(X):
         warnings.warn(
             f"the columns have different units, {extremes(X, parts.columns)}, and one width compares them all: on one "
             f"machine standardize='auto' scales them, row by row, which partitions cannot. Scale them before a "

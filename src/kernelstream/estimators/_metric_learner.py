@@ -52,8 +52,8 @@ class Effort(NamedTuple):
 
 SIZES = {
     "small": Effort(Searched(1000, 1000, 2000, 2000), 5_000, 2_500),
-    "medium": Effort(Searched(1000, 2000, 5000, 8000), 20_000, 10_000),
-    "large": Effort(Searched(2000, 5000, 10_000, 20_000), 20_000, 20_000),
+    "medium": Effort(Searched(1500, 2500, 5000, 8000), 20_000, 10_000),
+    "large": Effort(Searched(3000, 5000, 10_000, 20_000), 20_000, 20_000),
 }
 
 ROWS_FOR_A_COLUMN = 10  # with fewer a metric fits the rows that it was learned from
@@ -72,6 +72,7 @@ class LeftOut(NamedTuple):
 class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them."""
 
+    has_probabilities = True
     keeps_rows = True
     lam: float | None
     size: str
@@ -115,13 +116,13 @@ class LearnedMetric(Learner):
         if again and X.shape[1] <= BROAD:
             pair = pair_of(state, standard_rows(state, X[one], self.ops), self.ops)
             metric = of_distances(HeldOut(self, pair, mean, total, held[one], offset, clock), metric)
-        n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact, self._products(Y.shape[1]))
+        lam = float(metric.lam if self.lam is None else self.lam)
+        n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact, self._products(mean.shape[1], lam))
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
             some = np.sort(generator(state["seed"], SeedStream.METRIC_ROWS).permutation(len(one))[:n])
             one, mean, total = one[some], mean[some], None if total is None else total[some]
         leave = held[one]
-        lam = float(metric.lam if self.lam is None else self.lam)
         state |= {
             "root": metric.root,
             "scales": metric.scales,
@@ -139,7 +140,8 @@ class LearnedMetric(Learner):
             own = (Z[part], W[part])
             more = addition(lam, len(part), None if total is None else total[part])
             last = int(np.count_nonzero(leave[part]))
-            alpha[part], away = self._solved(own, metric.share, more, mean[part], last)
+            products = len(part) >= self._products(mean.shape[1], lam)
+            alpha[part], away = self._solved(own, metric.share, more, mean[part], last, products)
             forecast[part[len(part) - last :]] -= away
         left = np.flatnonzero(held & np.isin(place, some))
         F = forecast[np.searchsorted(some, place[left])] * unit + offset
@@ -172,15 +174,15 @@ class LearnedMetric(Learner):
             return own
         return Effort(Searched(*(2 * rows for rows in own.searched)), exact, exact, fine=True)
 
-    def _products(self, outputs: int) -> float:
+    def _products(self, outputs: int, lam: float) -> float:
         """Rows from which a system is solved by products: never on a GPU, whose factors take little time."""
-        return float("inf") if hasattr(self.ops, "metric_matrix") else pivoted.least_rows(outputs)
+        return float("inf") if hasattr(self.ops, "metric_matrix") else pivoted.least_rows(outputs, lam)
 
     def _solved(
-        self, rows: Pair, share: float, more: np.ndarray, Y: np.ndarray, last: int
+        self, rows: Pair, share: float, more: np.ndarray, Y: np.ndarray, last: int, products: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, C) of rows in the metric, and residuals (last, C) where the last ones are left out."""
-        if len(Y) >= self._products(Y.shape[1]):
+        if products:
             found = pivoted.solved(table(rows, share, self.ops), more, Y, last, BY_PRODUCTS, self.ops)
             if found is not None:
                 return found

@@ -14,12 +14,12 @@ from ..passes.metric.python import logarithms
 from ..solvers.clock import Clock
 from ..state.turns import in_turn
 from ._contract import link
-from ._contract.base import Shell, State, StreamEstimator
+from ._contract.base import Shell, StreamEstimator, checked_rows
 from ._contract.batch import dual_coef, entry, intercept, lam
 from ._contract.classifier import StreamClassifier
-from ._contract.door import checked_rows
 from ._contract.order import counted
 from ._contract.regressor import StreamRegressor
+from ._contract.targets import public
 from ._described import described
 from ._metric_learner import LearnedMetric, LeftOut
 from ._steepness import labels, of_labels
@@ -36,7 +36,7 @@ def fit_in_time(est: Shell[LearnedMetric], X: Any, y: Any, sample_weight: Any, a
     """``fit`` as long as the clock allows; what is known of the first ``apart`` rows and some others by the rest."""
     with est._kept(fresh=True):
         rows, target, weight = counted(*est._admit(X, y, None, sample_weight, fresh=True))
-        wanted = est._batch_target(est._state, target, weight)
+        wanted = est._layers.targets.batch(est._state, target, weight)
         left = est._learner.solve(est._state, rows, *wanted, apart, clock)
         est._state["t"] = rows.shape[0]
     return left
@@ -54,11 +54,6 @@ def relevance(est: StreamEstimator) -> np.ndarray:
 
 scales = entry("scales", "Factors of the columns in the sum of their differences, (d,).")
 share = entry("share", "The part w of the distance in the kernel.")
-
-
-def _squares(est: StreamEstimator) -> np.ndarray:
-    root = est.state_["root"]
-    return np.diag(root**2) if root.ndim == 1 else root @ root
 
 
 def _squares(est: StreamEstimator) -> np.ndarray:
@@ -90,8 +85,9 @@ class MetricClassifier(StreamClassifier):
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None chooses it.
     size : {"small", "medium", "large"}, default="medium"
-        Trades time for accuracy, by about a factor of four each. The metric is searched on 1,000 rows; on a quarter of
-        all, but at least 2,500 and at most 5,000; or on twice as many. One system has up to 5,000 rows (2,500 in a leaf
+        Trades time for accuracy, by about a factor of four each. The metric is searched on 1,000 rows; on
+        1,500 and then, what came close, on 2,500; or on twice as many; and improved once on two fifths of all, at least
+        2,000, 5,000 or 10,000 and at most 2,000, 8,000 or 20,000. One system has up to 5,000 rows (2,500 in a leaf
         of very many rows), 20,000 (10,000), or 20,000 (as many in a leaf). If there are fewer rows than in ten leaves,
         leaves are larger.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -130,9 +126,9 @@ class MetricClassifier(StreamClassifier):
 
     Notes
     -----
-    Time grows with the cube of the number of rows in a system, memory with the square: 256 MB for 8,000 rows, 1.6 GB
-    for 20,000. A model keeps all rows. For words and gaps, put :class:`~kernelstream.columns.Columns` before it in a
-    pipeline.
+    Memory grows with the square of the number of rows in a system: 256 MB for 8,000 rows, 1.6 GB for 20,000. So does
+    time from 6,000 rows on, by conjugate gradients [3]_, unless the penalty is small; else time grows with the cube.
+    A model keeps all rows. For words and gaps, put :class:`~kernelstream.columns.Columns` before it in a pipeline.
 
     References
     ----------
@@ -140,6 +136,8 @@ class MetricClassifier(StreamClassifier):
        backpropagation-free machine learning models, Science 383, 2024.
     .. [2] Beaglehole, Holzmüller, Radhakrishnan, Belkin: xRFM: accurate, scalable, and interpretable feature learning
        models for tabular data, arXiv 2508.10053, 2025.
+    .. [3] Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel ridge regression,
+       arXiv 2304.12465, 2023.
 
     Examples
     --------
@@ -168,9 +166,6 @@ class MetricClassifier(StreamClassifier):
     def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         loss = losses.get("squared")
         return losses.OneVsRest(loss) if n_classes > 2 else loss
-
-    def _needs_link(self) -> bool:
-        return False
 
     def _proba_of(self, scores: np.ndarray) -> np.ndarray:
         if len(self._known_labels()) == 1:
@@ -245,7 +240,4 @@ class MetricRegressor(StreamRegressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        return mean, self._public(np.sqrt(self._learner.variance(self.state_, checked_rows(self, X, reset=False))))
-
-    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
-        return y.reshape(len(y), -1), weight
+        return mean, public(np.sqrt(self._learner.variance(self.state_, checked_rows(self, X))))

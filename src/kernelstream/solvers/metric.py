@@ -84,7 +84,7 @@ class Systems:
         self.ops, self.X, self.Y, self.a = ops, X, Y, a
         n, d = X[0].shape
         self.judged, self.some, self.near = min(judged, n), min(SLOPES, n), LEAST_DISTANCE
-        self.side_by_side, self.products = n <= SPREAD_ROWS, pivoted.least_rows(Y.shape[1])
+        self.side_by_side, self.products = n <= SPREAD_ROWS, pivoted.least_rows(Y.shape[1], np.inf)
         self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
 
     def columns(self) -> np.ndarray:
@@ -102,7 +102,7 @@ class Systems:
 
     def solved(self, K: Any, lam: float) -> tuple[float, Any]:
         """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
-        if len(self.Y) >= self.products:
+        if len(self.Y) >= pivoted.least_rows(self.Y.shape[1], lam):
             more = addition(lam, len(self.a), self.a)
             found = pivoted.solved(K, more, self.Y.astype(np.float64), self.judged, TOLERANCE, self.ops)
             if found is not None:

@@ -225,9 +225,9 @@ def from_few(trials: Trials, plain: TriedMetric, powers: tuple[tuple[float, floa
 
 
 def _settled(trials: Trials, found: Found) -> TriedMetric:
-    """The best on more rows, after another round: choices once more, and lengths; or the beginning, if it is better."""
+    """The best on more rows, after more rounds: choices once more, and lengths; or the beginning, if it is better."""
     start, best = trials.of(found.start, found.best)
-    best = rounds_from(trials, best, most=1)
+    best = rounds_from(trials, best)
     for _, choices in itertools.groupby(found.choices, key=lambda choice: choice[0]):
         best = _least(trials, best, *(best.with_choice(*choice) for choice in choices))
     return _best([tuned(trials, best), start])

@@ -21,18 +21,18 @@ from scipy.linalg import get_blas_funcs
 
 from ..core import threads
 from ..core.triangular import divided_by, factorise, upper_factor
-from .cg import conjugate_gradients
+from .cg import System, conjugate_gradients
 
-LEAST_ROWS, ROWS_FOR_AN_OUTPUT = 4000, 800
+LEAST_ROWS, ROWS_FOR_AN_OUTPUT, LEAST_PENALTY = 6000, 800, 1e-3
 ROWS_FOR_A_PIVOT, MOST_PIVOTS, PIVOTS_AT_ONCE = 24, 500, 64
 FEW_COLUMNS = 4  # whose product takes both halves of K from one
 ROWS_AT_ONCE = 512  # of a product
-MOST_PRODUCTS = 80  # in the time of a factor there is room for about twice as many
+ROWS_FOR_A_PRODUCT, MOST_PRODUCTS = 160, 150  # a factor takes the time of a product for each so many rows
 
 
-def least_rows(outputs: int) -> int:
-    """Rows from which a system takes less time by products than by a factor of the whole matrix."""
-    return max(LEAST_ROWS, ROWS_FOR_AN_OUTPUT * outputs)
+def least_rows(outputs: int, lam: float) -> float:
+    """Rows from which a system with a penalty takes less time by products than by a factor of the whole matrix."""
+    return max(LEAST_ROWS, ROWS_FOR_AN_OUTPUT * outputs) if lam >= LEAST_PENALTY else float("inf")
 
 
 def solved(
@@ -53,13 +53,16 @@ def solved(
 
     Returns
     -------
-    pair of arrays, or None where conjugate gradients do not get there
+    pair of arrays, or None where a factor of the whole takes less time
     """
     n, C = Y.shape
     others = n - last
     targets = np.concatenate([Y, Y], axis=1) if last else Y.copy()
     targets[others:, C:] = 0.0
     F = pivoted_factor(K, min(n // ROWS_FOR_A_PIVOT, MOST_PIVOTS))
+    rest = float(np.trace(K)) - float(np.einsum("ij,ij->", F, F, dtype=np.float64))
+    if 3 * np.sqrt(max(rest, 0.0) / (len(F) * np.median(more))) > n / ROWS_FOR_A_PRODUCT:  # products, by experience
+        return None
     inverses = [_Inverse(F, more), _Inverse(F[:, :others], more[:others])] if last else [_Inverse(F, more)]
 
     def product(V: np.ndarray) -> np.ndarray:
@@ -75,7 +78,7 @@ def solved(
         return out
 
     X = np.zeros_like(targets)
-    _, converged = conjugate_gradients(product, divide, X, targets, None, tol, MOST_PRODUCTS, lambda *_: None)
+    _, converged = conjugate_gradients(product, divide, System(None, X, targets, None, tol, MOST_PRODUCTS))
     if not converged:
         return None
     if not last:

@@ -19,9 +19,10 @@ from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
 from .codes import enter, outputs_of
 from .context import Context, learner_of
+from .layers import Layers
 from .learner import Learner, solves
 from .scaling import AUTO
-from .state import check_entries, is_trained
+from .state import is_trained
 
 L = TypeVar("L", bound=Learner)
 Pair = tuple[Learner, State]  # a member: what learns, and what it has learned
@@ -138,7 +139,7 @@ class Composite(Learner):
         for i, (learner, own) in enumerate(self.pairs(state)):
             try:
                 learner.check_parameters()
-                check_entries(learner, own, is_trained(state))
+                Layers(learner).check(own, is_trained(state))
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
 
@@ -170,12 +171,12 @@ def shell(learner: Learner, state: State) -> Any:
     kind: Any = learner.context.kind
     made = clone(kind(**{name: learner.parameters[name] for name in kind._get_param_names()}))
     made.state_ = state
-    made._cache["learner"] = learner  # what it derives from the state must change with the state
+    made._made = Layers(learner)  # what it derives from the state must change with the state
     return made
 
 
-def check(member: Any, whole: Context) -> None:
-    """Raise ValueError for something that cannot be a member of what has this context."""
+def check(member: Any, whole: Context) -> Learner:
+    """The learner of a member; ValueError for something that cannot be a member of what has this context."""
     if not isinstance(member, StreamEstimator):
         raise ValueError(f"members must be estimators of this library, got {member!r}")
     if type(member) is whole.kind:
@@ -186,10 +187,12 @@ def check(member: Any, whole: Context) -> None:
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} of the {whole.name}, which applies to all members, not of a member")
-    source = learner_of(member, whole.ops).seed_source()
+    learner: Learner = learner_of(member, whole.ops)
+    source = learner.seed_source()
     if not (source is None or isinstance(source, (int, np.integer))):
         raise ValueError(f"random_state of a member must be an integer, or None for that of the {whole.name}")
     member._check_parameters()
+    return learner
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
@@ -230,7 +233,7 @@ def inside(est: Shell[L]) -> tuple[L, State]:
 
 def fitted(est: StreamEstimator) -> State:
     """The state of an estimator whose members have weights."""
-    state = est.__dict__.get("_state")
+    state = est._state
     if state is None or "history" not in state:
         raise AttributeError(f"{type(est).__name__} has no weights before it has learned a row")
     return state

@@ -139,6 +139,3 @@ class BudgetOneClass(StreamOutlier):
 
     # has no effect: neither the update nor the strategies use it
     _loss_rule = staticmethod(lambda parameters, n_classes: losses.Absolute())
-
-    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
-        return np.zeros(n)

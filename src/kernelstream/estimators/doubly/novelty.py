@@ -18,7 +18,7 @@ from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel
+from .base import PARTS, Doubly, fit, kernel, solve
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep
 
@@ -115,7 +115,7 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    fit, kernel_ = fit, kernel
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -137,9 +137,6 @@ class DoublyStochasticOneClass(StreamOutlier):
         return self._scores(X)[:, 0]
 
     _learns = Novelties
-
-    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
-        return np.zeros(n)
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:

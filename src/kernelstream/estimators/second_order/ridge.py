@@ -19,13 +19,14 @@ from ...state.change import Change
 from ...state.nested import copied
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import Shell, State
+from .._contract.base import Shell, State, checked_rows
 from .._contract.classifier import StreamClassifier
-from .._contract.door import checked_rows
+from .._contract.labels import add
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
 from .._contract.shown import shown
 from .._contract.state import scaled_rows
+from .._contract.targets import public
 from .._described import described
 from ..feature import MAP, linear_form
 from .base import SecondOrder
@@ -211,7 +212,7 @@ def _align(est: Any, mine: State, theirs: State) -> None:
         for label in np.setdiff1d(other["classes"], state["classes"]):
             if state["classes_fixed"]:
                 raise ValueError(f"the other model knows the label {label!r}, which is not in this model's classes")
-            est._add_class(state, label, trained=True)
+            add(est._learner, state, label, trained=True)
     mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
 
 
@@ -320,10 +321,10 @@ class OnlineRidge(StreamRegressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        state, X = self._state, checked_rows(self, X, reset=False)
+        state, X = self._state, checked_rows(self, X)
         if scales_columns(state):
             X = scaled_rows(self._ops, X, state)
-        return mean, self._public(self._learner.deviations(state, X))
+        return mean, public(self._learner.deviations(state, X))
 
 
 @described(like=OnlineRidge)

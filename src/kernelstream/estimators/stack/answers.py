@@ -15,10 +15,8 @@ from ...rows import Rows
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from ...trust.intervals import check_coverage
-from .._contract.base import Shell
+from .._contract.base import Shell, checked_rows
 from .._contract.composite import fitted, inside
-from .._contract.door import checked_rows
-from .._contract.mixed import encoded
 from . import reasons, watch
 from .base import Stack
 from .intervals import FEWEST_KEPT, Wanted
@@ -93,11 +91,11 @@ def explain(est: Shell[Stack], X: Any, baseline: Any = None) -> Explanation:
         the predicted class (log-odds of ``classes_[1]`` for two), as of rows in a table.
     """
     state, (stack, _), answers = fitted(est), inside(est), _answers(est)
-    rows = np.asarray(checked_rows(est, encoded(est, X), reset=False))
+    rows = np.asarray(checked_rows(est, X))
     base: Any = np.asarray(state["x_mean"], rows.dtype)[None]
     if baseline is not None:
         base = baseline if isinstance(baseline, (dict, list)) or hasattr(baseline, "columns") else [baseline]
-        base = np.asarray(checked_rows(est, encoded(est, base), reset=False))
+        base = np.asarray(checked_rows(est, base))
     if len(base) != 1:
         raise ValueError(f"baseline must be one row, got {len(base)}")
     seen, start = stack.seen(state, rows), stack.seen(state, base)
@@ -125,14 +123,10 @@ def _sources(est: Shell[Stack]) -> tuple[np.ndarray, int]:
 
 
 # -------------------------------------------------------------------- how sure it is
-def collected(est: Shell[Stack], coverage: float, learn: Callable[[], np.ndarray]) -> tuple[np.ndarray, list[Any]]:
+def collected(coverage: float, learn: Callable[..., np.ndarray]) -> tuple[np.ndarray, list[Any]]:
     """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
     wanted = Wanted(check_coverage(coverage), [])
-    est._how = {"wanted": wanted}
-    try:
-        return learn(), wanted.found
-    finally:
-        del est._how
+    return learn(wanted=wanted), wanted.found
 
 
 def half_width(est: Shell[Stack], coverage: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from ... import engine as engines
 from ...core import corrupt, threads
 from ...core.targets import Move
-from ...passes.stack.python import move_numbers
+from ...passes.stack.states import move_numbers
 from ...rows import Rows, dense
 from ...solvers.clock import Clock
 from ...state.change import Change

@@ -27,15 +27,15 @@ from scipy import special
 
 from ...core.targets import Move
 from ...passes.metric.python import logarithms
-from ...passes.stack.python import with_batch
+from ...passes.stack.states import with_batch
 from ...random import SeedStream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
 from .._contract.composite import inside
 from .._contract.context import learner_of
+from .._contract.layers import Layers
 from .._contract.learner import Learner
-from .._contract.state import check_entries
 from ..metric import MetricClassifier, MetricRegressor, fit_in_time
 
 LEAST_ROWS = 200  # rows: with fewer there is no metric to be learned
@@ -171,7 +171,7 @@ class Batch:
     def verify(self, state: State) -> None:
         """ValueError for a learner that does not fit the state, whose other entries keep to :func:`schema`."""
         metric, C = state["batch"]["metric"], state["n_outputs"]
-        check_entries(learner_of(self.unfitted(state), self.ops), metric, True)
+        Layers(learner_of(self.unfitted(state), self.ops)).check(metric, True)
         if metric["n_features"] > state["n_features"]:
             raise ValueError(f"the learned metric has {metric['n_features']} columns, more than the model")
         if self.regression:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...passes.ensemble.python import HISTORY
-from ...passes.stack.python import mean_weights, start_recent, start_stack, with_batch
+from ...passes.stack.python import mean_weights
+from ...passes.stack.states import start_recent, start_stack, with_batch
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import Array, Inside, Schema

@@ -23,15 +23,15 @@ import numpy as np
 from ...checks import positive
 from ...core import threads
 from ...core.ranges import hold
-from ...passes.stack.python import start_stack
+from ...passes.stack.states import start_stack
 from ...progress import Bar
 from ...random import SeedStream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
-from .._contract import mixed, weights
+from .._contract import weights
 from .._contract.base import Shell
-from .._contract.callbacks import learn_passes, listens, with_callbacks
+from .._contract.callbacks import listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
 from ..cells.base import CellTables
@@ -94,8 +94,8 @@ def fit(
         limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
-            mixed.fit(
-                self, X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
+            self._fit_any(
+                X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
             )
             bar.update(clock.steps, "all rows", clock.steps)
     return self
@@ -103,21 +103,21 @@ def fit(
 
 def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
     with est._kept(fresh=True):
-        check_order(est, shuffle, 1 if passes == "auto" else passes)
+        check_order(type(est).__name__, False, shuffle, 1 if passes == "auto" else passes)
         _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
-        del est._how
 
 
 def _passes_over(
     est: Shell[Stack], X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
 ) -> None:
     rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True)
-    est._check_whole(target, weight)
+    targets = est._layers.targets
+    targets.check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
-        est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
+        targets.declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
     at_once = shuffle and passes != 1 and _helps(est._learner, target[counted])
-    est._how = {"shuffled": shuffle and not at_once}
+    shuffled = shuffle and not at_once
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     if held is not None and at_once:  # the last ones: members take the rows in their order
@@ -127,14 +127,15 @@ def _passes_over(
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
     prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
-    order = Order(est._state["seed"], rows, streamed, shuffle and not at_once, 1, listens(est))
-    learn_passes(est, X, y, order, rows, target, streamed)
+    order = Order(est._state["seed"], rows, streamed, shuffled, 1, listens(est))
+    est._learn_order(X, y, order, rows, target, streamed, shuffled=shuffled)
     if held is None:
         return
     stack, state = est._learner, est._state
     if at_once:
         S = stack.members_score(state, prepare(held)[0], False)
-        est._learn_part(take(rows, held), target[held], None if weight is None else weight[held])
+        own = None if weight is None else weight[held]
+        est._learn_part(take(rows, held), target[held], own, shuffled=shuffled)
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])
@@ -181,13 +182,13 @@ def _more_passes(
 
 def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
-    state = est._state
+    state, targets = est._state, est._layers.targets
     X = est._learner.seen(state, np.asarray(take(rows, which)))
     y = target[which]
     w = None if weight is None else weight[which]
-    if est._weighs() or weights.SUMS in state:
-        w = weights.over_mean(state, est._row_weights(state, y, w), len(y))
-    return X, est._encode(state, y), w
+    if targets.weighs or weights.SUMS in state:
+        w = weights.over_mean(state, targets.row_weights(state, y, w), len(y))
+    return X, targets.encode(state, y), w
 
 
 def _members_learn(stack: Stack, state: State, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:

@@ -3,6 +3,7 @@ r"""The default learner: different members, combined by a second-order recursion
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._contract.classifier import StreamClassifier
 from .._contract.composite import inside, learners, weights, weights_history
 from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
+from .._contract.targets import public
 from .._described import described
 from .answers import at, changes, collected, explain, half_width, members, quantiles, relevance
 from .base import Stack
@@ -138,7 +140,7 @@ class KernelClassifier(StreamClassifier):
     @in_turn
     def forecast_scores(self, X: Any) -> np.ndarray:
         """Scores of rows each of which is the next one of the stream, like those of ``decision_function``."""
-        return self._public(self._scores(X, following=True))
+        return public(self._scores(X, following=True))
 
     @in_turn
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
@@ -193,7 +195,7 @@ class KernelClassifier(StreamClassifier):
         sets : (n, n_classes) bool array
             Columns follow ``classes_``; a set holds all labels before there was a row to learn from.
         """
-        scores, stretches = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
+        scores, stretches = collected(coverage, partial(self._learn_any, X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
         stack, state = inside(cast("Shell[Stack]", self))
@@ -281,8 +283,8 @@ class KernelRegressor(StreamRegressor):
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, from the same scores (:meth:`_scores`)."""
         scores, found = self._scores_and_quantiles(X, ends_for(self, coverage), following)
-        low, high = (self._public(found[:, :, i]) for i in range(2))
-        return self._public(scores), (low, high)
+        low, high = (public(found[:, :, i]) for i in range(2))
+        return public(scores), (low, high)
 
     @in_turn
     def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -309,7 +311,7 @@ class KernelRegressor(StreamRegressor):
     @in_turn
     def forecast(self, X: Any) -> np.ndarray:
         """Predicted targets of rows each of which is the next one of the stream: the latest targets may help."""
-        return self._public(self._scores(X, following=True))
+        return public(self._scores(X, following=True))
 
     @in_turn
     def forecast_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -345,7 +347,7 @@ class KernelRegressor(StreamRegressor):
             Infinite before there was a row to learn from.
         """
         asked = check_quantiles(quantiles)
-        forecast, stretches = collected(self, 0.9, lambda: self.learn(X, y, sample_weight))
+        forecast, stretches = collected(0.9, partial(self._learn_any, X, y, None, sample_weight))
         found = np.where(asked == 0.5, forecast[..., None], np.copysign(np.inf, asked - 0.5))
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = [part for at, part in stretches if at == o]

@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ... import engine as engines
-from ...passes.stack.python import shares
+from ...passes.stack.states import shares
 from ...random import SeedStream, generator
 from ...state.nested import State
 from ...state.schema import Array, Count, Inside, Schema, Whole

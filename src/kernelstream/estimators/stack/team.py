@@ -74,8 +74,7 @@ class Team(Composite):
         if not isinstance(self.members, (list, tuple)) or not self.members:
             raise ValueError(f"members must be 'auto' or a list of estimators, got {self.members!r}")
         for member in self.members:
-            composite.check(member, self.context)
-            if issubclass(member._learns, Composite):
+            if isinstance(composite.check(member, self.context), Composite):
                 raise ValueError(f"a {type(member).__name__} combines learners itself and cannot be a member")
 
     def dense(self, X: Any) -> np.ndarray:
