@@ -35,7 +35,8 @@ def repeatable(request, monkeypatch):
 @pytest.fixture
 def short_searches(monkeypatch):
     """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
-    from kernelstream.estimators.metric import SIZES
+    from kernelstream.estimators._metric_learner import SIZES
+    from kernelstream.solvers.metric_search import Searched
 
     for name, value in {
         "estimators.doubly.base.Doubly.least_steps": 4,
@@ -43,8 +44,10 @@ def short_searches(monkeypatch):
         "estimators.binning.search.FEW_GRIDS": 2,
         "estimators.binning.search.MORE_GRIDS": 2,
         "estimators.binning.search._FOLDED": 0,
-        "estimators.metric.SIZES": {name: each._replace(searched=(100, 100)) for name, each in SIZES.items()},
-        "solvers.metric.ROUNDS": 1,
+        "estimators._metric_learner.SIZES": {
+            name: each._replace(searched=Searched(100, 100, 200, 200)) for name, each in SIZES.items()
+        },
+        "solvers.metric_search.ROUNDS": 1,
     }.items():
         monkeypatch.setattr(f"kernelstream.{name}", value)
 

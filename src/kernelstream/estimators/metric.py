@@ -61,11 +61,6 @@ def _squares(est: StreamEstimator) -> np.ndarray:
     return np.diag(root**2) if root.ndim == 1 else root @ root
 
 
-def _squares(est: StreamEstimator) -> np.ndarray:
-    root = est.state_["root"]
-    return np.diag(root**2) if root.ndim == 1 else root @ root
-
-
 @described()
 @dataclass(eq=False, repr=False)
 class MetricClassifier(StreamClassifier):
