@@ -36,6 +36,7 @@ def repeatable(request, monkeypatch):
 def short_searches(monkeypatch):
     """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
     from kernelstream.estimators._metric_learner import SIZES
+    from kernelstream.solvers.metric_search import Searched
 
     for name, value in {
         "estimators.doubly.base.Doubly.least_steps": 4,
@@ -43,8 +44,10 @@ def short_searches(monkeypatch):
         "estimators.binning.search.FEW_GRIDS": 2,
         "estimators.binning.search.MORE_GRIDS": 2,
         "estimators.binning.search._FOLDED": 0,
-        "estimators._metric_learner.SIZES": {name: each._replace(searched=(100, 100)) for name, each in SIZES.items()},
-        "solvers.metric.ROUNDS": 1,
+        "estimators._metric_learner.SIZES": {
+            name: each._replace(searched=Searched(100, 100, 200, 200)) for name, each in SIZES.items()
+        },
+        "solvers.metric_search.ROUNDS": 1,
     }.items():
         monkeypatch.setattr(f"kernelstream.{name}", value)
 
@@ -115,7 +118,7 @@ def plain_default():
 @pytest.fixture
 def short_warm_up(monkeypatch):
     """A warm-up of 20 rows: some 40 show what happens before and after its end, where 110 would be needed."""
-    names = ["_contract.warm_up", "_contract.scaled", "_contract.kernel", "budget.base", "feature", "learned"]
+    names = ["_contract.warm_up", "_contract.kernel", "budget.base", "feature", "learned"]
     modules = [importlib.import_module(f"kernelstream.estimators.{name}") for name in [*names, "doubly.base"]]
     for module in modules:  # all of them are imported by now: none keeps this number
         monkeypatch.setattr(module, "WARM_UP", 20)
