@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 from .. import second_order
 from ..estimators._contract.base import Shell
 from ..estimators._contract.labels import add
-from ..estimators._contract.scaled import wanted_scaling
+from ..estimators._contract.scaling import wanted_scaling
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import Ridge, merge
 from ..features import Nystroem

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..estimators._contract.scaled import wanted_scaling
-from ..estimators._contract.scaling import extremes, units_differ
+from ..estimators._contract.scaling import extremes, units_differ, wanted_scaling
 from ..rows import concat
 from ..streams.base import Block
 from .sums import Part, Parts

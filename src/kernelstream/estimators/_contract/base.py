@@ -38,7 +38,7 @@ from .learner import Learner, solves
 from .order import Order, check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded
-from .targets import Targets
+from .targets import NoTarget
 
 L = TypeVar("L", bound=Learner)
 
@@ -64,7 +64,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
-    _targets: ClassVar[type[Targets]] = Targets  # what is learned
+    _targets: ClassVar[type[NoTarget]] = NoTarget  # what is learned
     _loss_rule: ClassVar[Any]  # the loss for a number of classes, from the parameters
 
     _state: Any = field(default=None, init=False)

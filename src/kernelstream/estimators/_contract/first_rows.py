@@ -17,7 +17,7 @@ from ...state.schema import Schema
 from . import kept
 from .link import Linked
 from .scaled import Scaled
-from .targets import Targets
+from .targets import NoTarget
 from .warm_up import runs
 
 
@@ -28,12 +28,12 @@ class FirstRows:
     ----------
     inner : Scaled
         Learns rows with encoded targets.
-    targets : Targets
+    targets : NoTarget
     linked : Linked or None
         Learns from the scores of rows, where probabilities are learned.
     """
 
-    def __init__(self, inner: Scaled, targets: Targets, linked: Linked | None):
+    def __init__(self, inner: Scaled, targets: NoTarget, linked: Linked | None):
         self.inner, self.targets, self.learner, self.linked = inner, targets, targets.learner, linked
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> np.ndarray:

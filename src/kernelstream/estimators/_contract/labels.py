@@ -21,13 +21,13 @@ from . import link
 from .codes import encoded, enter, outputs_of, sign_of_lone
 from .learner import Learner
 from .state import is_trained
-from .targets import LearnRun, Targets
+from .targets import LearnRun, NoTarget
 
 #: Scores (m, outputs) of a run of rows, the classes known then, the place of the one whose first row it begins with.
 Part = tuple[np.ndarray, np.ndarray, int | None]
 
 
-class Labels(Targets):
+class Labels(NoTarget):
     """Labels (n,) among sorted classes, which grow unless they were declared."""
 
     def __init__(self, learner: Learner, several: bool = False):

@@ -2,7 +2,7 @@
 
 From the inside out: :class:`.link.Linked` learns how scores become probabilities, :class:`.scaled.Scaled` scales
 columns, :class:`.first_rows.FirstRows` keeps the first rows until what they tell is settled, and
-:class:`.targets.Targets` turns the target of the task into numbers. A state has the entries of all of them.
+:mod:`.targets` turns the target of the task into numbers. A state has the entries of all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .link import Linked, Similar, needs_link
 from .scaled import Scaled
 from .scaling import scales_columns
 from .state import COMMON, is_trained
-from .targets import Targets
+from .targets import NoTarget
 
 
 class Layers:
@@ -42,7 +42,7 @@ class Layers:
     """
 
     def __init__(self, learner: Learner, encoded: bool = False, names: Any = None):
-        targets: Targets = learner.context.targets(learner)
+        targets: NoTarget = learner.context.targets(learner)
         self.targets = targets
         self.learner, self.encoded, self.names = learner, encoded, names
         self.undo: Any = None  # of the last call

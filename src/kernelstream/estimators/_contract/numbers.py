@@ -32,10 +32,10 @@ from ...state.nested import State
 from ...state.schema import Array, Schema, check
 from .glitches import outlying_values
 from .learner import solves
-from .targets import Targets
+from .targets import NoTarget
 
 
-class Numbers(Targets):
+class Numbers(NoTarget):
     """Numbers (n,), or (n, k) where there may be several targets; wild ones are set aside."""
 
     sets_aside = True

@@ -22,18 +22,12 @@ from ...state.nested import State
 from ...state.schema import Array, Number, Schema, length
 from .glitches import odd_cells
 from .learner import Learner, solves
-from .scaling import AUTO, WIDE, column_names, extremes, no_moments, scales_columns, units_differ
+from .scaling import AUTO, WIDE, column_names, extremes, no_moments, scales_columns, units_differ, wanted_scaling
 from .state import scaled_rows
 from .warm_up import WARM_UP, runs
 
 DENSE_ROWS = 4096  # sparse rows that are made dense at once, where columns are scaled
 TINY = 1e-154  # differences whose squares are as small as float64 goes
-
-
-def wanted_scaling(learner: Learner) -> bool | None:
-    """Whether the columns of a learner's rows are to be scaled; None where the first rows decide."""
-    given = learner.parameters["standardize"]
-    return learner.auto_scaling() if isinstance(given, str) else bool(given)
 
 
 class Scaled:

@@ -28,6 +28,7 @@ from ...checks import few, is_flag
 from ...core.corrupt import nothing_usual, places_of
 from ...core.ranges import COLUMNS
 from ...rows import Rows, dense
+from .learner import Learner
 
 AUTO = "auto"
 APART = 1.5  # root mean square over geometric mean
@@ -45,6 +46,12 @@ def check_standardize(value: Any) -> None:
 def demanded(value: Any) -> bool:
     """Whether ``standardize`` asks for scaling whatever the rows are."""
     return not isinstance(value, str) and bool(value)
+
+
+def wanted_scaling(learner: Learner) -> bool | None:
+    """Whether the columns of a learner's rows are to be scaled; None where the first rows decide."""
+    given = learner.parameters["standardize"]
+    return learner.auto_scaling() if isinstance(given, str) else bool(given)
 
 
 def no_moments(d: int, guards: bool) -> dict[str, Any]:

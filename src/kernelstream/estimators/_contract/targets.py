@@ -25,7 +25,7 @@ def public(scores: np.ndarray) -> np.ndarray:
     return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
-class Targets:
+class NoTarget:
     """No target; and the base of those that there are.
 
     Parameters
