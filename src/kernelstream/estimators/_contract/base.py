@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -69,8 +69,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     _state: Any = field(default=None, init=False)
     _turns = OwnTurns()
-    _made: Any = field(default=None, init=False)  # the layers around the learner
-    _open: Any = field(default=None, init=False)  # the call that it takes part in, see `..state.undo`
+    _made = cast("Any", None)  # the layers around the learner; no field, by which Dask would compare models
+    _open = cast("Any", None)  # the call that it takes part in, see `..state.undo`
     _encoder: Any = field(default=None, init=False)  # of a model of mixed rows
     _reset: bool = field(default=False, init=False)  # whether parameters were set that the state may not fit
 
