@@ -8,14 +8,12 @@ Every package is an extra that is imported when it is used.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ._arena_streams import Stream
 from ._peers import needed
-
-if TYPE_CHECKING:
-    from ._arena import Stream
 
 _PEERS: dict[str, Callable[..., Any]] = {}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from scipy.stats import rankdata
 
 from ._experiment import Experiment
-from ._table import Cell
+from ._table import Cell, figure
 
 #: Labels and numbers: the figure that places, its title, the other figure, its title, its digits.
 TASKS = (("log_loss", "log-loss", "mistakes", "mistakes, %", 1), ("rmse", "RMSE", "r2", "R²", 3))
@@ -36,11 +36,6 @@ def mean_places(cells: list[Cell]) -> dict[str, tuple[float, int]]:
         by_algorithm[algorithm].append(place)
     means = {a: (sum(p) / len(p) if p else float("inf"), len(p)) for a, p in by_algorithm.items()}
     return dict(sorted(means.items(), key=lambda item: item[1][0]))
-
-
-def figure(value: float) -> str:
-    """Four digits, or all before the point."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def arena_tables(experiment: Experiment, cells: list[Cell]) -> list[str]:

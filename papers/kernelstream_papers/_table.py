@@ -63,6 +63,12 @@ class Cell:
     def time(self) -> float:
         return statistics.fmean(self.seconds)
 
+    def shown(self, measure: str) -> str:
+        """The mean, and the deviation where it ran more than once; a dash where it did not run."""
+        if not self.values:
+            return "—"
+        return with_deviation(self.mean, self.std if len(self.values) > 1 else None, measure)
+
     def behind(self, higher_is_better: bool) -> float | None:
         """By how much the paper is better, in standard deviations (the larger of theirs and ours); None without one."""
         if self.printed is None or not self.values:
@@ -125,6 +131,25 @@ def _mean_curve(curves: list[list[list[float]]]) -> tuple[list[float], list[floa
     rows = curves[0][0]
     same = [values for at, values in curves if at == rows]
     return rows, [statistics.fmean(column) for column in zip(*same, strict=True)]
+
+
+def figure(value: float) -> str:
+    """Four digits, or all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def number(value: float, measure: str, scale: float | None = None) -> str:
+    """As many digits as the papers print; ``scale`` is the number that a deviation belongs to."""
+    if measure in DIGITS:
+        return f"{value:.{DIGITS[measure]}f}"
+    if measure == "arena":
+        return figure(value)
+    return f"{value:.1e}" if 0 < abs(scale or value) < 1e-4 else f"{value:.5f}"
+
+
+def with_deviation(mean: float, deviation: float | None, measure: str) -> str:
+    """A mean and its deviation, if there is one."""
+    return number(mean, measure) + ("" if deviation is None else f" ± {number(deviation, measure, mean)}")
 
 
 def worse(experiment: Experiment, cells: list[Cell]) -> list[Cell]:

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from ._experiment import Experiment, load
-from ._table import Cell, verdict
+from ._table import Cell, verdict, with_deviation
 
 HEAD = """# Where is this? The papers, table by table
 
@@ -105,8 +105,6 @@ def _paper(paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[
 
 def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Tally, list[str]]:
     """Every printed cell of an experiment beside ours."""
-    from .report import number
-
     if not experiment.printed:
         return Tally(), []
     by_place = {(cell.data, cell.algorithm): cell for cell in cells if not cell.point}
@@ -124,20 +122,11 @@ def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Tally, list[
             other = by_place.get((data, instead.get(label, "")))
             if found == "behind" and other is not None and other.values:
                 other = replace(other, printed=figure)
-                cause = f"By the author's rules {_ours(other, experiment.measure)}. {cause}"
+                cause = f"By the author's rules {other.shown(experiment.measure)}. {cause}"
                 found = "author" if verdict(experiment, other) == "level" else found
             counts[found.replace(" ", "_")] += 1
             found = "by the author's rules" if found == "author" else found
-            told = number(figure.value, experiment.measure)
-            told += f" ± {number(figure.std, experiment.measure, figure.value)}" if figure.std else ""
-            ours = "" if cell is None or not cell.values else _ours(cell, experiment.measure)
+            told = with_deviation(figure.value, figure.std or None, experiment.measure)
+            ours = "" if cell is None or not cell.values else cell.shown(experiment.measure)
             lines.append(f"| {data} | {label} | `{recipes[label]}` | {told} | {ours} | {found} | {cause} |")
     return Tally(**counts), [*lines, ""]
-
-
-def _ours(cell: Cell, measure: str) -> str:
-    """Mean and deviation of a cell."""
-    from .report import number
-
-    spread = f" ± {number(cell.std, measure, cell.mean)}" if len(cell.values) > 1 else ""
-    return number(cell.mean, measure) + spread

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ._arena_table import arena_tables, figure
+from ._arena_table import arena_tables
 from ._experiment import Experiment, load, names
 from ._records import Records
-from ._table import DIGITS, Cell, best, table, worse
+from ._table import Cell, best, number, table, with_deviation, worse
 from ._where import where
 
 UNITS = {
@@ -86,24 +86,8 @@ def _found(folder: Path, quick: bool, own: Iterable[Experiment] = ()) -> list[tu
 # ---------------------------------------------------------------------------------------------------- numbers
 
 
-def number(value: float, measure: str, scale: float | None = None) -> str:
-    """As many digits as the papers print; ``scale`` is the number that a deviation belongs to."""
-    if measure in DIGITS:
-        return f"{value:.{DIGITS[measure]}f}"
-    if measure == "arena":
-        return figure(value)
-    return f"{value:.1e}" if 0 < abs(scale or value) < 1e-4 else f"{value:.5f}"
-
-
 def seconds(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
-def _mean_std(cell: Cell, measure: str) -> str:
-    if not cell.values:
-        return "—"
-    spread = f" ± {number(cell.std, measure, cell.mean)}" if len(cell.values) > 1 else ""
-    return number(cell.mean, measure) + spread
 
 
 def _heading(experiment: Experiment, name: str) -> str:
@@ -112,10 +96,7 @@ def _heading(experiment: Experiment, name: str) -> str:
 
 
 def _paper(cell: Cell, measure: str) -> str:
-    if cell.printed is None:
-        return ""
-    spread = f" ± {number(cell.printed.std, measure, cell.printed.value)}" if cell.printed.std else ""
-    return number(cell.printed.value, measure) + spread
+    return "" if cell.printed is None else with_deviation(cell.printed.value, cell.printed.std or None, measure)
 
 
 # ---------------------------------------------------------------------------------------------------- the page
@@ -156,7 +137,7 @@ def _behind(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
             why = experiment.why.get(f"{cell.data}/{cell.algorithm}", "Not explained yet.")
             items.append(
                 f"<li><a href='#{experiment.name}'>{esc(experiment.place)}</a>, {esc(cell.data)}, "
-                f"{esc(cell.algorithm)}: {_mean_std(cell, experiment.measure)} against "
+                f"{esc(cell.algorithm)}: {cell.shown(experiment.measure)} against "
                 f"{_paper(cell, experiment.measure)}. {esc(why)}</li>"
             )
     head = (
@@ -207,7 +188,7 @@ def _html_table(experiment: Experiment, cells: list[Cell]) -> str:
             if cell is None:
                 row.append("<td></td>" * width[d])
                 continue
-            text = _mean_std(cell, measure)
+            text = cell.shown(measure)
             if cell.values and cell.mean == top.get(d):
                 text = f"<b>{text}</b>"
             note = f" title='{esc(cell.error, quote=True)}'" if cell.error else ""
@@ -234,7 +215,7 @@ def _sweep_table(experiment: Experiment, cells: list[Cell]) -> str:
     rows = [
         f"<tr><td>{esc(c.data)}</td><td>{esc(c.algorithm)}</td>"
         f"<td>{esc(', '.join(f'{k} {v:g}' for k, v in c.point.items()))}</td>"
-        f"<td>{_mean_std(c, measure)}</td><td>{seconds(c.time) if c.values else ''}</td></tr>"
+        f"<td>{c.shown(measure)}</td><td>{seconds(c.time) if c.values else ''}</td></tr>"
         for c in cells
     ]
     return (
@@ -309,7 +290,7 @@ def markdown_table(experiment: Experiment, cells: list[Cell]) -> list[str]:
             if cell is None or not cell.values:
                 row.append("")
                 continue
-            text = _mean_std(cell, measure)
+            text = cell.shown(measure)
             text = f"**{text}**" if cell.mean == top.get(d) else text
             beside = f" ({number(cell.printed.value, measure)})" if cell.printed else ""
             row.append(text + (f", {seconds(cell.time)} s" if experiment.source == "peers" else beside))

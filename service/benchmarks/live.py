@@ -21,7 +21,7 @@ import numpy as np
 from kernelstream import KernelClassifier, KernelRegressor, load, save
 
 COLUMNS, TAUGHT = 20, 20_000
-BATCH = 1000  # rows of a call that learns
+BATCH = 100  # rows of a call that learns
 
 
 def rows(n, task):

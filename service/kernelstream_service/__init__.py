@@ -1,9 +1,8 @@
 """Live models: learners that lose no acknowledged row, behind HTTP and brokers, with a page to watch.
 
-:class:`DurableLearner` is a model, an append-only log of the rows it was given, and snapshots. :class:`Store` keeps
-many of them in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts, :class:`Client` and
-:class:`AsyncClient` talk to the first. :mod:`.keyed` has a model for every key, :mod:`.spark` the operator that runs
-them on streams of Spark.
+:class:`DurableLearner` is a model, a journal of the rows it was given, and snapshots. :class:`Store` keeps many of them
+in one process. ``kernelstream serve`` and ``kernelstream consume`` are the two fronts, :class:`Client` talks to the
+first. :mod:`.keyed` has a model for every key, :mod:`.spark` the operator that runs them on streams of Spark.
 """
 
 from importlib import import_module
@@ -13,10 +12,10 @@ __version__ = "0.1.0"
 
 # Public names, and the module each lives in, which is imported at first use: commands start in a fraction of the time.
 _HOMES = {
-    "answers": ("Busy", "Learned", "StoreError", "UnknownId", "View"),
-    "client": ("AsyncClient", "Client", "RequestError"),
+    "answers": ("Busy", "Dead", "Learned", "StoreError", "UnknownId", "View"),
+    "client": ("Client", "RequestError"),
+    "journal": ("LogError",),
     "learner": ("DurableLearner",),
-    "log": ("Log", "LogError"),
     "rows": ("RowError",),
     "store": ("Store",),
 }

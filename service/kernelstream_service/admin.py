@@ -1,9 +1,8 @@
 """What an operator does with the folder of a store: look at it, check it, back it up, restore it, repair it.
 
-Only :func:`repair` and :func:`restore` write to the store. The others read it while a server is using it: files are
-only added and removed as a whole, or appended to, so that a mark, then a snapshot, then the log read in this order
-belong together as long as the snapshot exists: it is removed before its part of the log. If newer ones have replaced
-it, they start again.
+Only :func:`repair` and :func:`restore` write to the store. The others read it while a server is using it: SQLite gives
+them the journal of one moment. The models that its snapshots name are files of their own; if newer ones have replaced
+them, they start again.
 """
 
 from __future__ import annotations
@@ -12,22 +11,19 @@ import contextlib
 import functools
 import os
 import shutil
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from kernelstream import model_io
 from kernelstream.checks import few
 from kernelstream.files import numbered
 
-from . import records
+from . import journal, records
 from .answers import StoreError
-from .consume import DEAD_FILE, FORMER_DEAD_FILE
 from .learner import DurableLearner
-from .log import MARK_FILE, Log
-from .losses import LOST_FILE, Losses
-from .snapshots import FORMAT_FILE, check_format
-from .store import KEY, Store, key_of
+from .snapshots import MODEL, RIVAL, read_state
+from .store import Store
 
 READ_TRIES = 20
 
@@ -47,6 +43,15 @@ def _settled(read: Read) -> Read:
     return cast(Read, tried)
 
 
+@contextlib.contextmanager
+def _reading(folder: Path) -> Iterator[Any]:
+    db = journal.opened(folder / journal.DATABASE)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
 def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
     """Folders of the learners of a store, by name; StoreError where there are none."""
     if not Path(store).is_dir():
@@ -57,47 +62,64 @@ def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
     return found
 
 
-@_settled
 def look(folder: Path) -> dict[str, Any]:
-    """What a learner is: key, rows and version of its latest snapshot, calls since then, bytes, lost calls."""
-    about: dict[str, Any] = {"key": key_of(folder)}
-    number, path = numbered(folder, "snapshot")[-1]
-    live = model_io.describe(path)["notes"]["live"]
-    about |= {"rows": live["total"], "version": live["version"], "calls": sum(1 for _ in Log(folder).read(number))}
-    about |= {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": Losses(folder).calls}
-    path.stat()  # raises an error if it is gone
-    dead = folder / DEAD_FILE
-    return about | {"dead": sum(1 for _ in open(dead, "rb")) if dead.exists() else 0}
+    """What a learner is: rows and version of its latest snapshot, calls since then, bytes, lost calls."""
+    with _reading(folder) as db:
+        number, notes, _ = journal.read_snapshots(db)[0]
+        notes = notes or {"total": None, "version": None}
+        calls = db.execute("SELECT count(*) FROM calls WHERE number >= ?", (number,)).fetchone()[0]
+        dead = db.execute("SELECT count(*) FROM dead").fetchone()[0]
+        lost = journal.count_lost(journal.read_losses(db))
+    about = {"rows": notes["total"], "version": notes["version"], "calls": calls}
+    return about | {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": lost, "dead": dead}
+
+
+def dead(folder: Path) -> Iterator[dict[str, Any]]:
+    """Messages that a reader of a broker could not use."""
+    with _reading(folder) as db:
+        names = ("part", "at", "reason", "time", "content")
+        for row in db.execute(f"SELECT {', '.join(names)} FROM dead ORDER BY rowid"):
+            yield dict(zip(names, row, strict=True))
 
 
 @_settled
 def check(folder: Path) -> list[str]:
     """Errors in the folder of a learner, found by reading everything in it."""
-    check_format(folder)
-    wrong, whole, log = [], [], Log(folder)
-    for number, path in numbered(folder, "snapshot"):
+    wrong, whole = [], []
+    with _reading(folder) as db:
         try:
-            model_io.read(path)
-            whole.append((number, path))
-        except FileNotFoundError:
-            raise
-        except (ValueError, OSError) as error:
-            wrong.append(f"{path.name} cannot be read: {error}")
-    if not whole:
-        return [*wrong, "there is no snapshot that can be read"]
-    start, latest = whole[-1]
-    for number, payload in log.read(start):
+            wrong += [f"{journal.DATABASE}: {text}" for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
+            db.execute("BEGIN")  # all that follows is of one moment
+            for number, notes, _ in journal.read_snapshots(db):
+                try:
+                    if notes is None:
+                        raise ValueError("its notes are damaged")
+                    read_state(folder, number)
+                    whole.append(number)
+                except FileNotFoundError:
+                    raise
+                except (ValueError, OSError) as error:
+                    wrong.append(f"the snapshot of call {number} cannot be read: {error}")
+            if not whole:
+                return [*wrong, "there is no snapshot that can be read"]
+            wrong += _check_calls(db, whole[0])
+        except sqlite3.DatabaseError as error:
+            wrong.append(f"{journal.DATABASE} cannot be read: {error}")
+    return wrong
+
+
+def _check_calls(db: Any, start: int) -> list[str]:
+    wrong, numbers = [], []
+    for number, content in journal.read_calls(db, start):
+        numbers.append(number)
         try:
-            records.unpack(payload)
+            records.unpack(content)
         except ValueError as error:
-            wrong.append(f"record {number} of the log cannot be used: {error}")
-    latest.stat()  # raises an error if it is gone
-    losses = Losses(folder)
-    known = {(entry["first"], entry["last"]) for entry in losses.entries}
-    wrong += [f"records {a} to {b} of the log are lost" for a, b in log.lost if (a, b) not in known]
-    if log.marked is None:
-        wrong.append("the mark cannot be read: whether the log is complete is not known")
-    return [*wrong, *([str(losses)] if losses.open else [])]
+            wrong.append(f"call {number} of the journal cannot be used: {error}")
+    known, last = journal.read_losses(db), db.execute("SELECT max(number) FROM calls").fetchone()[0]
+    gaps = journal.gaps_between(start, numbers if last is None else [*numbers, last + 1])
+    wrong += [f"calls {a} to {b} of the journal are lost" for a, b in gaps if (a, b) not in known]
+    return [*wrong, *([journal.told(known)] if known else [])]
 
 
 def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> list[str]:
@@ -117,26 +139,27 @@ def backup(store: str | os.PathLike[str], target: str | os.PathLike[str]) -> lis
 def _copy(folder: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
-    for name in (FORMAT_FILE, MARK_FILE, KEY, LOST_FILE, DEAD_FILE, FORMER_DEAD_FILE):
-        if (folder / name).exists():
-            _copy_file(folder / name, to)
-    number, latest = numbered(folder, "snapshot")[-1]
-    rival = folder / f"challenger-{number:016d}.ks"
-    for path in (latest, *([rival] if rival.exists() else [])):
-        _copy_file(path, to)
-    files = Log(folder).files()
-    for i, (_, path) in enumerate(files):
-        if i + 1 == len(files) or files[i + 1][0] > number:
-            _copy_file(path, to)
-    for _, path in numbered(folder, "version"):
-        _copy_file(path, to)
-    latest.stat()  # raises an error if it is gone
-
-
-def _copy_file(path: Path, folder: Path) -> None:
-    shutil.copyfile(path, folder / path.name)
-    with open(folder / path.name, "rb+") as file:
-        os.fsync(file.fileno())
+    shutil.copyfile(folder / journal.LOCK, to / journal.LOCK)  # first: its mark is then not ahead of the journal
+    target = sqlite3.connect(to / journal.DATABASE)
+    try:
+        with _reading(folder) as db:
+            db.backup(target)
+        latest = journal.read_snapshots(target)[0]
+        number = latest[0]
+        target.execute("DELETE FROM snapshots WHERE number < ?", (number,))
+        target.commit()
+    finally:
+        target.close()
+    _, notes, _ = latest
+    first = notes["retired"][0]["version"] if notes and notes["retired"] else 0
+    for path in (
+        folder / f"{MODEL}-{number:016d}.ks",
+        *(path for at, path in numbered(folder, RIVAL) if at == number),
+        *(path for version, path in numbered(folder, "version") if version >= first),
+    ):
+        shutil.copyfile(path, to / path.name)
+        with open(to / path.name, "rb+") as file:
+            os.fsync(file.fileno())
 
 
 def restore(source: str | os.PathLike[str], store: str | os.PathLike[str]) -> list[str]:

@@ -44,7 +44,6 @@ class View:
     columns: tuple[str, ...] | None
     task: str = "regression"  # or "classification", "novelty"
     extras: tuple[str, ...] = ()  # methods besides predict that it answers
-    challenger: bool = False
 
     @cached_property
     def classes(self) -> list[Any]:
@@ -65,3 +64,13 @@ class Learned:
     version: int
     repeated: int = 0
     set_aside: int = 0
+
+
+@dataclass(frozen=True)
+class Dead:
+    """A message that could not be used: where it is from, and why."""
+
+    part: str
+    at: int | str
+    reason: str
+    content: bytes

@@ -1,6 +1,6 @@
 """The champion, its challenger and former champions: what a call does to them, now and in a replay.
 
-Everything here follows from the records of the log in their order (:mod:`.records`), so a replay needs nothing else.
+Everything here follows from the calls in their order (:mod:`.records`), so a replay needs nothing else.
 """
 
 from __future__ import annotations
@@ -8,22 +8,20 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kernelstream import model_io
-from kernelstream.evaluate.runners import task_of
+from kernelstream.evaluate.runners import rows_learned, task_of
+from kernelstream.files import discard, numbered
 
+from . import records
 from .answers import Learned
-from .log import Log
-from .samples import Clock, Samples
-from .scores import Scores
+from .scores import Clock, Scores
 
 VERSIONS = 5  # former champions that are kept
-GUARD_ROWS = 500  # rows after which a new champion is held against the former one
 
 logger = logging.getLogger("kernelstream_service")
 
@@ -51,143 +49,169 @@ class ScoredModel:
                     logger.exception("the answers of %s cannot be scored", type(self.model).__name__)
 
 
+class Versions:
+    """Former champions, each in a file of its own with its scores."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def path(self, version: int) -> Path:
+        """Where a version is."""
+        return self.folder / f"version-{version:06d}.ks"
+
+    def save(self, version: int, seat: ScoredModel) -> None:
+        """Write a version."""
+        model_io.save(seat.model, self.path(version), {"scores": seat.scores.to_notes()})
+
+    def load(self, version: int) -> ScoredModel:
+        """Read a version."""
+        model, notes = model_io.read(self.path(version))
+        return ScoredModel(model, Scores.from_notes(notes["scores"]))
+
+    def drop(self, before: int) -> None:
+        """Remove older versions."""
+        discard(path for version, path in numbered(self.folder, "version") if version < before)
+
+
+@dataclass
 class Champions:
-    """The models of a learner and all that its calls change; ``folder`` (a path) and its log exist already."""
+    """The models of a learner and all that its calls change.
+
+    Attributes
+    ----------
+    champion, challenger : ScoredModel, the second may be None
+    against : Scores or None
+        Those of the champion since the challenger came.
+    total, version : int
+        Rows learned; the number of the champion.
+    columns : list of str or None
+        Names of the columns of a model that does not know them itself.
+    positions : dict
+        How far the sources have been read.
+    retired : list of dict
+        Versions that can be restored, and how many rows had been learned when they ended.
+    ids : OrderedDict
+        Names of the last rows that were learned.
+    """
 
     champion: ScoredModel
+    versions: Versions
+    remembered: int
+    columns: list[str] | None = None
+    version: int = 1
+    total: int = 0
+    positions: dict[str, int | str] = field(default_factory=dict)
+    retired: list[dict[str, int]] = field(default_factory=list)
+    ids: OrderedDict[Any, None] = field(default_factory=OrderedDict)
+    challenger: ScoredModel | None = None
+    against: Scores | None = None
+    clock: Clock = field(default_factory=Clock)
 
-    def __init__(self, folder: Path, log: Log, remembered: int):
-        self.folder, self.log, self.remembered = folder, log, remembered
-        self.problems: dict[str, str] = {}
-        self._waiting: OrderedDict[Any, Any] = OrderedDict()  # rows by id, until their targets come
-        self._waiting_lock = threading.Lock()
-        self._ids: OrderedDict[Any, None] = OrderedDict()  # of rows that have been learned
-        self.version, self.total = 1, 0
-        self.columns: list[str] | None = None
-        self.samples = Samples()
-        self.clock = Clock()
-        self.positions: dict[str, int | str] = {}  # how far the sources have been read
-        self._moved = False  # since the latest snapshot
-        self.challenger: ScoredModel | None = None
-        self.against: Scores | None = None  # of the champion, since the challenger came
-        self.on_probation = False  # whether the challenger is the former champion
-        self.policy: dict[str, float | None] = {"share": 0.0, "guard": None}
-        self.rollbacks = 0  # by the guard
-        self.retired: list[dict[str, int]] = []
-        self._stale = True  # whether the readers' copy is out of date
-        self._example: Any = None  # a row that was learned
+    @classmethod
+    def of(cls, model: Any, versions: Versions, remembered: int, columns: list[str] | None) -> Champions:
+        """Those of a model to start with."""
+        seat = ScoredModel(model, Scores(task_of(model)))
+        return cls(seat, versions, remembered, columns, total=rows_learned(model))
 
-    def _complain(self, what: str, message: str) -> None:
-        if self.problems.get(what) != message:
-            logger.error("%s: %s: %s", self.folder, what, message)
-        self.problems[what] = message
+    # ---------------------------------------------------------------- calls
+    def apply(self, call: records.Call) -> Any:
+        """What a call does; returns its answer."""
+        match call:
+            case records.Learn():
+                return self._learn(call)
+            case records.Challenge():
+                return self._challenge(call.content)
+            case records.Promote():
+                return self._promote()
+            case records.Rollback():
+                return self._succeed(self.versions.load(call.to))
 
-    def _learn(self, X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any]) -> Learned:
-        repeated = aside = 0
-        if ids is not None:
-            fresh = list({name: i for i, name in reversed(list(enumerate(ids))) if name not in self._ids}.values())[
-                ::-1
-            ]
-            repeated = len(ids) - len(fresh)
+    def prepare(self, call: records.Call) -> None:
+        """What must be on the disk, and what must be possible, before a call is written."""
+        if isinstance(call, records.Promote) and self.challenger is None:
+            raise ValueError("there is no challenger to promote")
+        if isinstance(call, records.Rollback):
+            self.versions.load(call.to)
+        if isinstance(call, (records.Promote, records.Rollback)):
+            self.versions.save(self.version, self.champion)
+
+    def _learn(self, call: records.Learn) -> Learned:
+        X, y, repeated, aside = call.X, call.y, 0, 0
+        if call.ids is not None:
+            first = {name: i for i, name in reversed(list(enumerate(call.ids))) if name not in self.ids}
+            fresh = sorted(first.values())
+            repeated = len(call.ids) - len(fresh)
             if repeated:
                 X = [X[i] for i in fresh] if isinstance(X, list) else X[fresh]
                 y = None if y is None else y[fresh]
-        n = len(X) if isinstance(X, list) else X.shape[0]
+        n = call.n - repeated
         if n:
             before = getattr(self.champion.model, "set_aside_", 0)
             self.champion.learn(X, y, self.against)
             aside = getattr(self.champion.model, "set_aside_", 0) - before
-            if more.get("columns") is not None and self.columns is None:
-                self.columns = more["columns"]
+            self.columns = self.columns or call.columns
             if self.challenger is not None:
-                self._learn_challenger(X, y)
+                self._learn_challenger(self.challenger, X, y)
             self.total += n
-            self.samples.add(X)
-            self._stale, self._example = True, X[-1:]
-        if ids is not None:
-            self._learned(ids)
-        if more.get("positions"):
-            self.positions = self.positions | more["positions"]
-            self._moved = True
+        for name in call.ids or ():
+            self.ids[name] = None
+            self.ids.move_to_end(name)
+        while len(self.ids) > self.remembered:
+            self.ids.popitem(last=False)
+        self.positions = self.positions | (call.positions or {})
         return Learned(n, self.total, self.version, repeated, aside)
 
-    def _learn_challenger(self, X: Any, y: Any) -> None:
-        assert self.challenger is not None
+    @staticmethod
+    def _learn_challenger(challenger: ScoredModel, X: Any, y: Any) -> None:
         try:
-            self.challenger.learn(X, y)
+            challenger.learn(X, y)
         except Exception as error:
-            self.challenger.failures += 1
-            logger.warning("%s: the challenger could not learn: %s", self.folder, error)
-
-    def _learned(self, ids: list[Any]) -> None:
-        for name in ids:
-            self._ids[name] = None
-            self._ids.move_to_end(name)
-        while len(self._ids) > self.remembered:
-            self._ids.popitem(last=False)
-        with self._waiting_lock:
-            for name in ids:
-                self._waiting.pop(name, None)
+            challenger.failures += 1
+            logger.warning("the challenger %s could not learn: %s", type(challenger.model).__name__, error)
 
     def _challenge(self, content: bytes) -> None:
-        self.challenger, self.against, self.on_probation = None, None, False
+        self.challenger, self.against = None, None
         if content:
-            self._compare(model_io.load(io.BytesIO(content)))
-        self._stale = True
+            model = model_io.load(io.BytesIO(content))
+            self.challenger = ScoredModel(model, Scores(task_of(model)))
+            self.against = Scores(self.champion.scores.task)
 
-    def _compare(self, model: Any) -> None:
-        """Let a model learn the same rows from now on, and score both."""
-        self.challenger, self.against = ScoredModel(model, Scores(task_of(model))), Scores(self.champion.scores.task)
-
-    def _set_policy(self, policy: dict[str, float | None]) -> None:
-        self.policy, self._stale = policy, True
-
-    def _version_file(self, version: int) -> Path:
-        return self.folder / f"version-{version:06d}.ks"
-
-    def _retire(self) -> None:
-        """Write the champion to a file of its own, before the record that replaces it is written."""
-        notes = {"live": {"scores": self.champion.scores.to_notes()}}
-        model_io.save(self.champion.model, self._version_file(self.version), notes)
-
-    def _before_promote(self) -> None:
+    def _promote(self) -> int:
         if self.challenger is None:
             raise ValueError("there is no challenger to promote")
-        self._retire()
-
-    def _before_rollback(self, to: int) -> None:
-        model_io.read(self._version_file(to))  # an error must come now, not after the record is written
-        self._retire()
+        return self._succeed(self.challenger)
 
     def _succeed(self, seat: ScoredModel) -> int:
-        if not self._version_file(self.version).exists():  # in a replay, if it was removed
-            self._retire()
+        if not self.versions.path(self.version).exists():  # in a replay, if it was removed
+            self.versions.save(self.version, self.champion)
         self.retired = [*self.retired, {"version": self.version, "rows": self.total}][-VERSIONS:]
-        self.champion, self.challenger, self.against, self.on_probation = seat, None, None, False
+        self.champion, self.challenger, self.against = seat, None, None
         self.version += 1
-        self._stale = True
         return self.version
 
-    def _promote(self, back: bool = False) -> int:
-        """Make the challenger the champion; with a guard the two are then compared, unless the former one returns."""
-        assert self.challenger is not None
-        former = self.champion
-        version = self._succeed(self.challenger)
-        if back:
-            self.rollbacks += 1
-        elif self.policy["guard"] is not None:
-            self._compare(former.model)
-            self.on_probation = True
-        return version
+    # ---------------------------------------------------------------- snapshots
+    def notes(self) -> dict[str, Any]:
+        """All but the models, as JSON knows it."""
+        rival = self.challenger
+        return {
+            "version": self.version, "total": self.total, "columns": self.columns, "positions": self.positions,
+            "retired": self.retired, "ids": list(self.ids), "clock": self.clock.to_notes(),
+            "scores": self.champion.scores.to_notes(),
+            "challenger": None if rival is None or self.against is None else {
+                "scores": rival.scores.to_notes(), "failures": rival.failures, "against": self.against.to_notes(),
+            },
+        }  # fmt: skip
 
-    def _guard_speaks(self) -> bool:
-        """Whether the champion does so much worse than the previous one, on the same rows, that it is replaced."""
-        guard, own, former = self.policy["guard"], self.against, self.challenger
-        if guard is None or not self.on_probation or own is None or former is None or own.rows < GUARD_ROWS:
-            return False
-        mine, others = own.recent_loss(), former.scores.recent_loss()
-        return mine is not None and others is not None and not mine <= guard * others
-
-    def _rollback(self, to: int) -> int:
-        model, notes = model_io.read(self._version_file(to))
-        return self._succeed(ScoredModel(model, Scores.from_notes(notes["live"]["scores"])))
+    @classmethod
+    def from_notes(
+        cls, notes: dict[str, Any], champion: Any, challenger: Any, versions: Versions, remembered: int
+    ) -> Champions:
+        """What :meth:`notes` gave, with the models."""
+        made = cls(ScoredModel(champion, Scores.from_notes(notes["scores"])), versions, remembered)
+        for name in ("version", "total", "columns", "positions", "retired"):
+            setattr(made, name, notes[name])
+        made.ids, made.clock = OrderedDict.fromkeys(notes["ids"]), Clock.from_notes(notes["clock"])
+        if (about := notes["challenger"]) is not None:
+            made.challenger = ScoredModel(challenger, Scores.from_notes(about["scores"]), about["failures"])
+            made.against = Scores.from_notes(about["against"])
+        return made

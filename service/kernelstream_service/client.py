@@ -1,21 +1,19 @@
-"""Clients of ``kernelstream serve`` that repeat what was not answered, and learn no row twice.
+"""A client of ``kernelstream serve`` that repeats what was not answered, and learns no row twice.
 
 A request whose answer was lost may have been carried out. Rows are therefore learned under ids, and the server leaves
-out an id that it has learned before: a repeated call is safe. Both clients share every method; those of
-:class:`AsyncClient` are awaited.
+out an id that it has learned before: a repeated call is safe.
 """
 
 from __future__ import annotations
 
-import asyncio
 import datetime
 import json
 import math
 import random
 import time
 import uuid
-from collections.abc import Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -28,11 +26,11 @@ with needs("client"):
     import httpx
 
 ROWS_PER_REQUEST = 5_000  # fewer than the ids that a server remembers, so that a repeated request finds all of them
+BYTES_PER_REQUEST = 1 << 20  # about: a server takes twice as many
 FIRST_WAIT, LONGEST_WAIT = 0.1, 10.0  # seconds between two attempts, doubled each time
 REPEATED = {429, 503, 507}  # too many requests, busy, no room on the disk: the same request may succeed later
 
 Answer = dict[str, Any]
-_T = TypeVar("_T")
 
 
 class RequestError(ValueError):
@@ -51,14 +49,27 @@ class RequestError(ValueError):
         self.status, self.content = status, content
 
 
-# Yields requests, whose responses (or errors on the way) it is sent, and seconds to wait; returns the answer.
-Call = Generator[httpx.Request | float, Any, _T]
+class Client:
+    """A client of ``kernelstream serve``.
 
+    Parameters
+    ----------
+    url : str, default="http://localhost:8000"
+    token : str, optional
+        The token that the server expects.
+    patience : float, default=60
+        Seconds for which a request is repeated while the server cannot be reached, is busy or has no room on its disk.
+        After that, a ConnectionError.
+    **options
+        Of ``httpx.Client``: ``timeout``, ``verify`` and others.
 
-class _Calls:
-    """What both clients share; a subclass says which class of httpx sends the requests, and runs the generators."""
-
-    _http_class: Any  # of httpx
+    Examples
+    --------
+    >>> from kernelstream_service import Client
+    >>> with Client(token="secret") as client:
+    ...     client.learn("prices", [{"size": 80, "rooms": 3}], [300])  # doctest: +SKIP
+    ...     client.predict("prices", {"size": 95, "rooms": 4})["predictions"]  # doctest: +SKIP
+    """
 
     def __init__(
         self, url: str = "http://localhost:8000", token: str | None = None, *, patience: float = 60.0, **options: Any
@@ -67,13 +78,20 @@ class _Calls:
             raise ValueError(f"patience must be a number of seconds >= 0, got {patience!r}")
         headers = {"Content-Type": "application/json"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
         self.patience = patience
-        self._http = self._http_class(base_url=url, headers=headers, **({"timeout": 60.0} | options))
+        self._http = httpx.Client(base_url=url, headers=headers, **({"timeout": 60.0} | options))
 
-    def _run(self, call: Call[Any]) -> Any:
-        raise NotImplementedError
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
 
     # ---------------------------------------------------------------- rows
-    def predict(self, model: str, rows: Any, ids: Sequence[str | int] | None = None) -> Any:
+    def predict(self, model: str, rows: Any, ids: Sequence[str | int] | None = None) -> Answer:
         """Ask for predictions.
 
         Parameters
@@ -90,13 +108,13 @@ class _Calls:
         dict
             ``predictions`` and, where the model has them, ``probabilities``, ``classes``, ``intervals`` and ``sets``.
         """
-        return self._run(self._in_pieces(f"{_path(model)}/predict", {"rows": _rows(rows), "ids": ids}))
+        return self._in_pieces(f"{_path(model)}/predict", {"rows": _rows(rows), "ids": ids})
 
-    def forecast(self, model: str, rows: Any, ids: Sequence[str | int] | None = None) -> Any:
+    def forecast(self, model: str, rows: Any, ids: Sequence[str | int] | None = None) -> Answer:
         """Ask for predictions of rows each of which is the next one of the stream; otherwise like :meth:`predict`."""
-        return self._run(self._in_pieces(f"{_path(model)}/forecast", {"rows": _rows(rows), "ids": ids}))
+        return self._in_pieces(f"{_path(model)}/forecast", {"rows": _rows(rows), "ids": ids})
 
-    def learn(self, model: str, rows: Any, y: Any, ids: Sequence[str | int] | None = None) -> Any:
+    def learn(self, model: str, rows: Any, y: Any, ids: Sequence[str | int] | None = None) -> Answer:
         """Learn rows: when it returns they are safe, and learned exactly once, however often the request was repeated.
 
         Parameters
@@ -121,61 +139,65 @@ class _Calls:
             stem = uuid.uuid4().hex
             ids = [f"{stem}-{i}" for i in range(len(target))]
         content = {"rows": None if rows is None else _rows(rows), "y": target, "ids": ids}
-        return self._run(self._in_pieces(f"{_path(model)}/learn", content))
+        return self._in_pieces(f"{_path(model)}/learn", content)
 
-    def _in_pieces(self, path: str, content: Answer) -> Call[Answer]:
+    def _in_pieces(self, path: str, content: Answer) -> Answer:
         """A call of any number of rows: pieces in their order, and their answers joined."""
         lists = {key: _plain(list(values)) for key, values in content.items() if values is not None}
         lengths = {key: len(values) for key, values in lists.items()}
         n = max(lengths.values())
         if len(set(lengths.values())) > 1:
             raise ValueError(f"lengths differ: {', '.join(f'{count} {key}' for key, count in lengths.items())}")
-        answers = []
-        for start in range(0, max(n, 1), ROWS_PER_REQUEST):
-            piece = {key: values[start : start + ROWS_PER_REQUEST] for key, values in lists.items()}
-            answers.append((yield from self._call("POST", path, piece)))
+        answers, start = list[Answer](), 0
+        while not answers or start < n:
+            stop = min(n, start + ROWS_PER_REQUEST)
+            while True:
+                body = _json({key: values[start:stop] for key, values in lists.items()})
+                if len(body) <= BYTES_PER_REQUEST or stop <= start + 1:
+                    break
+                stop = start + (stop - start) // 2
+            answers.append(self._call("POST", path, body))
+            start = stop
         return _joined(answers)
 
     # ---------------------------------------------------------------- models
-    def models(self) -> Any:
+    def models(self) -> list[Answer]:
         """The models of the server: a list of dicts with their names."""
-        return self._run(self._listed())
+        found: list[Answer] = self._call("GET", "/models")["models"]
+        return found
 
-    def _listed(self) -> Call[list[Answer]]:
-        return (yield from self._call("GET", "/models"))["models"]
-
-    def describe(self, model: str) -> Any:
+    def describe(self, model: str) -> Answer:
         """What a model has learned and how well it performs: a dict."""
-        return self._run(self._call("GET", _path(model)))
+        return self._call("GET", _path(model))
 
-    def promote(self, model: str) -> Any:
+    def promote(self, model: str) -> Answer:
         """Make the challenger of a model its champion. The request is not repeated if its answer is lost."""
-        return self._run(self._call("POST", f"{_path(model)}/promote", {}, repeatable=False))
+        return self._call("POST", f"{_path(model)}/promote", b"{}", repeatable=False)
 
-    def rollback(self, model: str, to: int | None = None) -> Any:
+    def rollback(self, model: str, to: int | None = None) -> Answer:
         """Return to an earlier version of a model, by default the latest. Like :meth:`promote`, it is not repeated."""
-        content = {} if to is None else {"to": to}
-        return self._run(self._call("POST", f"{_path(model)}/rollback", content, repeatable=False))
+        return self._call("POST", f"{_path(model)}/rollback", _json({} if to is None else {"to": to}), repeatable=False)
 
     # ---------------------------------------------------------------- one request
-    def _call(self, method: str, path: str, content: Answer | None = None, repeatable: bool = True) -> Call[Answer]:
+    def _call(self, method: str, path: str, body: bytes | None = None, repeatable: bool = True) -> Answer:
         """One request, repeated while it may succeed later, for at most ``patience`` seconds.
 
         A request that must not be carried out twice is repeated only if the server has refused it.
         """
-        body = None if content is None else json.dumps(content, allow_nan=False).encode()
         wait, end = FIRST_WAIT, time.monotonic() + self.patience
         while True:
-            response = yield self._http.build_request(method, path, content=body)
-            cause: Exception | None = None
-            if isinstance(response, httpx.TransportError):
-                problem, cause, after = str(response) or type(response).__name__, response, 0.0
-                if not repeatable and not isinstance(response, httpx.ConnectError):
+            after, cause = 0.0, None
+            try:
+                response = self._http.request(method, path, content=body)
+            except httpx.TransportError as error:
+                problem, cause = str(error) or type(error).__name__, error
+                if not repeatable and not isinstance(error, httpx.ConnectError):
                     lost = f"the answer was lost, and the request may have been carried out: {problem}"
-                    raise ConnectionError(lost) from response
-            elif response.status_code < 400:
-                return response.json()
+                    raise ConnectionError(lost) from error
             else:
+                if response.status_code < 400:
+                    found: Answer = response.json()
+                    return found
                 said = _said(response)
                 if response.status_code not in REPEATED:
                     raise RequestError(response.status_code, said)
@@ -185,94 +207,8 @@ class _Calls:
             pause = max(after, wait * random.uniform(0.5, 1.0))  # clients that failed together do not return together
             if time.monotonic() + pause > end:
                 raise ConnectionError(f"no answer within {self.patience:g} seconds: {problem}") from cause
-            yield pause
+            time.sleep(pause)
             wait = min(2.0 * wait, LONGEST_WAIT)
-
-
-class Client(_Calls):
-    """A client of ``kernelstream serve``.
-
-    Parameters
-    ----------
-    url : str, default="http://localhost:8000"
-    token : str, optional
-        The token that the server expects.
-    patience : float, default=60
-        Seconds for which a request is repeated while the server cannot be reached, is busy or has no room on its disk.
-        After that, a ConnectionError.
-    **options
-        Of ``httpx.Client``: ``timeout``, ``verify`` and others.
-
-    Examples
-    --------
-    >>> from kernelstream_service import Client
-    >>> with Client(token="secret") as client:
-    ...     client.learn("prices", [{"size": 80, "rooms": 3}], [300])  # doctest: +SKIP
-    ...     client.predict("prices", {"size": 95, "rooms": 4})["predictions"]  # doctest: +SKIP
-    """
-
-    _http_class = httpx.Client
-
-    def _run(self, call: Call[_T]) -> _T:
-        came: Any = None
-        try:
-            while True:
-                step = call.send(came)
-                if isinstance(step, float):
-                    time.sleep(step)
-                    continue
-                try:
-                    came = self._http.send(step)
-                except httpx.TransportError as error:
-                    came = error
-        except StopIteration as end:
-            return end.value
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-
-class AsyncClient(_Calls):
-    """The same for ``asyncio``: all methods are awaited.
-
-    Examples
-    --------
-    >>> from kernelstream_service import AsyncClient
-    >>> async def ask():
-    ...     async with AsyncClient(token="secret") as client:
-    ...         return await client.predict("prices", {"size": 95, "rooms": 4})
-    """
-
-    _http_class = httpx.AsyncClient
-
-    async def _run(self, call: Call[_T]) -> _T:
-        came: Any = None
-        try:
-            while True:
-                step = call.send(came)
-                try:
-                    came = await (asyncio.sleep(step) if isinstance(step, float) else self._http.send(step))
-                except httpx.TransportError as error:
-                    came = error
-        except StopIteration as end:
-            return end.value
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def __aenter__(self) -> AsyncClient:
-        return self
-
-    async def __aexit__(self, *_: Any) -> None:
-        await self.close()
 
 
 # -------------------------------------------------------------------- rows and answers
@@ -311,6 +247,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     raise ValueError(f"a cell of type {type(value).__name__} cannot be sent: {value!r}")
+
+
+def _json(content: Answer) -> bytes:
+    return json.dumps(content, allow_nan=False).encode()
 
 
 def _path(model: str) -> str:

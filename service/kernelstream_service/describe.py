@@ -15,8 +15,8 @@ from kernelstream.innermost import innermost
 from kernelstream.plots import member_label
 
 from .answers import View
+from .champions import Champions
 from .scores import weights_of
-from .writer import Writer
 
 RELEVANCE_HOLDS = 3.0  # seconds that the relevance of the columns holds at least
 RELEVANCE_SHARE = 10  # finding it takes at most one part in RELEVANCE_SHARE of the time of a thread
@@ -50,26 +50,18 @@ class Relevance:
         self.finder = None
 
 
-def brief(learner: Writer) -> dict[str, Any]:
-    """A few facts, for a list of many learners."""
-    scores = learner.champion.scores.summary()
-    about = {"rows": learner.total, "rows_per_second": learner.rows_per_second(), "version": learner.version}
-    return about | {"metric": scores["metric"], "recent": scores["recent"], "status": learner.health()["status"]}
-
-
-def describe(learner: Writer, view: View, relevance: Relevance) -> dict[str, Any]:
+def describe(champions: Champions, view: View, relevance: Relevance) -> dict[str, Any]:
     """What a learner is and how well it performs, as numbers, strings, lists and dicts."""
-    champion = learner.champion
+    champion, rival = champions.champion, champions.challenger
     inner = innermost(view.model)
     kinds = getattr(encoder_of(view.model), "kinds_", None)
     columns = kinds if view.columns is None else view.columns
     about: dict[str, Any] = {
         "class": type(inner).__name__,
         "task": champion.scores.task,
-        "rows": learner.total,
-        "rows_per_second": learner.rows_per_second(),
-        "version": learner.version,
-        "versions": list(learner.retired),
+        "rows": champions.total,
+        "version": champions.version,
+        "versions": list(champions.retired),
         "columns": None if columns is None else list(columns),
         "kinds": kinds,
         "wrong_cells": wrong_cells(view.model),
@@ -77,20 +69,17 @@ def describe(learner: Writer, view: View, relevance: Relevance) -> dict[str, Any
         "classes": _plain(getattr(inner, "classes_", None)),
         "members": _members(inner),
         "relevance": relevance.of(view.model),
-        "policy": dict(learner.policy),
         "drift": champion.scores.marks,
         "scores": champion.scores.summary(),
         "challenger": None,
-        "health": learner.health(),
     }
-    rival, against = learner.challenger, learner.against
+    against = champions.against
     if rival is not None and against is not None:
         about["challenger"] = {
             "class": type(innermost(rival.model)).__name__,
             "scores": rival.scores.summary(),
             "champion": against.summary(),
             "failures": rival.failures,
-            "former": learner.on_probation,
         }
     return about
 

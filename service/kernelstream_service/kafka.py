@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .extras import needs
@@ -27,7 +27,7 @@ BROKER_SECONDS = 10.0  # seconds for the brokers to say what there is
 
 
 class Kafka:
-    """All partitions of a topic, read by one process; or those that a group gives to this one.
+    """All partitions of a topic, read by one process.
 
     Positions are kept by the reader, not by the broker: the offsets of a group are only reported so that its lag can
     be watched.
@@ -41,9 +41,6 @@ class Kafka:
         Topic for answers; a message's key is "topic/partition/offset" of what it answers.
     options : dict, optional
         Of librdkafka: ``{"security.protocol": "SASL_SSL", ...}``.
-    group : str, optional
-        Share the partitions with others of this group. ``gained`` and ``lost`` are called with the parts that come and
-        go; the first returns positions to go on from.
     """
 
     def __init__(
@@ -52,22 +49,17 @@ class Kafka:
         topic: str,
         answers: str | None = None,
         options: dict[str, str] | None = None,
-        group: str | None = None,
-        gained: Callable[[list[str]], dict[str, Position]] | None = None,
-        lost: Callable[[list[str]], Any] | None = None,
     ):
         common = {"bootstrap.servers": servers, **(options or {})}
-        self.topic, self.answers, self.group = topic, answers, group
-        self.gained, self.lost = gained, lost
+        self.topic, self.answers = topic, answers
         self.consumer = ck.Consumer(
             {
-                "group.id": group or f"kernelstream-{topic}",
+                "group.id": f"kernelstream-{topic}",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
-                "partition.assignment.strategy": "cooperative-sticky" if group else "range",
                 **common,
             }
         )
@@ -75,23 +67,14 @@ class Kafka:
         self.finished = False
         self._next: dict[int, int] = {}  # offset that is expected, by partition
         self._gaps: dict[int, int] = {}
-        self._subscribed = False
         self._parts: set[int] = set()
         self._ended: set[int] = set()
 
     # ---------------------------------------------------------------- reading
     def seek(self, positions: dict[str, Position]) -> None:
-        """Read all partitions from these offsets on; in a group, wait to be given some."""
-        if self.group is not None:
-            if self._subscribed:  # after an outage: give the partitions back, and wait to be given some
-                self.consumer.unsubscribe()
-            self.consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked,
-                                    on_lost=self._revoked)  # fmt: skip
-            self._subscribed = True
-            return
+        """Read all partitions from these offsets on."""
         self._parts = set(self._partitions())
-        where = [self._place(number, positions) for number in sorted(self._parts)]
-        self.consumer.assign(where)
+        self.consumer.assign([self._place(number, positions) for number in sorted(self._parts)])
         self._ended = set()
 
     def _partitions(self) -> list[int]:
@@ -111,20 +94,6 @@ class Kafka:
         if offset is not None:
             self._next[number] = int(offset)
         return ck.TopicPartition(self.topic, number, ck.OFFSET_BEGINNING if offset is None else int(offset))
-
-    def _assigned(self, consumer: Any, given: list[Any]) -> None:
-        numbers = [part.partition for part in given]
-        positions = self.gained([f"{self.topic}/{number}" for number in numbers]) if self.gained is not None else {}
-        self._parts |= set(numbers)
-        self._ended -= set(numbers)
-        consumer.incremental_assign([self._place(number, positions) for number in numbers])
-
-    def _revoked(self, consumer: Any, taken: list[Any]) -> None:
-        numbers = [part.partition for part in taken]
-        if self.lost is not None:
-            self.lost([f"{self.topic}/{number}" for number in numbers])
-        self._parts -= set(numbers)
-        consumer.incremental_unassign(taken)
 
     def read(self, most: int, seconds: float) -> list[Message]:
         """At most ``most`` messages."""
@@ -189,7 +158,7 @@ class Kafka:
                 self.consumer.commit(offsets=offsets, asynchronous=True)
 
     def close(self) -> None:
-        """Leave the group and close the connection."""
+        """Close the connection."""
         self.consumer.close()
 
 

@@ -35,7 +35,8 @@ def start(level: str) -> None:
     """Write what is logged from a level on ("info" has every request) to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JSONLines())
-    for name in ("kernelstream", "kernelstream_service", "uvicorn"):
+    logging.captureWarnings(True)
+    for name in ("kernelstream", "kernelstream_service", "uvicorn", "py.warnings"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(level.upper())

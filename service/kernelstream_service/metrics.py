@@ -64,15 +64,15 @@ def _models(learners: Learners) -> Iterable[Any]:
 
 def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
     """Kind, name, description and value of what is known of a learner; None where it is not known."""
-    health, scores, rival, log = learner.health(), learner.champion.scores.summary(), learner.challenger, learner.log
+    health, scores, rival = learner.health(), learner.champion.scores.summary(), learner.champions.challenger
+    journal, snapshots = learner.keeper.journal, learner.keeper.snapshots
     counter, gauge = CounterMetricFamily, GaugeMetricFamily
     wrong, changes = wrong_cells(learner.view.model) or {}, learner.champion.scores.marks
     against = None if rival is None else rival.scores.summary()["recent"]
-    age = time.time() - learner.snapshot_time
+    age = time.monotonic() - snapshots.written
     return [
         (counter, "rows_learned", "Rows learned", learner.total),
         (counter, "wrong_cells", "Cells of learned rows taken as missing, as they did not fit", sum(wrong.values())),
-        (counter, "rollbacks", "How often a former champion was restored automatically", learner.rollbacks),
         (gauge, "version", "Version of the champion", learner.version),
         (gauge, "healthy", "1 if the model has no problem, else 0", health["status"] == "ok"),
         (gauge, "waiting_calls", "Calls that wait to be learned", health["waiting"]),
@@ -83,9 +83,14 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
         (gauge, "challenger_error_recent", "Mean error of the challenger on the last 1,000 rows", against),
         (gauge, "changes", "Changes of the loss that were detected", len(changes)),
         (gauge, "snapshot_age_seconds", "Seconds since the latest snapshot was written", age),
-        (gauge, "rows_since_snapshot", "Rows that a restart would have to learn again", learner.rows_since_snapshot),
-        (gauge, "log_bytes", "Bytes of the log on the disk", log.size()),
-        (SummaryMetricFamily, "fsync_seconds", "Times to force the log to the disk", log.syncs, log.sync_seconds),
+        (
+            gauge,
+            "rows_since_snapshot",
+            "Rows that a restart would have to learn again",
+            learner.keeper.rows_since_snapshot,
+        ),
+        (gauge, "log_bytes", "Bytes of the journal on the disk", journal.size()),
+        (SummaryMetricFamily, "fsync_seconds", "Times of writing calls", journal.commits, journal.commit_seconds),
     ]
 
 

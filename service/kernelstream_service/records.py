@@ -1,4 +1,4 @@
-"""What the log of a learner holds: calls, as bytes that give the same rows again, to the last bit.
+"""The calls that change a learner, and their bytes in the journal, which give the same rows again, to the last bit.
 
 A record is one letter, the length of a JSON header, the header, and the bytes of the arrays it describes. Rows come as
 arrays, as sparse matrices, or as what JSON knows (lists of dictionaries, with words and gaps); JSON's numbers are
@@ -9,70 +9,95 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-LEARN, VOID, CHALLENGER, PROMOTE, ROLLBACK, POLICY = b"L", b"V", b"C", b"P", b"R", b"S"
-FIELDS: dict[bytes, set[str]] = {LEARN: {"X", "y"}, VOID: {"numbers"}, CHALLENGER: set(), PROMOTE: {"back"},
-                                 ROLLBACK: {"to"}, POLICY: {"share", "guard"}}  # fmt: skip
-
-ROWS_PER_STEP = 32  # rows that are written in one step: about a millisecond
-
 _LENGTH = struct.Struct("<I")
-_PLAIN = b'{"X":{"shape":[%d,%d],"dtype":"<f8"},"y":{"shape":[%d],"dtype":"%b"}}'
 
 
-def pack(kind: bytes, header: dict[str, Any], parts: tuple[bytes, ...] = ()) -> bytes:
-    """The bytes of a record."""
-    text = _json(header).encode()
-    return b"".join((kind, _LENGTH.pack(len(text)), text, *parts))
+@dataclass(frozen=True, eq=False)
+class Learn:
+    """Rows with their targets; names of the rows, names of columns, positions of sources after them."""
+
+    X: Any
+    y: Any
+    ids: list[Any] | None = None
+    columns: list[str] | None = None
+    positions: dict[str, int | str] | None = None
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.X) if isinstance(self.X, list) else int(self.X.shape[0])
 
 
-def _json(value: Any) -> str:
-    """A header as JSON; long lists in steps, since the encoder blocks all other threads."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(str(key))}:{_json(part)}" for key, part in value.items()) + "}"
-    if isinstance(value, list) and len(value) > ROWS_PER_STEP:
-        steps = (value[i : i + ROWS_PER_STEP] for i in range(0, len(value), ROWS_PER_STEP))
-        return "[" + ",".join(_json(step)[1:-1] for step in steps) + "]"
-    return json.dumps(value, separators=(",", ":"))
+@dataclass(frozen=True, eq=False)
+class Challenge:
+    """A challenger as a model file; empty where there is to be none."""
+
+    content: bytes
 
 
-def unpack(payload: bytes) -> tuple[bytes, dict[str, Any], memoryview]:
-    """Kind, header and the bytes after it; ValueError for anything that :func:`pack` of this version does not write."""
-    kind, start = payload[:1], 1 + _LENGTH.size
-    try:
-        (length,) = _LENGTH.unpack_from(payload, 1)
-        header = json.loads(payload[start : start + length])
-        known = kind in FIELDS and header.keys() >= FIELDS[kind]
-    except (struct.error, ValueError, AttributeError):
-        known = False
-    if not known:
-        raise ValueError(f"its kind {kind!r} and its header are not known: another version may have written it")
-    return kind, header, memoryview(payload)[start + length :]
+@dataclass(frozen=True)
+class Promote:
+    """The challenger becomes the champion."""
 
 
-def pack_learn(X: Any, y: Any, ids: list[Any] | None, more: dict[str, Any] | None = None) -> bytes:
-    """A call of ``learn``; ``more`` goes into the header: names of columns, positions of sources."""
-    plain = type(X) is type(y) is np.ndarray and ids is None and X.dtype.str == "<f8" and y.dtype.kind in "bif"
-    if plain and not any(value is not None for value in (more or {}).values()):  # by far the most frequent call
-        text = _PLAIN % (*X.shape, len(y), y.dtype.str.encode())
-        return b"".join((LEARN, _LENGTH.pack(len(text)), text, X.tobytes(), y.tobytes()))
+@dataclass(frozen=True)
+class Rollback:
+    """A former champion becomes the champion."""
+
+    to: int
+
+
+@dataclass(frozen=True)
+class Void:
+    """A call that was refused after it had been written."""
+
+
+Call = Learn | Challenge | Promote | Rollback | Void
+KINDS: dict[bytes, type[Any]] = {b"L": Learn, b"C": Challenge, b"P": Promote, b"R": Rollback, b"V": Void}
+_LETTERS = {kind: letter for letter, kind in KINDS.items()}
+
+
+def pack(call: Call) -> bytes:
+    """The bytes of a call."""
     parts: list[bytes] = []
-    header = {"X": _describe(X, parts), "y": None if y is None else _describe(y, parts)}
-    header |= {name: value for name, value in (more or {}).items() if value is not None}
-    if ids is not None:
-        header["ids"] = ids
-    return pack(LEARN, header, tuple(parts))
+    if isinstance(call, Learn):
+        more = {"ids": call.ids, "columns": call.columns, "positions": call.positions}
+        header = {"X": _describe(call.X, parts), "y": None if call.y is None else _describe(call.y, parts)}
+        header |= {name: value for name, value in more.items() if value is not None}
+    elif isinstance(call, Challenge):
+        header, parts = {}, [call.content]
+    else:
+        header = vars(call)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return b"".join((_LETTERS[type(call)], _LENGTH.pack(len(text)), text, *parts))
 
 
-def unpack_learn(header: dict[str, Any], content: memoryview) -> tuple[Any, Any, list[Any] | None]:
-    """Rows, targets and names of a call of ``learn``."""
-    X, rest = _restore(header["X"], content)
-    y, _ = (None, rest) if header["y"] is None else _restore(header["y"], rest)
-    return X, y, header.get("ids")
+def unpack(content: bytes) -> Call:
+    """The call of some bytes; ValueError for anything that :func:`pack` of this version does not write."""
+    letter, start = content[:1], 1 + _LENGTH.size
+    try:
+        kind = KINDS[letter]
+        (length,) = _LENGTH.unpack_from(content, 1)
+        header, rest = json.loads(content[start : start + length]), memoryview(content)[start + length :]
+        if not isinstance(header, dict):
+            raise TypeError
+        if kind is Challenge:
+            return Challenge(bytes(rest))
+        if kind is Learn:
+            X, rest = _restore(header.pop("X"), rest)
+            y = header.pop("y")
+            return Learn(X, None if y is None else _restore(y, rest)[0], **header)
+        return kind(**{field.name: header[field.name] for field in fields(kind)})
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"its kind {letter!r} and its header are not known: another version may have written it"
+        ) from None
 
 
 def _describe(value: Any, parts: list[bytes]) -> Any:

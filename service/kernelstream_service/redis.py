@@ -37,8 +37,6 @@ class Redis:
         self.client: Any = redis.Redis.from_url(f"{url}/{number or 0}", socket_timeout=30)
         self.finished = False
         self._after = "0-0"
-        with _asked():
-            self.client.ping()
 
     def seek(self, positions: dict[str, Position]) -> None:
         """Continue after the entry with this id."""

@@ -10,9 +10,10 @@ import hashlib
 import logging
 import os
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
+
+from .problems import Problem
 
 RIGHTS = ("predict", "learn", "operate", "administer")
 SECONDS_UNREAD = 1.0  # seconds for which a file is not looked at again
@@ -25,8 +26,8 @@ logger = logging.getLogger("kernelstream_service")
 class Grant:
     """Rights, and the models that they are for.
 
-    ``predict`` and ``learn`` are the two calls; ``operate`` is to promote, to roll back, to acknowledge and to set the
-    policy; ``administer`` is to create, replace, download and delete models and to set a challenger. Any right for a
+    ``predict`` and ``learn`` are the two calls; ``operate`` is to promote, to roll back and to acknowledge;
+    ``administer`` is to create, replace, download and delete models and to set a challenger. Any right for a
     model allows its state to be read.
     """
 
@@ -39,6 +40,13 @@ class Grant:
 
 
 LOCAL_GRANT = Grant(frozenset(RIGHTS) - {"administer"})  # of everybody, where no token is asked for
+
+
+def allow(grant: Grant | None, right: str | None, name: str) -> None:
+    """Raise a problem for a request that a grant does not allow."""
+    if grant is None or not grant.may(right, name):
+        needed = f"the right {right!r}" if right else "any right"
+        raise Problem(403, f"this needs a token with {needed} for the model {name[:80]!r}")
 
 
 class Tokens:
@@ -106,30 +114,3 @@ def _grant(words: list[str]) -> Grant:
     if not asked <= set(RIGHTS):
         raise ValueError(f"the rights are {', '.join(RIGHTS)} or all, not {', '.join(sorted(asked - set(RIGHTS)))}")
     return Grant(asked, None if models == "*" else frozenset(models.split(",")))
-
-
-class Rates:
-    """Limits a client to ``rate`` requests a second on average, and as many at once (a token bucket per address).
-
-    Parameters
-    ----------
-    rate : float or None
-        None sets no limit.
-    """
-
-    def __init__(self, rate: float | None):
-        self.rate = rate
-        self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # address: tokens, when
-
-    def wait(self, address: str) -> float:
-        """Seconds until the request is allowed; 0 if it is allowed now, and then it is counted."""
-        if self.rate is None:
-            return 0.0
-        now, most = time.monotonic(), max(1.0, self.rate)
-        tokens, then = self.buckets.pop(address, (most, now))
-        tokens = min(most, tokens + (now - then) * self.rate)
-        allowed = tokens >= 1.0
-        self.buckets[address] = (tokens - 1.0 if allowed else tokens, now)
-        while len(self.buckets) > 10_000:
-            self.buckets.popitem(last=False)
-        return 0.0 if allowed else (1.0 - tokens) / self.rate

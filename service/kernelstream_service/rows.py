@@ -15,7 +15,7 @@ from kernelstream.checks import few
 from kernelstream.columns.stream import encoder_of
 from kernelstream.develop import StreamEstimator
 from kernelstream.registry.names import did_you_mean
-from kernelstream.streams.cells import is_missing
+from kernelstream.streams.cells import LARGEST_NUMBER, is_missing
 
 
 class RowError(ValueError):
@@ -132,7 +132,8 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
         before = len(missing) + len(wrong)
         for name, kind in kinds:
             value = row.get(name)
-            if value.__class__ is float or value.__class__ is int:
+            plain = value.__class__ is float or value.__class__ is int
+            if plain and kind in ("number", "integer") and -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
                 continue
             if is_missing(value):
                 missing.append((i, name))
@@ -182,6 +183,46 @@ def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:
         row, at = map(int, np.argwhere(~np.isfinite(rows))[0])
         raise _bad_cell(rows[row, at], row, at, columns)
     return rows
+
+
+def checked_ids(ids: Sequence[Any], n: int) -> list[Any]:
+    """Names of ``n`` rows as a list; RowError for anything else."""
+    ids = list(ids)
+    if len(ids) != n:
+        raise RowError(f"{n} rows, but {len(ids)} ids", None, "ids")
+    for i, name in enumerate(ids):
+        if isinstance(name, bool) or not isinstance(name, (str, int)) or len(str(name)) > 200:
+            raise RowError(f"id {i} is {name!r:.60}: ids are integers or words of at most 200 characters", i, "ids")
+    return ids
+
+
+def checked_target(y: Any, n: int, task: str) -> np.ndarray | None:
+    """Targets of ``n`` rows as an array, None for a detector of novelties; RowError names the target that is wrong."""
+    if task == "novelty":
+        return None
+    if y is None:
+        raise RowError("learn needs y, one target for each row")
+    if not isinstance(y, np.ndarray):
+        y = list(y)
+        wrong = next((i for i, value in enumerate(y) if not isinstance(value, (str, int, float, np.generic))), None)
+        if wrong is not None:
+            raise RowError(f"target {wrong} is {y[wrong]!r}, which is neither a number nor a word", wrong, "y")
+        if len({isinstance(value, str) for value in y}) > 1:
+            raise RowError("y mixes words and numbers", None, "y")
+        truth = next((i for i, value in enumerate(y) if isinstance(value, bool)), None)
+        if truth is not None and task == "regression":
+            raise RowError(f"target {truth} is {y[truth]!r}, but this model learns numbers", truth, "y")
+        y = np.array(y)
+    if len(y) != n:
+        raise RowError(f"{n} rows, but {len(y)} targets", None, "y")
+    if y.dtype.kind not in "biufUS":
+        raise RowError("y must hold numbers of at most 64 bits, or words", None, "y")
+    if task == "regression" and y.dtype.kind not in "iuf":
+        raise RowError(f"target 0 is {y.tolist()[0]!r:.60}, but this model learns numbers", 0, "y")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        at = int(np.argmin(np.isfinite(y).reshape(n, -1).all(axis=1)))
+        raise RowError(f"target {at} is {y[at]}, which is not a finite number", at, "y")
+    return y
 
 
 def _by_name(rows: Any, model: Any) -> Any:

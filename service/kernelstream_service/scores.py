@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+import time
 from collections import deque
 from typing import Any
 
@@ -25,6 +26,7 @@ SHOWN_FORECASTS = 200  # forecasts that are kept beside the truth
 CALIBRATION_BINS = 10  # of probabilities, for the calibration
 MAX_MARKS = 100  # changes that are remembered
 LARGEST_ERROR = 1e150  # that the detector takes: its square is a number
+MAX_TIMES = 400  # at which rows were learned; when there are more, every other one is dropped
 CALLS_COUNTED_TOGETHER = 64  # calls with few rows that are counted together
 
 logger = logging.getLogger("kernelstream_service")
@@ -189,12 +191,6 @@ class Scores:
                 about |= {"log_loss_whole": self.log_loss / self.rated, "log_loss_recent": _mean(self.last_log)}
         return about
 
-    def recent_loss(self) -> float | None:
-        """Log-loss of the last rows where there are probabilities, else their error."""
-        with self.lock:
-            self._count_kept()
-            return _mean(self.last_log or self.last)
-
     def picture(self) -> dict[str, Any]:
         """What the page draws."""
         with self.lock:
@@ -212,8 +208,8 @@ class Scores:
             self._count_kept()
         return {
             "task": self.task, "rows": self._rows, "error": self.error, "log_loss": self.log_loss, "rated": self.rated,
-            "last": np.array(self.last, float), "last_log": np.array(self.last_log, float), "every": self.every,
-            "curve": self.curve, "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.copy(),
+            "last": list(self.last), "last_log": list(self.last_log), "every": self.every,
+            "curve": list(self.curve), "pairs": [list(pair) for pair in self.pairs], "bins": self.bins.tolist(),
             "marks": self._marks, "change": {name: value.tolist() for name, value in self.change.state.items()},
         }  # fmt: skip
 
@@ -225,13 +221,44 @@ class Scores:
             setattr(made, name, notes[name])
         made._rows, made._marks = notes["rows"], list(notes["marks"])
         made.curve = [list(point) for point in notes["curve"]]
-        made.last.extend(notes["last"].tolist())
-        made.last_log.extend(notes["last_log"].tolist())
+        made.last.extend(notes["last"])
+        made.last_log.extend(notes["last_log"])
         made.pairs.extend(tuple(pair) for pair in notes["pairs"])
         made.bins = np.array(notes["bins"], float)
         change = {name: np.array(value) for name, value in notes["change"].items()}
         if change.keys() == made.change.state.keys():  # a folder may hold what another detector knew: it starts again
             made.change.state = change
+        return made
+
+
+class Clock:
+    """Times (seconds since 1970) and how many rows had been learned by then.
+
+    The log holds no times: rows that a restart learns again count as learned at the restart.
+    """
+
+    def __init__(self) -> None:
+        self.every = 1.0  # least number of seconds between two times
+        self.times: list[tuple[float, int]] = []
+
+    def tick(self, rows: int) -> None:
+        """Record that ``rows`` rows have been learned by now."""
+        now = time.time()
+        if self.times and (self.times[-1][1] == rows or now - self.times[-1][0] < self.every):
+            return
+        self.times.append((now, rows))
+        if len(self.times) > MAX_TIMES:
+            self.every, self.times = 2 * self.every, self.times[::2]
+
+    def to_notes(self) -> dict[str, Any]:
+        """Everything, for a snapshot."""
+        return {"every": self.every, "times": [list(point) for point in self.times]}
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> Clock:
+        """What :meth:`to_notes` gave."""
+        made = cls()
+        made.every, made.times = notes["every"], [(at, rows) for at, rows in notes["times"]]
         return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import socket
@@ -10,78 +11,26 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .app import LOCAL, MAX_HEAD_BYTES, Application
+from .app import Service
 from .extras import needs
+from .gate import LOCAL, Connection
 from .rights import Tokens
 from .store import Store
 
 with needs("serve"):
     import uvicorn
-    from starlette.requests import ClientDisconnect
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 START_SECONDS = 30.0  # longest time for a server to start
-HEAD_SECONDS = 10.0  # longest time for the head of a request to arrive
+KEEP_ALIVE = 75  # seconds that a connection without a request stays open
 SWITCH_SECONDS = 0.001  # that a thread keeps the interpreter while others, and every request with them, wait for it
 
 
-class _Protocol(HttpToolsProtocol):
-    """Hangs up on clients that do not send the head of a request, or send one without an end.
-
-    Uvicorn has no limits for that: its ``timeout_keep_alive`` begins with the first response, and the size of a head is
-    limited in its other parser only.
-    """
-
-    _head: int | None = 0  # bytes of a head that has no end yet
-    _since = 0.0  # when it began
-    _check: Any = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._since = self.loop.time()
-        self._check = self.loop.call_later(HEAD_SECONDS, self._check_head)
-
-    def on_message_begin(self) -> None:
-        self._head, self._since = 0, self.loop.time()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._head = None
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self.scope["whole"] = True  # type: ignore[typeddict-unknown-key]
-        super().on_message_complete()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._head is not None:
-            self._head += len(data)
-            if self._head > MAX_HEAD_BYTES:
-                self.transport.close()
-
-    def _check_head(self) -> None:
-        """Hang up if the head is late; a connection has one timer, renewed when it ends, not with each request."""
-        late = 0.0 if self._head is None else self.loop.time() - self._since
-        if late >= HEAD_SECONDS:
-            self.timeout_keep_alive_handler()
-        else:
-            self._check = self.loop.call_later(HEAD_SECONDS - late, self._check_head)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._check.cancel()
-        answer: Any = (self.scope or {}).get("answer")  # that a client who has left was waiting for
-        if answer is not None and not answer.done():
-            answer.set_exception(ClientDisconnect())
-        super().connection_lost(exc)
-
-
 class _Uvicorn(uvicorn.Server):
-    """Reports when it has started, and tells the application before it shuts down, so that open event streams end."""
+    """Reports when it has started, and tells the service before it shuts down, so that open event streams end."""
 
-    def __init__(self, config: uvicorn.Config):
+    def __init__(self, config: uvicorn.Config, closing: Callable[[], Any]):
         super().__init__(config)
-        self.began = threading.Event()
+        self.began, self.closing = threading.Event(), closing
         self.then: Callable[[], Any] | None = None
 
     async def startup(self, sockets: Any = None) -> None:
@@ -91,7 +40,7 @@ class _Uvicorn(uvicorn.Server):
         self.began.set()
 
     async def shutdown(self, sockets: Any = None) -> None:
-        self.config.app.closing.set()  # type: ignore[union-attr]
+        self.closing()
         await super().shutdown(sockets)
 
 
@@ -106,8 +55,10 @@ class Server:
         Where to listen; port 0 takes any that is free.
     token_file : path, optional
         With the tokens that requests must bring (:mod:`.rights`). Needed unless ``host`` is this machine itself.
+    keep_alive : int
+        Seconds that a connection without a request stays open.
     **limits
-        ``rate``, ``body``, ``rows``, ``seconds``, ``opened`` of :class:`.app.Application`.
+        ``body``, ``rows``, ``seconds``, ``opened`` of :class:`.app.Service`.
     """
 
     def __init__(
@@ -116,6 +67,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 8000,
         token_file: str | os.PathLike[str] | None = None,
+        keep_alive: int = KEEP_ALIVE,
         **limits: Any,
     ):
         if token_file is None and host not in LOCAL:
@@ -130,12 +82,14 @@ class Server:
             self.socket.close()
             raise OSError(error.errno, f"{error.strerror} (port {port} of {host})") from None
         self.host, self.port = host, int(self.socket.getsockname()[1])
-        app = Application(store, tokens, host in LOCAL, **limits)
+        self.service = Service(store, tokens, host in LOCAL, **limits)
         config = uvicorn.Config(
-            app, http=_Protocol, ws="none", log_config=None, access_log=False, server_header=False,
-            proxy_headers=False, timeout_graceful_shutdown=2,
+            self.service.application(), ws="none", log_config=None, access_log=False, server_header=False,
+            proxy_headers=False, timeout_graceful_shutdown=2, timeout_keep_alive=keep_alive,
         )  # fmt: skip
-        self._server = _Uvicorn(config)
+        config.load()
+        config.http_protocol_class = functools.partial(Connection, config.http_protocol_class)  # type: ignore[assignment]
+        self._server = _Uvicorn(config, self.service.watch.closing.set)
         self._thread: threading.Thread | None = None
 
     @property

@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 
 from kernelstream.streams.jsonl import json_object
 
+from .answers import Dead
+
 Position = int | str
 
 
@@ -30,6 +32,10 @@ class Message:
     at: Position
     following: Position
     content: bytes
+
+    def dead(self, reason: str) -> Dead:
+        """The message as one that cannot be used."""
+        return Dead(self.part, self.at, reason, self.content)
 
 
 class Source(Protocol):
@@ -67,31 +73,22 @@ class Parsed:
 
     row: Any
     y: Any = None
-    key: str | None = None
 
 
-def parse(content: bytes, target: str | None, by: str | None = None) -> Parsed:
+def parse(content: bytes, target: str | None) -> Parsed:
     """The row in a message.
 
     JSON: an object of columns, among them ``target`` (null or absent where it is not known yet); without a target's
-    name, ``{"row": {...} or [...], "y": ...}``. ``by`` is the column whose value says which learner the row is for.
+    name, ``{"row": {...} or [...], "y": ...}``.
     """
     found = json_object(content)
     if isinstance(found, str):
         raise BadMessage(found)
-    if target is None:
-        if not isinstance(found.get("row"), (dict, list)):
-            raise BadMessage('it has no "row" (where messages are plain objects, name the column of the target)')
-        row, y = found["row"], found.get("y")
-    else:
-        row, y = {name: value for name, value in found.items() if name != target}, found.get(target)
-    key = None
-    if by is not None:
-        if not isinstance(row, dict) or not isinstance(row.get(by), (str, int)):
-            raise BadMessage(f"column {by!r} holds no word or whole number")
-        key = str(row[by])
-        row = {name: value for name, value in row.items() if name != by}
-    return Parsed(row, y, key)
+    if target is not None:
+        return Parsed({name: value for name, value in found.items() if name != target}, found.get(target))
+    if not isinstance(found.get("row"), (dict, list)):
+        raise BadMessage('it has no "row" (where messages are plain objects, name the column of the target)')
+    return Parsed(found["row"], found.get("y"))
 
 
 def split(url: str) -> tuple[str, str, str]:

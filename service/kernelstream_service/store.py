@@ -10,31 +10,42 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from kernelstream.checks import whole
-from kernelstream.files import write_atomic
 
 from .answers import StoreError
+from .journal import DATABASE, opened, read_losses, told
 from .learner import DurableLearner
-from .losses import Losses
 
-MAX_AWAKE = 256
+MAX_AWAKE = 128  # four open files each
 DELETED = ".deleted-"
-KEY = "key"  # file of a learner that holds the text it is for
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+
+
+@dataclass(eq=False)
+class Seat:
+    """A learner, awake or not; who wakes it or puts it to sleep holds the lock."""
+
+    learner: DurableLearner | None = None
+    users: int = 0
+    problems: dict[str, str] = field(default_factory=dict)  # while it sleeps
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Store:
     """Learners by name, one folder each.
 
+    Waking a learner, and putting one to sleep, keeps only those waiting that want the same one.
+
     Parameters
     ----------
     folder : path
         Created if it does not exist.
-    awake : int, default=256
+    awake : int, default=128
         How many learners may be in memory at a time. When another one is needed, the one that was used least recently
         writes a snapshot and goes to sleep; the next use wakes it.
     **options
@@ -59,72 +70,60 @@ class Store:
     def __init__(self, folder: str | os.PathLike[str], *, awake: int = MAX_AWAKE, **options: Any):
         self.folder, self.limit, self.options = Path(folder), whole("awake", awake), options
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._awake: OrderedDict[str, DurableLearner] = OrderedDict()
-        self._users: dict[str, int] = {}
+        self._lock = threading.Lock()  # of the two below; nothing that takes time is done under it
+        self._seats = OrderedDict[str, Seat]()  # the least recently used first
         self._going: set[str] = set()  # those that are being deleted
-        self._lock = threading.RLock()
         for entry in self.folder.glob(f"{DELETED}*"):  # an unfinished deletion
             shutil.rmtree(entry, ignore_errors=True)
-        found = [entry for entry in self.folder.iterdir() if NAME.match(entry.name) and _is_learner(entry)]
-        self._names = {entry.name for entry in found}
-        self._keys = {entry.name: key for entry in found if (key := key_of(entry)) is not None}
-        self._asleep = {entry.name: problems for entry in found if (problems := _lost(Losses(entry)))}
+        for entry in sorted(self.folder.iterdir()):
+            if NAME.match(entry.name) and (problems := _found(entry)) is not None:
+                self._seats[entry.name] = Seat(problems=problems)
 
     def names(self) -> list[str]:
         """Names of all learners, in order."""
         with self._lock:
-            return sorted(self._names)
+            return sorted(self._seats)
 
     def awake(self) -> list[str]:
         """Names of those in memory, the least recently used first."""
-        with self._lock:
-            return list(self._awake)
+        return [name for name, _ in self.learners()]
 
     def learners(self) -> list[tuple[str, DurableLearner]]:
         """Names and learners of those in memory."""
         with self._lock:
-            return list(self._awake.items())
+            return [(name, seat.learner) for name, seat in self._seats.items() if seat.learner is not None]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._seats
 
-    def keys(self) -> dict[str, str]:
-        """The keys of the learners that were created with one, by name."""
-        with self._lock:
-            return dict(self._keys)
-
-    def create(self, name: str, model: Any, columns: Sequence[str] | None = None, key: str | None = None) -> None:
-        """Add a learner that starts with a model; ValueError where the name is taken or is not allowed.
-
-        ``key`` is a text, of any characters, that says what the learner is for (:meth:`keys`).
-        """
-        if not isinstance(name, str) or not NAME.match(name):
-            raise ValueError(f"a name is 1 to 64 letters, digits, - and _, a letter or digit first; got {name!r:.80}")
-        with self._lock:
-            if name in self._names or name in self._going:
-                raise ValueError(f"a learner named {name!r} already exists")
-            if key is not None:
-                (self.folder / name).mkdir(exist_ok=True)
-                write_atomic(self.folder / name / KEY, key.encode())
-            self._awake[name] = DurableLearner(self.folder / name, model, columns=columns, **self.options)
-            self._names.add(name)
-            if key is not None:
-                self._keys[name] = key
-            self._make_room(name)
+    def create(self, name: str, model: Any, columns: Sequence[str] | None = None) -> None:
+        """Add a learner that starts with a model; ValueError where the name is taken or is not allowed."""
+        check_name(name)
+        seat = Seat(users=1)
+        with seat.lock:
+            with self._lock:
+                if name in self._seats or name in self._going:
+                    raise ValueError(f"a learner named {name!r} already exists")
+                self._seats[name] = seat
+            try:
+                seat.learner = DurableLearner(self.folder / name, model, columns=columns, **self.options)
+            except BaseException:
+                with self._lock:
+                    del self._seats[name]
+                raise
+        self._leave(seat)
+        self._make_room()
 
     def delete(self, name: str) -> None:
         """Remove a learner and its folder permanently, after its pending calls; KeyError for an unknown name."""
         with self._lock:
-            self._names.remove(name)
+            seat = self._seats.pop(name)
             self._going.add(name)
-            learner = self._awake.pop(name, None)
-            self._asleep.pop(name, None)
-            self._keys.pop(name, None)
         try:
-            while name in self._users:
+            while seat.users:
                 time.sleep(0.01)
-            if learner is not None:
-                learner.close()
+            if seat.learner is not None:
+                seat.learner.close()
             gone = self.folder / f"{DELETED}{name}-{time.time_ns()}"  # in one step: half a folder is not a learner
             os.replace(self.folder / name, gone)
             shutil.rmtree(gone, ignore_errors=True)
@@ -138,53 +137,51 @@ class Store:
 
         A name is only ever looked up among those that are known: it never becomes part of a path.
         """
-        learner = self.acquire(name)
+        with self._lock:
+            seat = self._seats[name]
+            self._seats.move_to_end(name)
+            seat.users += 1
         try:
+            with seat.lock:
+                if seat.learner is None:
+                    if name not in self._seats:  # its creation has failed
+                        raise KeyError(name)
+                    seat.learner = DurableLearner(self.folder / name, **self.options)
+                learner = seat.learner
+            self._make_room()
             yield learner
         finally:
-            self.release(name)
+            self._leave(seat)
 
-    def acquire(self, name: str) -> DurableLearner:
-        """The learner of a name; it stays awake until :meth:`release`."""
+    def now(self, name: str) -> DurableLearner | None:
+        """The learner of a name, at once; None where it sleeps, or wakes. KeyError for an unknown name."""
         with self._lock:
-            learner = self._awake.get(name)
-            if learner is None:
-                if name not in self._names:
-                    raise KeyError(name)
-                learner = self._awake[name] = DurableLearner(self.folder / name, **self.options)
-                self._asleep.pop(name, None)
-            self._awake.move_to_end(name)
-            self._users[name] = self._users.get(name, 0) + 1
-            self._make_room(name)
-            return learner
+            self._seats.move_to_end(name)
+            return self._seats[name].learner
 
-    def release(self, name: str) -> None:
-        """Release what :meth:`acquire` returned."""
+    def _leave(self, seat: Seat) -> None:
         with self._lock:
-            self._users[name] -= 1
-            if not self._users[name]:
-                del self._users[name]
+            seat.users -= 1
 
-    def health(self, wait: bool = True) -> dict[str, Any] | None:
-        """Status, and problems by name. Of learners that sleep it is known what they have lost.
-
-        None, without ``wait``, while the store is busy, for example because a learner wakes.
-        """
-        if not self._lock.acquire(blocking=wait):
-            return None
-        try:
-            awake = {name: learner.health()["problems"] for name, learner in self._awake.items()}
-            found = self._asleep | awake
-        finally:
-            self._lock.release()
+    def health(self) -> dict[str, Any]:
+        """Status, and problems by name. Of learners that sleep it is known what they have lost."""
+        with self._lock:
+            seats = list(self._seats.items())
+        found = {
+            name: seat.problems if seat.learner is None else dict(seat.learner.keeper.problems) for name, seat in seats
+        }
         problems = {name: problem for name, problem in found.items() if problem}
         return {"status": "degraded" if problems else "ok", "problems": problems}
 
     def close(self) -> None:
         """Write all learners to the disk and close them."""
         with self._lock:
-            while self._awake:
-                self._awake.popitem()[1].close()
+            seats = list(self._seats.values())
+            self._seats.clear()
+        for seat in seats:
+            with seat.lock:
+                if seat.learner is not None:
+                    seat.learner.close()
 
     def __enter__(self) -> Store:
         return self
@@ -192,29 +189,43 @@ class Store:
     def __exit__(self, *exc: Any) -> None:
         self.close()
 
-    def _make_room(self, but: str) -> None:
-        idle = [name for name in self._awake if name not in self._users and name != but]
-        for name in idle[: max(0, len(self._awake) - self.limit)]:
-            learner = self._awake.pop(name)
-            learner.close()
-            if problems := _lost(learner.losses):
-                self._asleep[name] = problems
+    def _make_room(self) -> None:
+        """Put those that were used least recently to sleep, where too many are awake."""
+        with self._lock:
+            awake = [seat for seat in self._seats.values() if seat.learner is not None]
+            idle = [seat for seat in awake if not seat.users]
+        for seat in idle[: max(0, len(awake) - self.limit)]:
+            with seat.lock:
+                with self._lock:
+                    learner = None if seat.users else seat.learner
+                    if learner is not None:
+                        seat.learner = None
+                        seat.problems = {key: text for key, text in learner.keeper.problems.items() if key == "lost"}
+                if learner is not None:
+                    learner.close()
 
 
-def key_of(folder: Path) -> str | None:
-    """What a learner is for; None where it was created without a key."""
+def check_name(name: Any) -> None:
+    """ValueError for what is not allowed as the name of a learner."""
+    if not isinstance(name, str) or not NAME.match(name):
+        raise ValueError(f"a name is 1 to 64 letters, digits, - and _, a letter or digit first; got {name!r:.80}")
+
+
+def _found(folder: Path) -> dict[str, str] | None:
+    """What a learner in a folder has lost; None where there is none."""
     try:
-        return (folder / KEY).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-
-
-def _lost(losses: Losses) -> dict[str, str]:
-    return {"lost": str(losses)} if losses.open else {}
-
-
-def _is_learner(folder: Path) -> bool:
-    try:
-        return folder.is_dir() and any(folder.glob("snapshot-*.ks"))
-    except OSError as error:
+        if not (folder / DATABASE).exists():
+            return None
+        db = opened(folder / DATABASE)
+        try:
+            tables = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'snapshots'").fetchone()[0]
+            if not tables or not db.execute("SELECT count(*) FROM snapshots").fetchone()[0]:
+                return None
+            gaps = read_losses(db)
+        finally:
+            db.close()
+    except StoreError:
+        raise
+    except Exception as error:
         raise StoreError(f"{folder} cannot be read: {error}") from None
+    return {"lost": told(gaps)} if gaps else {}

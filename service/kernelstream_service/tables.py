@@ -10,8 +10,8 @@ import struct
 from typing import Any
 
 from .extras import needs
-from .requests import BYTES_PER_STEP, Id, Learn, Row, Target, decoded, from_json, too_many
-from .responses import Problem
+from .problems import Problem
+from .schemas import Id, Learn, Row, Target, decoded
 
 with needs("serve"):
     import msgspec
@@ -19,20 +19,11 @@ with needs("serve"):
 MAX_SHARED_TEXT = 16 << 20  # characters that a column of Arrow's dictionaries may have when it is written out
 
 Query = dict[str, list[str]]
-_lines = msgspec.json.Decoder(Row)
 
 
 def from_lines(body: bytes, kind: type[Any], query: Query, most: int) -> Any:
     """A :class:`Predict` or :class:`Learn` of rows of JSON, one on each line."""
-    rows: list[Any] = []
-    at = 0
-    while at < len(body):
-        end = body.find(b"\n", at + BYTES_PER_STEP) + 1 or len(body)
-        rows += decoded(body[at:end], _lines.decode_lines)
-        if len(rows) > most:
-            raise too_many(most)
-        at = end
-    return _named(rows, kind, query)
+    return _named(decoded(body, Row, lines=True), kind, query)
 
 
 def from_arrow(body: bytes, kind: type[Any], query: Query, most: int) -> Any:
@@ -48,7 +39,7 @@ def from_arrow(body: bytes, kind: type[Any], query: Query, most: int) -> Any:
                 raise Problem(415, "send the Arrow stream without compression")
         for batch in pa.ipc.open_stream(body):
             if len(rows) + batch.num_rows > most:
-                raise too_many(most)
+                raise Problem(413, f"a request may have at most {most:,} rows: split it into several")
             batch.validate(full=True)
             columns = [_cells(column, name, pa) for name, column in zip(batch.schema.names, batch.columns)]
             rows += [dict(zip(batch.schema.names, cells)) for cells in zip(*columns)]
@@ -128,5 +119,4 @@ def _taken(row: Any, i: int, name: str) -> Any:
     return row.pop(name)
 
 
-JSON = b"application/json"  # which a page of another site cannot send without being asked
-READERS = {JSON: from_json, b"application/x-ndjson": from_lines, b"application/vnd.apache.arrow.stream": from_arrow}
+READERS = {b"application/x-ndjson": from_lines, b"application/vnd.apache.arrow.stream": from_arrow}

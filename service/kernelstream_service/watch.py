@@ -6,15 +6,16 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import resources
+from typing import Any
 
 from .extras import needs
-from .responses import Problem, check_right, encode
+from .problems import Problem, aside, encode
+from .rights import allow
 from .store import Store
 
 with needs("serve"):
-    from anyio import to_thread
     from starlette.requests import Request
     from starlette.responses import Response, StreamingResponse
 
@@ -49,10 +50,12 @@ class StatusPage:
     Parameters
     ----------
     store : Store
+    wake : callable
+        Awaited with a name until the learner is awake.
     """
 
-    def __init__(self, store: Store):
-        self.store = store
+    def __init__(self, store: Store, wake: Callable[[str], Awaitable[Any]]):
+        self.store, self.wake = store, wake
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watchers = 0
         self.closing = asyncio.Event()  # set when the server shuts down: open event streams end
@@ -63,11 +66,12 @@ class StatusPage:
         grant = request.scope["grant"]
         first = next((name for name in self.store.names() if grant.may(None, name)), "")
         name = request.query_params.get("model") or first
-        check_right(grant, None, name)
+        allow(grant, None, name)
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
         if self.watchers >= MAX_WATCHERS:
             raise Problem(503, "too many pages are watching: try again later", {"Retry-After": "10"})
+        await self.wake(name)
         every = _number(request.query_params.get("every", "1"), 0.1, 60.0)
         limit = int(_number(request.query_params.get("count", "0"), 0, 1e9)) or None
         return StreamingResponse(
@@ -79,7 +83,8 @@ class StatusPage:
         sent = 0
         try:
             while limit is None or sent < limit:
-                content = await to_thread.run_sync(self._state, name)
+                await self.wake(name)
+                content = await aside(self._state, name)
                 yield b"event: state\ndata: " + content + b"\n\n"
                 sent += 1
                 if limit is None or sent < limit:
@@ -93,10 +98,11 @@ class StatusPage:
 
     def _state(self, name: str) -> bytes:
         with self.store.use(name) as learner:
-            about = {"name": name} | learner.describe() | {"picture": learner.champion.scores.picture()}
-            about["clock"] = [*learner.clock.times, (time.time(), learner.total)]
+            champions = learner.champions
+            about = {"name": name} | learner.describe() | {"picture": champions.champion.scores.picture()}
+            about["clock"] = [*champions.clock.times, (time.time(), champions.total)]
             about["requests"] = {call: recent.picture() for call, recent in self.recent.items()}
-            rival = learner.challenger
+            rival = champions.challenger
             if rival is not None:
                 about["rival"] = rival.scores.picture()
             return encode(about)

@@ -1,5 +1,7 @@
 """What the tests of live learners share: rows, models, and a crash."""
 
+import shutil
+
 import numpy as np
 
 from kernelstream import FeatureClassifier, model_io
@@ -23,13 +25,16 @@ def same(a, b):
 
 def crash(learner):
     """Let go of the folder as a killed process would: nothing is written any more."""
-    with learner._condition:
-        learner._closed = True
-        learner._condition.notify_all()
-    if learner._thread is not None:
-        learner._thread.join()
-    learner._wait_for_saver()
-    learner._lock.close()
+    learner._writer.close()
+    if learner.keeper.snapshots.busy:
+        learner.keeper.snapshots.finish(wait=True)
+    learner.keeper.journal.close()
+
+
+def killed(learner, folder):
+    """Copy what a killed process would leave, then let go."""
+    shutil.copytree(learner.folder, folder)
+    crash(learner)
 
 
 def taught(folder, calls, model=None, **options):

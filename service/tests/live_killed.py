@@ -2,18 +2,19 @@
 
 Arguments: a folder and what to do in it, one after the other:
 
-- ``steps,CALLS,FIRST,EVERY``: kills at one operation on files in so many, from its creation through snapshots, new log
-  files, a challenger, its promotion and the way back to its end, each with a second kill while it recovers; one after
-  the other, three models with three rules of flushing;
+- ``steps,CALLS,FIRST,EVERY``: kills at one operation on files in so many, those of SQLite among them (``kill_at.c``),
+  from its creation through snapshots, a challenger, its promotion and the way back to its end, each with a second kill
+  while it recovers; one after the other, four models, the default learner among them, with three rules of flushing;
 - ``http,CALLS,FIRST,EVERY``: the same of a server that is asked for all that over HTTP. After each kill another server
   starts, and the client repeats what was not answered.
 
 It prints how many kills there were of which kind.
 No row that was acknowledged may be missing, none may be learned twice, and in the end the model must equal, bit for
-bit, one that learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own: it forks before
-any thread has been started.
+bit, one that learned the same calls undisturbed. Run by test_live_recovery.py in a process of its own, with kill_at.c
+preloaded: it forks before any thread has been started.
 """
 
+import ctypes
 import http.client
 import io
 import json
@@ -26,8 +27,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).parents[2] / "tests"))
-from kills import count_down, lived
+from kills import lived
 
+count_down = ctypes.CDLL(None).kill_at
 FLUSH = ("each", "request", 3.0)
 
 
@@ -44,14 +46,15 @@ def calls(start):
 
 
 def make(which):
-    from kernelstream import BudgetClassifier, FeatureClassifier, OnlineRidgeClassifier
+    from kernelstream import BudgetClassifier, FeatureClassifier, KernelClassifier, OnlineRidgeClassifier
     from kernelstream.features import RandomFourier
 
     return [
         FeatureClassifier(loss="logistic", features=RandomFourier(n_components=30), random_state=1),
         BudgetClassifier(budget=20, random_state=1),
         OnlineRidgeClassifier(features=RandomFourier(n_components=20), random_state=1),
-    ][which % 3]
+        KernelClassifier(size="medium", random_state=1),
+    ][which % 4]
 
 
 PHASES = ("creation", "learning", "snapshot", "challenge", "promotion", "rollback", "end")
@@ -73,16 +76,15 @@ def life(learned):
 
 
 def short_life(folder, which, learned, steps, out, real=os.write):
-    """Create a learner and do all that is asked of it; nearly every call begins a new log file. Dies at a step."""
-    from kernelstream_service import DurableLearner, log
+    """Create a learner and do all that is asked of it. Dies at a step."""
+    from kernelstream_service import DurableLearner
 
     def tell(value):
         real(out, struct.pack("<q", value))
 
-    log.FILE_BYTES = 100
     count_down(steps)
     tell(-1)
-    learner = DurableLearner(folder, make(which), flush=FLUSH[which], swap_ms=1)
+    learner = DurableLearner(folder, make(which), flush=FLUSH[which % 3], swap_ms=1)
     given = dict(enumerate(next_calls(learned)))
     for phase, i in life(learned):
         tell(-1 - PHASES.index(phase))
@@ -131,9 +133,9 @@ def at_steps(folder, learned, first, every):
     from kernelstream import model_io
     from kernelstream_service import DurableLearner
 
-    states, table = [states_of(learned, which) for which in range(3)], dict.fromkeys((*PHASES, "recovery"), 0)
+    states, table = [states_of(learned, which) for which in range(4)], dict.fromkeys((*PHASES, "recovery"), 0)
     for steps in range(first, 10**9, every):
-        home, which = os.path.join(folder, str(steps)), steps % 3
+        home, which = os.path.join(folder, str(steps)), steps % 4
         end, words = lived(lambda out, a=(home, which, learned, steps): short_life(*a, out))
         told = struct.unpack(f"<{len(words) // 8}q", words)
         acknowledged = max((word for word in told if 0 <= word < VERSION), default=0)
@@ -147,7 +149,7 @@ def at_steps(folder, learned, first, every):
                 f"step {steps}: {acknowledged} rows, version {version} acknowledged; {learner.total}, {learner.version}"
             )
             assert learner.total >= acknowledged and learner.version >= version, about
-            assert not learner.problems, f"step {steps}: {learner.problems}"
+            assert not learner.keeper.problems, f"step {steps}: {learner.keeper.problems}"
             if learner.total:
                 found = model_io.to_bytes(learner.champion.model)
                 assert found == states[which][learner.version, learner.total], f"{about}: another model"
@@ -170,28 +172,13 @@ def recover(home, which, steps):
 
 # -------------------------------------------------------------------- over HTTP
 TOKEN = "a-token-for-all"
-PLACES = {"create": "creation", "roll": "rotation", "_snapshot": "snapshot", "_write_snapshot": "snapshot"}
-
-
-def place():
-    """Where this process is, when that is not what was asked of it last."""
-    frame, names = sys._getframe(), []
-    while frame is not None:
-        names.append(frame.f_code.co_name)
-        frame = frame.f_back
-    return next((phase for name, phase in PLACES.items() if name in names), "")
 
 
 def serve(folder, steps, out, real=os.write):
-    """A server that writes its port, and dies at a step; where, it writes before."""
-    from kernelstream_service import Store, log
+    """A server that writes its port, and dies at a step."""
+    from kernelstream_service import Store
     from kernelstream_service.serve import Server
 
-    def kill(pid, number, really=os.kill):
-        real(out, place().ljust(10).encode())
-        really(pid, number)
-
-    log.FILE_BYTES, os.kill = 100, kill
     token_file = os.path.join(folder, "tokens")
     store = Store(os.path.join(folder, "store"), snapshot_rows=6)
     server = Server(store, port=0, token_file=token_file)
@@ -231,14 +218,13 @@ class Asked:
         return answer
 
     def end(self, stop=True):
-        """How it ended, and where it was killed."""
+        """How it ended."""
         if stop:
             os.kill(self.pid, signal.SIGTERM)
-        said = b"".join(iter(lambda: os.read(self.source, 4096), b"")).decode()
         os.close(self.source)
         end = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         assert end in (0, -signal.SIGKILL, -signal.SIGTERM), f"the server ended with {end}"
-        return end, said[:10].strip()
+        return end
 
 
 def ask_next(server, phase, i, given):
@@ -268,7 +254,7 @@ def over_http(folder, learned, first, every):
     from kernelstream import model_io
     from kernelstream_service import DurableLearner, serve  # noqa: F401  (forked servers start quickly)
 
-    states, table = states_of(learned), dict.fromkeys((*PHASES[:3], "rotation", *PHASES[3:]), 0)
+    states, table = states_of(learned), dict.fromkeys((phase for phase in PHASES if phase != "snapshot"), 0)
     given = dict(enumerate(next_calls(learned)))
     plan = [("creation", None), *((phase, i) for phase, i in life(learned) if phase != "snapshot")]
     for steps in range(first, 10**9, every):
@@ -282,18 +268,17 @@ def over_http(folder, learned, first, every):
                 found = ask_next(server, phase, i, given)
             except (OSError, http.client.HTTPException):
                 assert not killed, "another server died by itself"
-                end, said = server.end(stop=False)
-                assert end == -signal.SIGKILL
-                table[said or phase] += 1
+                assert server.end(stop=False) == -signal.SIGKILL
+                table[phase] += 1
                 killed, server = True, Asked(home, 0)
                 found = ask_next(server, phase, i, given)
             assert found[1] >= acknowledged[1] and (found[0] or 10**9) > acknowledged[0], (steps, found, acknowledged)
             acknowledged = max(found[0], acknowledged[0]), found[1]
-        end, _ = server.end()
+        end = server.end()
         table["end"] += end == -signal.SIGKILL  # mostly in its last snapshot
         with DurableLearner(os.path.join(home, "store", "m")) as learner:
-            about = f"step {steps}: {acknowledged}; {learner.total}, {learner.version}, {learner.problems}"
-            assert (learner.total, learner.version) == acknowledged and not learner.problems, about
+            about = f"step {steps}: {acknowledged}; {learner.total}, {learner.version}, {learner.keeper.problems}"
+            assert (learner.total, learner.version) == acknowledged and not learner.keeper.problems, about
             assert model_io.to_bytes(learner.champion.model) == states[3, learner.total], f"{about}: another model"
         if not killed and end != -signal.SIGKILL:
             break

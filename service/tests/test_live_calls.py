@@ -10,6 +10,7 @@ from kernelstream.columns import Columns, make_stream
 from kernelstream.features import RandomFourier
 from kernelstream_papers.rivals import FixedFeatureRegressor
 from kernelstream_service import DurableLearner, RowError, StoreError, UnknownId
+from kernelstream_service.keeper import Keeper
 
 
 # -------------------------------------------------------------------- bad calls
@@ -71,7 +72,7 @@ def test_rows_as_dictionaries(tmp_path):
         learner.learn([{"u": 1.0, "v": 2.0}], [1])
     with DurableLearner(tmp_path / "new") as learner:
         learner.learn([{"v": 2.0, "u": 1.0}], [0])
-        assert learner.columns == ["u", "v"]
+        assert learner.champions.columns == ["u", "v"]
 
 
 def test_what_cannot_learn_is_refused(tmp_path):
@@ -148,10 +149,10 @@ def test_champion_and_challenger(tmp_path):
     rival.learn(X[100:200], y[100:200])
     crash(learner)
     learner = DurableLearner(tmp_path)
-    assert same(learner.challenger.model, rival)
-    assert learner.challenger.scores.rows == learner.against.rows == 100
+    assert same(learner.champions.challenger.model, rival)
+    assert learner.champions.challenger.scores.rows == learner.champions.against.rows == 100
     old = model_io.to_bytes(learner.champion.model)
-    assert learner.promote() == 2 and learner.version == 2 and learner.challenger is None
+    assert learner.promote() == 2 and learner.version == 2 and learner.champions.challenger is None
     assert learner.view.version == 2 and same(learner.model, rival)
     learner.learn(X[200:300], y[200:300])
     rival.learn(X[200:300], y[200:300])
@@ -173,7 +174,7 @@ def test_champion_and_challenger(tmp_path):
 
 def test_versions_by_replay_alone(tmp_path, monkeypatch):
     """The same without the snapshots that follow a change of version: the log has all of it."""
-    monkeypatch.setattr(DurableLearner, "_snapshot", lambda self, wait: None if self.total else kept(self, wait))
+    monkeypatch.setattr(Keeper, "snapshot", lambda self, wait: None)
     X, y = moons(100)
     learner = taught(tmp_path, [(X, y)])
     learner.challenge(logistic())
@@ -192,16 +193,13 @@ def test_versions_by_replay_alone(tmp_path, monkeypatch):
     crash(again)
 
 
-kept = DurableLearner._snapshot
-
-
 def test_few_former_versions_are_kept(tmp_path):
     with taught(tmp_path, CALLS) as learner:
         for _ in range(8):
             learner.challenge(logistic())
             learner.promote()
         assert len(list(tmp_path.glob("version-*.ks"))) == 5
-        assert [old["version"] for old in learner.retired] == [4, 5, 6, 7, 8]
+        assert [old["version"] for old in learner.champions.retired] == [4, 5, 6, 7, 8]
 
 
 def test_a_challenger_of_numbers_beside_a_champion_of_words(tmp_path):
@@ -223,6 +221,6 @@ def test_a_challenger_that_fails_does_no_harm(tmp_path):
     with taught(tmp_path, [(X, y)]) as learner:
         learner.challenge(logistic().fit(*moons(10, d=5)))  # it knows other rows
         answer = learner.learn(X, y)
-        assert answer.learned == 50 and learner.challenger.failures == 1
+        assert answer.learned == 50 and learner.champions.challenger.failures == 1
         with pytest.raises(ValueError, match="classification"):
             learner.challenge(ks.FeatureRegressor())

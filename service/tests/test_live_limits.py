@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import random
 import socket
 import threading
 import time
@@ -13,15 +12,14 @@ import pytest
 
 pytest.importorskip("kernelstream_service.serve", exc_type=ImportError)
 
-import msgspec
 from live_client import Client
 from waiting import run_until
 
 from kernelstream import FeatureRegressor, KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
-from kernelstream_service import desk, requests, serve
+from kernelstream_service import bodies, gate, predictions, schemas
 from kernelstream_service.answers import View
-from kernelstream_service.writer import EXTRA_METHODS
+from kernelstream_service.readers import EXTRA_METHODS
 
 PREDICT = "/models/m/predict"
 
@@ -48,7 +46,7 @@ def slow(fresh):
         server, client = fresh({"m": FeatureRegressor(RandomFourier(n_components=5), random_state=0)}, **limits)
         model = Slow(each)
         with server.store.use("m") as learner:
-            learner.view = View(model, 1, 0, None)
+            learner.keeper.readers.view = View(model, 1, 0, None)
         return server, model, client
 
     return start
@@ -60,6 +58,12 @@ def in_background(call):
     thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
     thread.start()
     return thread, found
+
+
+def answered(view, tables, following=False):
+    """Answers to some requests at once."""
+    asked = [schemas.Predict(rows=table) for table in tables]
+    return predictions.answers(None, view, asked, following, False)
 
 
 def rows(n):
@@ -105,10 +109,9 @@ def test_the_fault_of_one_is_not_that_of_others():
             return np.asarray(X, float)[:, 0]
 
     view = View(Picky(), 1, 0, None)
-    batch = [desk.Asked(requests.Predict(rows=[[x]]), None) for x in (1.0, -1.0, 3.0)]
-    done = dict(desk.Desk(None)._answer(SimpleNamespace(next_view=lambda: view), batch, 64))
-    assert json.loads(done[batch[0]]) == {"predictions": [1.0], "version": 1}
-    assert str(done[batch[1]]) == "negative" and json.loads(done[batch[2]])["predictions"] == [3.0]
+    done = answered(view, [[[x]] for x in (1.0, -1.0, 3.0)])
+    assert json.loads(done[0]) == {"predictions": [1.0], "version": 1}
+    assert str(done[1]) == "negative" and json.loads(done[2])["predictions"] == [3.0]
 
 
 def test_rows_are_scored_once(monkeypatch):
@@ -117,15 +120,14 @@ def test_rows_are_scored_once(monkeypatch):
     model = KernelClassifier(size="small", random_state=0)
     model.learn(X, (X[:, 0] > 0).astype(int))
     view = View(model, 1, 400, None, "classification", EXTRA_METHODS)
-    asked, learner = X[:20] + 0.1, SimpleNamespace(next_view=lambda: view)
+    asked = X[:20] + 0.1
     labels, chances, sets = (
         np.concatenate([ask(asked[i : i + 1]) for i in range(20)])  # each request has one row
         for ask in (model.predict, model.predict_proba, model.predict_set)
     )
     scored, scores = [], type(model)._scores
     monkeypatch.setattr(type(model), "_scores", lambda self, X, *more: scored.append(len(X)) or scores(self, X, *more))
-    batch = [desk.Asked(requests.Predict(rows=[row]), None) for row in asked.tolist()]
-    answers = [json.loads(answer) for _, answer in desk.Desk(None)._answer(learner, batch, 64)]
+    answers = [json.loads(answer) for answer in answered(view, [[row] for row in asked.tolist()])]
     assert scored == [20]
     assert [answer["predictions"][0] for answer in answers] == labels.tolist()
     np.testing.assert_array_equal([answer["probabilities"][0] for answer in answers], chances)
@@ -141,13 +143,10 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(mixed, following):
     model = KernelRegressor(size="small", random_state=0)
     model.learn(rows if mixed else X, X[:, 0] + np.cumsum(X[:, 1]))
     view = View(model, 1, 400, None, "regression", ("predict_interval",))
-    learner = SimpleNamespace(next_view=lambda: view)
     tables = [rows[:1], rows[1:4], rows[4:5], rows[5:6], rows[6:8]]
 
     def asked(*tables):
-        batch = [desk.Asked(requests.Predict(rows=table), None, following) for table in tables]
-        found = desk.Desk(None)._answer(learner, batch, 64)
-        return [json.loads({id(one): answer for one, answer in found}[id(one)]) for one in batch]
+        return [json.loads(answer) for answer in answered(view, tables, following)]
 
     alone = [answer for table in tables for answer in asked(table)]
     assert asked(*tables) == alone
@@ -161,15 +160,12 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(mixed, following):
 
 
 def test_what_is_forecast_and_what_is_predicted_go_apart():
-    """In one turn, by one call of the model each."""
-    X = np.random.default_rng(0).normal(size=(400, 3))
-    model = KernelRegressor(size="small", random_state=0)
-    model.learn(X, X[:, 0] + np.cumsum(X[:, 1]))
-    learner = SimpleNamespace(next_view=lambda: View(model, 1, 400, None, "regression", ()))
-    batch = [desk.Asked(requests.Predict(rows=[row]), None, i % 2 == 1) for i, row in enumerate(X[:6].tolist())]
-    found = dict(desk.Desk(None)._answer(learner, batch, 64))
-    told = [json.loads(found[asked])["predictions"][0] for asked in batch]
-    assert told[::2] == model.predict(X[:6:2]).tolist() and told[1::2] == model.forecast(X[1:6:2]).tolist()
+    """Requests of one kind that follow each other are answered together, by one call of the model."""
+    line, of = predictions.Line(), [True, True, False, True]
+    for following in of:
+        request = schemas.Predict(rows=[[1.0]])
+        line.waiting.append(predictions.Asked(request, following, SimpleNamespace(done=lambda: False)))
+    assert [[asked.following for asked in line.next()] for _ in range(3)] == [[True, True], [False], [True]]
 
 
 def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):
@@ -186,7 +182,7 @@ def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):
     before = len(model.calls)
     time.sleep(0.5)
     assert len(model.calls) == before  # and nobody works on it any more
-    monkeypatch.setattr(desk, "MAX_WAITING_ROWS", 10)
+    monkeypatch.setattr(predictions, "MAX_WAITING_ROWS", 10)
     status, answer = client.post(PREDICT, rows(11))
     assert status == 503 and "at most 10 may" in answer["error"] and client.answer.getheader("retry-after")
 
@@ -198,7 +194,7 @@ def test_the_work_of_a_client_that_has_left_is_dropped(slow):
         head = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         stream.sendall(f"POST {PREDICT} HTTP/1.1\r\n{head}".encode() + body)
         run_until(lambda: model.calls)
-    run_until(lambda: not server.store._users, 10)
+    run_until(lambda: not server.service.desk.waiting_rows, 10)
     assert sum(model.calls) < 1500
     assert client.post(PREDICT, {"rows": [[1.0]]})[1]["predictions"] == [2.0]
 
@@ -216,7 +212,7 @@ def test_a_long_prediction_when_the_server_shuts_down(slow):
 def test_the_state_of_the_server(slow):
     server, _, client = slow()
     assert client.get("/live") == (200, {"status": "ok"}) and client.get("/ready") == (200, {"status": "ok"})
-    server._server.config.app.closing.set()
+    server.service.watch.closing.set()
     assert client.get("/live")[0] == 200 and client.get("/ready") == (503, {"status": "closing"})
 
 
@@ -238,7 +234,7 @@ def talk(port, *parts, pause=0.0, seconds=10):
 
 def test_heads_have_an_end(slow, monkeypatch):
     """Half a head is hung up on, however slowly it goes on; one of a megabyte is refused."""
-    monkeypatch.setattr(serve, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(gate, "HEAD_SECONDS", 0.3)
     server, _, client = slow()
     for parts in (
         [b"GET /health HTTP/1.1\r\nHost: localhost\r\n"],
@@ -255,7 +251,7 @@ def test_heads_have_an_end(slow, monkeypatch):
 
 
 def test_bodies_that_do_not_come(slow, monkeypatch):
-    monkeypatch.setattr(requests, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
     server, _, _ = slow()
     head = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     answer = talk(server.port, b"POST /models/m/predict HTTP/1.1\r\n" + head + b'{"rows"')
@@ -275,43 +271,3 @@ def test_everything_is_json(slow):
     body = gzip.compress(json.dumps(rows(2)).encode())
     status, answer = client.post(PREDICT, body, Content_Encoding="gzip")
     assert status == 415 and "Content-Encoding" in answer["error"]
-
-
-# -------------------------------------------------------------------- large bodies
-CELLS = [1, 2.5, -3e9, None, True, "a", 'x,]}{["\\ü', "", 10**30, "\\", " "]
-
-
-def some_body(rng):
-    kinds = [
-        lambda: {rng.choice('ab[]{},"'): rng.choice(CELLS) for _ in range(3)},
-        lambda: rng.choices(CELLS, k=rng.randrange(4)),
-    ]
-    lists = {"rows": [rng.choice(kinds)() for _ in range(rng.randrange(6))]}
-    lists |= {
-        name: rng.choices([1, "q", 'r,"]', None], k=rng.randrange(4)) for name in ("y", "ids") if rng.random() < 0.4
-    }
-    text = bytearray(json.dumps(lists, indent=rng.choice([None, 1]), ensure_ascii=rng.random() < 0.5).encode())
-    for _ in range(rng.choice([0, 0, 1, 2])):  # damaged somewhere
-        text[rng.randrange(len(text))] = rng.choice(b'{}[],":0a \\')
-    return bytes(text)
-
-
-def test_slices_are_the_whole(monkeypatch):
-    """A body that is decoded in slices is what the decoder makes of it at once, and refused where that refuses it."""
-    monkeypatch.setattr(requests, "BYTES_PER_STEP", 40)
-    rng, read, nested = random.Random(0), 0, 0
-    for _ in range(1000):
-        body = some_body(rng)
-        for kind in (requests.Predict, requests.Learn):
-            try:
-                expected = msgspec.json.decode(body, type=kind)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                expected = None
-            try:
-                found = requests.in_slices(body, kind, 100)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                found = "nested" if expected is not None and "plain values" in str(error) else None
-            assert found in (expected, "nested")
-            read += found is not None
-            nested += found == "nested"
-    assert read > 500 and nested < 10  # a damaged row may have a row inside, which large bodies must not

@@ -41,7 +41,7 @@ def test_numbers_of_a_model(fresh):
     assert client.post("/models/flats/learn", {"rows": 7})[0] == 422
     with server.store.use("flats") as learner:
         learner.latest()
-        size = sum(path.stat().st_size for path in learner.folder.glob("log-*.bin"))
+        size = sum(path.stat().st_size for path in learner.folder.glob("learner.db*") if path.suffix != ".db-shm")
     assert client.post("/models/flats/predict", {"rows": rows[:3]})[0] == 200
     found = samples(client.get("/metrics")[1])
     assert client.answer.getheader("content-type").startswith("text/plain; version=0.0.4")
@@ -130,7 +130,7 @@ def test_logs_are_lines_of_json(fresh, monkeypatch):
     logging.getLogger("kernelstream_service.requests").manager._clear_cache()
     server, client = fresh({"m": logistic()})
     client.get("/models/none", X_Request_ID="job-1")
-    monkeypatch.setattr(server.store, "keys", lambda: 1 / 0)
+    monkeypatch.setattr(server.store, "names", lambda: 1 / 0)
     status, answer = client.get("/models", X_Request_ID="job-2")
     assert status == 500 and "X-Request-ID" in answer["error"]
     run_until(lambda: len(lines) >= 3, 5)

@@ -119,10 +119,13 @@ def test_redis_that_is_killed_and_comes_back(tmp_path, caplog):
         learner.close()
 
 
-def test_redis_that_is_not_there():
+def test_redis_that_is_not_there_yet(tmp_path, short_waits, caplog):
+    """The reader waits for it, and says so once."""
     pytest.importorskip("redis")
-    with pytest.raises(OSError, match="Redis does not answer"):
-        open_source("redis://127.0.0.1:1/rows")
+    with DurableLearner(tmp_path, model()) as learner:
+        source = open_source("redis://127.0.0.1:1/rows")
+        done = consume(learner, source, target="y", once=True, stop=lambda: "trying again" in caplog.text)
+    assert (done.outages, done.messages) == (1, 0) and "Redis does not answer" in caplog.text
 
 
 def test_the_command(tmp_path, redis_server, capsys):
@@ -151,7 +154,7 @@ def test_wrong_usage(tmp_path, capsys):
     path = str(tmp_path / "m.ks")
     for arguments, message in (
         (["topic", "--model", path], "a source is"),
-        (["redis://h:1/s", "--model", path, "--group", "g"], "for Kafka"),
+        (["redis://h:1/s", "--model", path, "--option", "a=b"], "for Kafka"),
         (["kafka://h:1/s", "--model", path, "--flush", "never"], "--flush must be"),
     ):
         assert message in err(capsys, 2, "consume", *arguments)

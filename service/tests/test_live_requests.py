@@ -1,6 +1,5 @@
 """The clients of the service: whatever is lost on the way, every row is learned once."""
 
-import asyncio
 import datetime
 import socket
 import threading
@@ -18,7 +17,7 @@ from live_cases import logistic, moons, same
 from live_client import caught_up
 
 from kernelstream import KernelRegressor
-from kernelstream_service import AsyncClient, Client, RequestError, Store
+from kernelstream_service import Client, RequestError, Store
 from kernelstream_service import client as clients
 from kernelstream_service.serve import Server
 
@@ -169,17 +168,12 @@ def test_a_server_that_is_not_there_is_waited_for(tmp_path):
         started[0].stop()
 
 
-def test_many_at_once(fresh):
-    server, _ = fresh({"moons": logistic()})
-    X, y = moons(200)
-
-    async def run():
-        async with AsyncClient(url(server)) as client:
-            parts = [client.learn("moons", X[i : i + 20], y[i : i + 20]) for i in range(0, 200, 20)]
-            await asyncio.gather(*parts)
-            truth = caught_up(server, "moons").predict(X)
-            return await client.describe("moons"), await client.predict("moons", X), truth
-
-    about, said, truth = asyncio.run(run())
-    np.testing.assert_array_equal(said["predictions"], truth)
-    assert about["rows"] == 200
+def test_long_tables_are_cut(fresh):
+    """Rows of many bytes go in several requests, none of which is larger than the server takes."""
+    server, small = fresh({"moons": logistic()})
+    wide = np.random.default_rng(0).normal(size=(900, 300))
+    status, answer = small.post("/models/moons/learn", {"rows": wide.tolist(), "y": [i % 2 for i in range(900)]})
+    assert status == 413 and "2,097,152 bytes" in answer["error"] and "Client" in answer["error"]
+    with Client(url(server)) as client:
+        assert client.learn("moons", wide, np.arange(900) % 2)["total"] == 900
+        assert len(client.predict("moons", wide)["predictions"]) == 900

@@ -1,20 +1,19 @@
 """Who may do what, and what an administrator does over HTTP."""
 
 import io
-import time
 
 import numpy as np
 import pytest
 
 pytest.importorskip("kernelstream_service.serve", exc_type=ImportError)
 
-from live_cases import crash, logistic, moons
+from live_cases import logistic, moons
 from live_client import Client, caught_up
 from waiting import run_until
 
 from kernelstream import FeatureRegressor, load, model_io
 from kernelstream.features import RandomFourier
-from kernelstream_service import DurableLearner, rights
+from kernelstream_service import rights
 
 BODY = {"rows": [[0.5, 0.5, 0.5]], "y": [1]}
 BYTES = {"Content_Type": "application/octet-stream"}
@@ -175,68 +174,6 @@ def test_without_tokens_nobody_administers(fresh):
     assert client.post("/models/a/learn", BODY)[0] == 200
 
 
-# -------------------------------------------------------------------- challengers
-def test_a_share_of_the_traffic_is_the_challengers(fresh):
-    _server, client = fresh({"m": wave()}, token="all-of-it")
-    X, y = smooth(200)
-    client.post("/models/m/learn", {"rows": X.tolist(), "y": y.tolist()})
-    rival = wave(update="ogd")
-    rival.learn(X, y)
-    assert put(client, "/models/m/challenger", model_io.to_bytes(rival))[0] == 200
-    ask = {"rows": X[:1].tolist()}
-    assert not any("challenger" in client.post("/models/m/predict", ask)[1] for _ in range(10))
-    assert client.post("/models/m/policy", {"share": 0.25})[0] == 200
-    answers = [client.post("/models/m/predict", ask)[1] for _ in range(40)]
-    theirs = [answer["predictions"][0] for answer in answers if answer.get("challenger")]
-    assert len(theirs) == 10 and set(theirs) == {float(rival.predict(X[:1])[0])}
-    assert not any(answer["predictions"][0] in theirs for answer in answers if "challenger" not in answer)
-    for policy in ({"share": -0.1}, {"share": 2}, {"guard": 0.5}, {"share": "x"}, {"speed": 1}):
-        assert client.post("/models/m/policy", policy)[0] == 422
-    assert client.get("/models/m")[1]["policy"] == {"share": 0.25, "guard": None}
-
-
-def test_a_worse_champion_goes_by_itself(tmp_path):
-    """Held against the former one on the same rows; by the record in the log a replay does the same."""
-    X, y = smooth(4000)
-    learner = DurableLearner(tmp_path / "m", wave())
-    learner.set_policy(guard=1.5)
-    learner.learn(X[:1000], y[:1000])
-    learner.challenge(FeatureRegressor(RandomFourier(n_components=1), random_state=0))  # it cannot do it
-    learner.learn(X[1000:1100], y[1000:1100])
-    assert learner.promote() == 2 and learner.describe()["challenger"]["former"]
-    learner.learn(X[1100:1500], y[1100:1500])
-    assert learner.version == 2  # it has learned 400 rows: too few to judge
-    for i in range(1500, 2000, 50):
-        learner.learn(X[i : i + 50], y[i : i + 50])
-    run_until(lambda: learner.version != 2, 20)
-    assert (learner.version, learner.rollbacks, learner.challenger) == (3, 1, None)
-    assert "1.5 times" in learner.health()["problems"]["rollback"]
-    learner.learn(X[2000:3000], y[2000:3000])
-    undisturbed = wave()
-    for start, stop in [(0, 1000), (1000, 1100), (1100, 1500), (1500, 3000)]:
-        undisturbed.learn(X[start:stop], y[start:stop])
-    np.testing.assert_allclose(learner.latest().model.predict(X[3000:]), undisturbed.predict(X[3000:]), rtol=1e-12)
-    state = learner.policy, learner.rollbacks, learner.version
-    crash(learner)
-    with DurableLearner(tmp_path / "m") as again:
-        assert (again.policy, again.rollbacks, again.version) == state
-        np.testing.assert_array_equal(again.predict(X[3000:]), learner.predict(X[3000:]))
-        assert again.acknowledge() == 0
-
-
-def test_a_better_champion_stays(tmp_path):
-    X, y = smooth(3000)
-    with DurableLearner(tmp_path / "m", FeatureRegressor(RandomFourier(n_components=1), random_state=0)) as learner:
-        learner.set_policy(guard=1.0)
-        learner.learn(X[:1000], y[:1000])
-        learner.challenge(wave())
-        learner.learn(X[1000:2000], y[1000:2000])
-        learner.promote()
-        learner.learn(X[2000:], y[2000:])
-        time.sleep(0.2)
-        assert learner.version == 2 and learner.rollbacks == 0
-
-
 def test_deleting_waits_for_calls_under_way(tmp_path):
     from concurrent.futures import ThreadPoolExecutor
 
@@ -249,7 +186,7 @@ def test_deleting_waits_for_calls_under_way(tmp_path):
             gone = pool.submit(store.delete, "m")
             run_until(lambda: "m" not in store)
             with pytest.raises(KeyError):
-                store.acquire("m")
+                store.use("m").__enter__()
             with pytest.raises(ValueError, match="already"):
                 store.create("m", logistic())
             assert learner.learn(X, y).total == 100

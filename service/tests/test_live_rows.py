@@ -15,7 +15,7 @@ from kernelstream.features import RandomFourier
 from kernelstream.trust import WithIntervals
 from kernelstream_service import DurableLearner
 from kernelstream_service.answers import View
-from kernelstream_service.desk import predictions
+from kernelstream_service.predictions import predictions
 from kernelstream_service.rows import gaps_of
 
 PREDICT, LEARN = "/models/m/predict", "/models/m/learn"

@@ -115,12 +115,12 @@ def test_a_store(tmp_path):
                 plain.learn(X[: 10 + k], y[: 10 + k])
                 assert learner.total == 10 + k and same(learner.champion.model, plain)
         with pytest.raises(KeyError):
-            store.acquire("nobody")
+            store.use("nobody").__enter__()
         with pytest.raises(ValueError, match="already"):
             store.create("model-3", logistic())
         with pytest.raises(ValueError, match="object has no method learn"):
-            store.create("stuck", object(), key="nothing")
-        assert "stuck" not in store and not store.keys()
+            store.create("stuck", object())
+        assert "stuck" not in store
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", ".", "..", "a b", "-x", "x" * 65, "a\n", 3, "né", "CON.ks"])
@@ -129,7 +129,7 @@ def test_names_are_no_paths(tmp_path, name):
         with pytest.raises(ValueError, match="a name is"):
             store.create(name, logistic())
         with pytest.raises(KeyError):
-            store.acquire(name)
+            store.use(name).__enter__()
     assert list(tmp_path.iterdir()) == [tmp_path / "store"] and not list((tmp_path / "store").iterdir())
 
 

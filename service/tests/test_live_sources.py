@@ -2,15 +2,14 @@
 
 import errno
 import json
-import os
 
 import numpy as np
 import pytest
 from broker_cases import Flaky, Listed, content, model
 
 from kernelstream import model_io
-from kernelstream_service import DurableLearner, Store
-from kernelstream_service.consume import CURSOR, consume, consume_by, name_of_key
+from kernelstream_service import DurableLearner, LogError, admin
+from kernelstream_service.consume import consume
 from kernelstream_service.sources import BadMessage, parse, split
 
 
@@ -19,8 +18,6 @@ def test_messages():
     told = parse(b'{"size": 1, "price": 3}', "price")
     assert (told.row, told.y) == ({"size": 1}, 3)
     assert parse(b'{"size": 1}', "price").y is None
-    told = parse(b'{"size": 1, "city": "Rome", "price": 3}', "price", "city")
-    assert (told.row, told.key) == ({"size": 1}, "Rome")
     for bad in (b"", b"{", b"[]", b'{"x": 1}', b'{"row": 5}', b"\xff", b"[" * 100_000):
         with pytest.raises(BadMessage):
             parse(bad, None)
@@ -75,7 +72,7 @@ def test_bad_messages_are_left_out_and_counted(tmp_path):
         done = consume(learner, Listed({"t/0": mixed}), target="y", batch=100, once=True)
         assert (done.messages, done.learned, done.skipped) == (26, 20, 4)  # two had no target yet: not bad
         assert learner.positions == {"t/0": 26}
-        letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text().splitlines()]
+        letters = list(admin.dead(tmp_path))
         assert [(one["part"], one["at"], one["content"].encode()) for one in letters] == [
             ("t/0", 10 + i, bad[i]) for i in range(4)
         ]
@@ -84,57 +81,43 @@ def test_bad_messages_are_left_out_and_counted(tmp_path):
         assert again.skipped == again.learned == 0  # delivered once more, they are neither learned nor left out
 
 
-@pytest.mark.parametrize("by", [False, True])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_source_that_fails_now_and_then(tmp_path, short_waits, caplog, after, by):
+def test_a_source_that_fails_now_and_then(tmp_path, short_waits, caplog, after):
     """Whichever call fails: every message is learned once, in the calls of a source that never fails."""
     messages = [content(i) if i % 10 else b"no JSON" for i in range(40)]
     options = {"target": "y", "batch": 8, "once": True}
     source = Flaky({"t/0": messages}, after)
-    if by:
-        with Store(tmp_path, flush="request") as store:
-            done = consume_by(store, model(), source, "key", **options)
-            with store.use(name_of_key("a")) as learner:
-                assert learner.total == 36
-            assert store.keys() == {name_of_key("a"): "a"}
-        dead = tmp_path / CURSOR / "dead.jsonl"
-    else:
-        with DurableLearner(tmp_path / "a", model(), columns=["u", "v"], flush="request") as learner:
-            done = consume(learner, source, answers=True, **options)
-            state = model_io.to_bytes(learner.champion.model)
-        with DurableLearner(tmp_path / "b", model(), columns=["u", "v"], flush="request") as calm:
-            consume(calm, Listed({"t/0": messages}), **options)
-            assert model_io.to_bytes(calm.champion.model) == state
-        assert {message.at for message, _ in source.answers} == {i for i in range(40) if i % 10}
-        dead = tmp_path / "a" / "dead.jsonl"
+    with DurableLearner(tmp_path / "a", model(), columns=["u", "v"], flush="request") as learner:
+        done = consume(learner, source, answers=True, **options)
+        state = model_io.to_bytes(learner.champion.model)
+    with DurableLearner(tmp_path / "b", model(), columns=["u", "v"], flush="request") as calm:
+        consume(calm, Listed({"t/0": messages}), **options)
+        assert model_io.to_bytes(calm.champion.model) == state
+    assert {message.at for message, _ in source.answers} == {i for i in range(40) if i % 10}
     assert (done.messages, done.learned, done.skipped) == (40, 36, 4) and done.outages > 1
-    assert len(dead.read_text().splitlines()) == 4
+    assert len(list(admin.dead(tmp_path / "a"))) == 4
     assert caplog.text.count("trying again") == caplog.text.count("it works again") == done.outages
 
 
 def test_a_full_disk_is_waited_for(tmp_path, short_waits, monkeypatch):
-    """Also while the learner of a new key is created; a source that fails for good ends the run."""
-    real, writes = os.write, iter(range(10**9))
+    """Whichever call it refuses, bad messages between; a source that fails for good ends the run."""
+    messages = [content(i) if i % 5 else b'{"u": 1, "v": 1, "y": "word"}' for i in range(42)]
+    with DurableLearner(tmp_path, model(), columns=["u", "v"], flush="request") as learner:
+        append, calls = learner.keeper.journal.append, iter(range(10**9))
 
-    def sometimes(file, content):
-        if next(writes) % 60 in (*range(12, 18), *range(40, 47)):
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(file, content)
+        def sometimes(contents, dead):
+            if next(calls) % 3 == 1:
+                raise LogError(errno.ENOSPC, "No space left on device")
+            return append(contents, dead)
 
-    messages = [content(i, f"key {i % 7}") for i in range(42)]
-    with Store(tmp_path, flush="request") as store:
-        store.create(CURSOR, model())
-        monkeypatch.setattr(os, "write", sometimes)
-        done = consume_by(store, model(), Listed({"t/0": messages}), "key", target="y", batch=10, once=True)
-        monkeypatch.undo()
-        assert done.learned == 42 and done.outages > 2
-        for key in range(7):
-            with store.use(name_of_key(f"key {key}")) as learner:
-                assert learner.total == 6
+        monkeypatch.setattr(learner.keeper.journal, "append", sometimes)
+        done = consume(learner, Listed({"t/0": messages}), target="y", batch=10, once=True)
+        assert learner.total == done.learned == 33 and done.outages
+        assert [one["at"] for one in admin.dead(tmp_path)] == list(range(0, 42, 5))
         broken = Listed({"t/0": messages})
         broken.read = lambda *_: (_ for _ in ()).throw(OSError("it is not allowed"))
         with pytest.raises(OSError, match="not allowed"):
-            consume_by(store, model(), broken, "key", target="y", once=True)
+            consume(learner, broken, target="y", once=True)
 
 
 def test_answers_come_before_learning(tmp_path):
@@ -152,26 +135,3 @@ def test_answers_come_before_learning(tmp_path):
         plain.learn(X[i : i + 10], y[i : i + 10])
         expected = plain.predict(X[i + 10 : i + 20])
         assert [about["prediction"] for _, about in source.answers[i + 10 : i + 20]] == expected.tolist()
-
-
-def test_a_learner_for_each_key(tmp_path):
-    """More keys than fit in memory; stopped and started again, each row is learned once, by the learner of its key."""
-    keys = [f"shop {i % 5} / ü" for i in range(100)]
-    parts = {"t/0": [content(i, key) for i, key in enumerate(keys)]}
-    done, rounds = 0, 0
-    while done < 100 and rounds < 10:
-        rounds += 1
-        limit = iter([False, False, True])
-        with Store(tmp_path, awake=2, flush="request") as store:
-            source = Listed(parts, again=10)
-            options = {"target": "y", "batch": 20, "once": True, "stop": lambda limit=limit: next(limit)}
-            done += consume_by(store, model(), source, "key", **options).learned
-            assert len(store.awake()) <= 3
-    assert rounds >= 3
-    with Store(tmp_path, awake=2) as store:
-        assert len(store.names()) == 6 and CURSOR in store
-        for number in range(5):
-            mine = [json.loads(parts["t/0"][i]) for i in range(100) if i % 5 == number]
-            with store.use(name_of_key(f"shop {number} / ü")) as learner:
-                assert learner.total == 20 and learner.columns == ["u", "v"]
-                assert learner.champion.scores.rows == len(mine)

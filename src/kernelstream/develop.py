@@ -9,11 +9,10 @@ in the folder ``papers`` has examples.
 """
 
 from .checks import positive, whole
-from .estimators._contract.base import State, StreamEstimator
+from .estimators._contract.base import State, StreamEstimator, checked_rows
 from .estimators._contract.batch import Solved, entry, history, n_iter
 from .estimators._contract.classifier import StreamClassifier
 from .estimators._contract.context import one_against_rest
-from .estimators._contract.door import checked_rows
 from .estimators._contract.kernel import WithKernel
 from .estimators._contract.learner import Learner
 from .estimators._contract.outlier import StreamOutlier

@@ -12,7 +12,7 @@ from sklearn.base import clone
 import kernelstream as ks
 from kernelstream import zoo
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators._contract import warm_up
+from kernelstream.estimators._contract.scaled import Scaled
 from kernelstream.estimators._contract.scaling import APART, WIDE, apart, column_units, units_differ
 from kernelstream.features import RandomFourier, TaylorFeatures
 from kernelstream.kernels import Gaussian
@@ -266,11 +266,11 @@ def test_a_call_that_fails_at_the_decision_leaves_the_model_as_it_was(first, mon
     model, _ = learned(est, X * UNITS, first)
     before = pickle.dumps(model.state_)
 
-    def fail(est, X):
+    def fail(self, state, X):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(warm_up, "warn_about_units", fail)
+        patch.setattr(Scaled, "warn", fail)
         with pytest.raises(KeyboardInterrupt):
             model.learn(X[first:] * UNITS, y[first:])
     assert pickle.dumps(model.state_) == before

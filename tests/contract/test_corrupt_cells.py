@@ -172,6 +172,19 @@ def test_a_column_that_moves_for_good_is_believed():
     assert model.state_["x_usual"][corrupt.MEDIAN, :2] == pytest.approx([1000, -9000], abs=1.5)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_a_sensor_that_fails_for_a_while_is_itself_again_afterwards(noise):
+    """Its wrong level is believed meanwhile; then the column is scaled as it was."""
+    X, y = stream(5000)
+    clean, _ = forecasts(X, y)
+    Z = X.copy()
+    Z[1500:2200, 0] = 1000 + noise * X[1500:2200, 0]
+    found, model = forecasts(Z, y)
+    late = slice(3700, None)
+    assert np.mean((found - y)[late] ** 2) < 1.25 * np.mean((clean - y)[late] ** 2)
+    assert model.state_["x_middle"][0] == pytest.approx(0, abs=0.3)
+
+
 def test_odd_but_sound_columns_are_left_alone():
     rng, n = np.random.default_rng(3), 4000
     noise = rng.standard_normal(n)

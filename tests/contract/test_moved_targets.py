@@ -37,6 +37,12 @@ def wrong(y, at, n, size, kind):
     return out
 
 
+def wrong_here_and_there(y, until, n, size):
+    out, rng = y.copy(), np.random.default_rng(9)
+    out[rng.choice(np.arange(100, until), n, replace=False)] = size * rng.standard_normal(n)
+    return out
+
+
 def learned(X, y, block=500, **params):
     est = ks.KernelRegressor(random_state=0, **({"size": "small"} | params))
     return np.concatenate([est.learn(X[i : i + block], y[i : i + block]) for i in range(0, len(y), block)]), est
@@ -56,6 +62,8 @@ CHANGES = {
     "100 numbers of 1e4": lambda y, at: wrong(y, at, 100, 1e4, "noise"),
     "300 numbers of 1e6": lambda y, at: wrong(y, at, 300, 1e6, "noise"),
     "300 times 1e6": lambda y, at: wrong(y, at, 300, 1e6, "one number"),
+    "50 numbers of 1e4 here and there": lambda y, at: wrong_here_and_there(y, at, 50, 1e4),
+    "150 numbers of 1e6 here and there": lambda y, at: wrong_here_and_there(y, at, 150, 1e6),
     "300 at a level of 1e6": lambda y, at: wrong(y, at, 300, 1e6, "level"),
 }
 
@@ -68,6 +76,18 @@ def test_the_default_learner_recovers(change):
     rows = slice(FROM + AFTER, FROM + AFTER + JUDGED)
     undisturbed = explained(y, learned(X, y)[0], rows)
     assert explained(changed, learned(X, changed)[0], rows) >= 0.9 * undisturbed
+
+
+def test_new_members_that_are_spoilt_begin_again_however_the_rows_are_cut():
+    X, y = friedman(1600)
+    spoilt = wrong_here_and_there(y, 1100, 110, 1e6)
+    expected, whole = learned(X, spoilt, 1600)
+    for block in (90, 400):
+        got, cut = learned(X, spoilt, block)
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
+        assert_same_state(cut.state_, whole.state_, 1e-6, "cut")
+    assert whole._state["renewal"]["begun"] >= 1100  # not the first ones, which learned wrong targets
+    assert np.mean((expected - y)[1450:] ** 2) < 0.3
 
 
 def test_intervals_keep_their_coverage():

@@ -239,7 +239,7 @@ def test_what_a_learner_derives_points_at_no_estimator_around_it():
     rows = np.random.default_rng(0).normal(size=(110, 3))
     model.learn(rows, rows[:, 0] > 0)
     model.predict(rows[:1])
-    assert "members" in model._learner.derived and id(model) not in reached(model._learner)
+    assert "learners" in model._learner.derived and id(model) not in reached(model._learner)
 
 
 def test_the_signature_of_a_class_is_read_once(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from reloaded import reloaded
 
 from kernelstream import KernelClassifier, KernelRegressor, settings
-from kernelstream.passes.stack import native, python
+from kernelstream.passes.stack import native, python, states
 from kernelstream.testing.streaming import assert_same_state
 
 RNG = np.random.default_rng(0)
@@ -50,9 +50,9 @@ def test_it_follows_a_change_as_quickly_as_a_stream(after):
 def test_the_function_loses_its_weight_within_200_rows(after):
     task, model = after
     model, (_, y) = reloaded(model), TASKS[task]
-    share = python.shares(model.state_["o0/stack_logs"], 0.0)[-1]
+    share = states.shares(model.state_["o0/stack_logs"], 0.0)[-1]
     model.learn(X[CHANGE : CHANGE + 200], y[CHANGE : CHANGE + 200])
-    assert share >= 0.25 and python.shares(model.state_["o0/stack_logs"], 0.0)[-1] < 0.05
+    assert share >= 0.25 and states.shares(model.state_["o0/stack_logs"], 0.0)[-1] < 0.05
     assert model.members_[-1]["name"] == "batch" and model.weights_.shape == (5,)
 
 
@@ -68,6 +68,36 @@ def test_without_a_change_it_is_as_good_as_either(task):
     usual = errors(stream.learn(X, y)[CHANGE:], y[CHANGE:]).mean()
     found = errors(model.learn(X[CHANGE:], y[CHANGE:]), y[CHANGE:]).mean()
     assert found <= 1.02 * min(usual, errors(said, y[CHANGE:]).mean())
+
+
+@pytest.mark.parametrize("key", ["target", "a column"])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_table_that_is_sorted_is_learned_as_one_that_is_not(task, key):
+    """Members that learned the last rows last are right for these alone."""
+    make, _ = TASKS[task]
+    y = BEFORE if task == "numbers" else (BEFORE > 0).astype(int)
+    order = np.argsort(BEFORE[:800] if key == "target" else X[:800, 0])
+    found = []
+    for rows in (np.arange(800), order):
+        model = make(size="small", random_state=0).fit(X[rows], y[rows])
+        said = model.predict(X[800:])
+        model.learn(X[800:810], y[800:810])
+        found.append(
+            [errors(p - 0.5 * (task == "labels"), y[-len(p) :]).mean() for p in (said, model.predict(X[810:]))]
+        )
+    (usual, _), (of_sorted, after_ten) = found
+    assert of_sorted < 1.5 * usual + 0.01 * BEFORE.var()
+    assert after_ten < 0.2 * BEFORE.var()
+
+
+def test_dates_in_order_tell_what_was_when():
+    """Of a table, where old rows are no rows of now."""
+    pd = pytest.importorskip("pandas")
+    n = 600
+    table = pd.DataFrame({"day": pd.date_range("2023-01-01", periods=n), "size": 1000 * X[:n, 1]})
+    y = np.arange(n) / 100 + np.sin(X[:n, 1])
+    model = KernelRegressor(size="small", random_state=0).fit(table, y)
+    assert np.mean((model.predict(table) - y) ** 2) < 0.01 * y.var()
 
 
 def test_any_split_and_a_file_in_between(after):
@@ -107,7 +137,7 @@ def test_what_fails_in_the_function_leaves_the_model_as_it_was(after, monkeypatc
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(model._learner.derived["batch"], "score", fails)
+        patched.setattr(model._learner.batch.learner(model._state), "score", fails)
         with pytest.raises(KeyboardInterrupt):
             model.learn(X[500:501], y[500:501])
     assert model.state_["t"] == undisturbed.state_["t"]
@@ -123,9 +153,9 @@ def test_the_fourth_memory_is_the_same_in_both_engines(regression, classes):
     truth = rng.normal(size=(n, classes))
     F = truth + rng.normal(size=(N, n, classes)) * np.arange(1, N + 1)[:, None, None] / 2
     y = truth[:, 0] if regression else np.sign(truth[:, 0]) if classes == 1 else truth.argmax(axis=1).astype(float)
-    start = python.start_stack(N - 1, classes, regression)
+    start = states.start_stack(N - 1, classes, regression)
     python.stack_pass(F[:-1, :100], y[:100], None, start, (regression, True))
-    start = python.with_batch(start, 0.9, 0.3, 100)
+    start = states.with_batch(start, 0.9, 0.3, 100)
     found = []
     for engine in (python, native):
         state = {name: value.copy() for name, value in start.items()}
@@ -142,8 +172,8 @@ def test_the_fourth_memory_by_the_formula():
     """Labels: p = sum of s_k q_k with the last q that of the last input alone; s by likelihood and fixed share."""
     rng = np.random.default_rng(4)
     F, y = rng.normal(size=(2, 50, 1)), np.sign(rng.normal(size=50))
-    state = python.with_batch(python.start_stack(1, 1, False), 0.9, 0.2, 0)
-    without = python.start_stack(2, 1, False)
+    state = states.with_batch(states.start_stack(1, 1, False), 0.9, 0.2, 0)
+    without = states.start_stack(2, 1, False)
     without["stack_w"][:] = state["stack_w"]
     share = np.array([0.1 / 3, 0.1 / 3, 0.1 / 3, 0.9])
     for t in range(50):

@@ -35,7 +35,7 @@ def regressor():
 
 def part(model, X):
     """Scores of the learner of all rows, made by itself."""
-    made = batch._unfitted(model._learner, model._state)
+    made = model._learner.batch.unfitted(model._state)
     made.state_ = model._state["batch"]["metric"]
     return made.predict(squashed(scaled_rows(model._ops, X, model._state)))
 
@@ -43,7 +43,7 @@ def part(model, X):
 def function_of(model, X):
     """What it says as one of the members, (n, outputs)."""
     seen = squashed(scaled_rows(model._ops, X, model._state))
-    return batch.scores(model._learner, model._state, seen)
+    return model._learner.batch.scores(model._state, seen)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_it_is_kernel_ridge_on_all_rows(regressor):
     """Kernel ridge by scikit-learn on all 400 rows, with the same kernel, has the same forecasts."""
     X, y = NUMBERS
     rows = squashed(scaled_rows(regressor._ops, X, regressor._state))
-    learner, state = batch._unfitted(regressor._learner, regressor._state), regressor._state["batch"]["metric"]
+    learner, state = regressor._learner.batch.unfitted(regressor._state), regressor._state["batch"]["metric"]
     learner.state_ = state
     assert state["t"] == len(state["rows"]) == 400
     Z = squashed((rows - state["middle"]) / state["unit"])

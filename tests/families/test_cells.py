@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from kernelstream import CellsClassifier, CellsRegressor, WindowClassifier, WindowRegressor
 from kernelstream import engine as engines
 from kernelstream.estimators.cells import grids
-from kernelstream.estimators.cells.models import CELLS, FIRST_REVIEW, REVIEW_PERIOD, _next_review
+from kernelstream.estimators.cells.base import CELLS, FIRST_REVIEW, REVIEW_PERIOD, _next_review
 from kernelstream.passes.cells import python as cells_python
 
 ENGINES = ["python", "native"]

@@ -15,9 +15,9 @@ from sklearn.model_selection import cross_val_score
 from kernelstream import FeatureClassifier, KernelClassifier, KernelRegressor, OnlineRidge, RRFClassifier, engine, zoo
 from kernelstream.core.arrays import squashed
 from kernelstream.core.ranges import COLUMNS
-from kernelstream.estimators.stack import base
+from kernelstream.estimators.stack import combination
 from kernelstream.passes.stack import python as stack
-from kernelstream.passes.stack.python import MEMORY, start_stack
+from kernelstream.passes.stack.states import MEMORY, start_stack
 
 ENGINES = ["python", "native"]
 rng = np.random.default_rng(0)
@@ -254,8 +254,8 @@ def test_weights_over_time():
 
 @pytest.mark.parametrize("numbers", [0, 2])
 def test_the_history_is_what_the_weights_were(numbers, monkeypatch):
-    monkeypatch.setattr(base, "HISTORY", 4)  # places are taken soon
-    monkeypatch.setattr(base, "STRIDE", 32)
+    monkeypatch.setattr(combination, "HISTORY", 4)  # places are taken soon
+    monkeypatch.setattr(combination, "STRIDE", 32)
     Model = KernelRegressor if numbers else KernelClassifier
     n, y = 420, np.stack([TARGET, np.abs(TARGET)], axis=1) if numbers else LABELS
     weight = np.where(np.arange(n) % 7 == 3, 0.0, 1.0)

@@ -15,10 +15,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 from kernelstream import FalkonClassifier, FalkonRegressor, engine, kernels, losses
 from kernelstream.estimators.falkon import models
 from kernelstream.estimators.falkon.choice import FalkonSearch
+from kernelstream.estimators.falkon.trials import RidgeTrials, Trial
 from kernelstream.solvers import kernel_blocks
 from kernelstream.solvers.falkon import CenterMatrix, falkon
 from kernelstream.solvers.kernel_ridge import kernel_ridge
-from kernelstream.solvers.ridge_trials import RidgeTrials, Trial
+from kernelstream.solvers.search import Fold, Sample
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(250, 4))
@@ -249,9 +250,10 @@ def test_probabilities_cost_no_second_search(monkeypatch):
 RADIAL = [kernels.Gaussian(0.3), kernels.Matern(1.5, 1.2), kernels.Matern(2.5, 0.8), kernels.Matern(np.inf, 2.0)]
 
 
-def trials(name, kernel, *args):
+def trials(name, kernel, learned, held, m, lams):
     """The same rows for trials on the processor or by torch, which leaves some kernels to the processor."""
-    host = RidgeTrials(*args)
+    whole = Sample(X, np.stack([TARGET, np.cos(X[:, 3])], axis=1), WEIGHT)
+    host = RidgeTrials(Fold(whole.at(learned), whole.at(held)), m, lams)
     return host if name == "processor" else engine.get("torch").ridge_trials(kernel, host)
 
 
@@ -262,7 +264,7 @@ def test_trials_are_the_normal_equations(name, kernel):
     Y = np.stack([TARGET, np.cos(X[:, 3])], axis=1)
     width, lams, m = np.array([1.0, 2.0, 0.5, 1.5]), (1.0, 0.01), 40
     learned, held = slice(0, 200), slice(200, 250)
-    at = trials(name, kernel, X[learned], Y[learned], WEIGHT[learned], (X[held], Y[held], WEIGHT[held]), m, lams)
+    at = trials(name, kernel, learned, held, m, lams)
     assert isinstance(at, RidgeTrials) == (name == "processor" or not kernel.radial)
     at = at.at(width)
     errors, coefficients = at.path(kernel)

@@ -11,7 +11,8 @@ import pytest
 from reloaded import reloaded
 
 from kernelstream import KernelClassifier, KernelRegressor, WindowClassifier, WindowRegressor, engine
-from kernelstream.estimators.stack import intervals, level, rows
+from kernelstream.estimators.stack import answers, level, rows
+from kernelstream.estimators.stack.base import Stack
 from kernelstream.random import SeedStream, uniforms
 
 pytestmark = [
@@ -70,7 +71,7 @@ def uses_the_short_path(model):
 @pytest.fixture
 def long_way(monkeypatch):
     """Called, it turns the short path off."""
-    return lambda: monkeypatch.setattr(rows, "bind", lambda stack, state: None)
+    return lambda: monkeypatch.setattr(Stack, "bound", lambda stack, state: None)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -127,13 +128,13 @@ def test_few_rows_are_scored_as_on_the_long_way(task, monkeypatch, long_way):
 
 def test_widths_of_tables_are_found_once_for_each_row_learned(monkeypatch):
     model, y = taught("numbers", 300, 1), TASKS["numbers"][1]
-    found, seek = [], intervals._ways
+    found, seek = [], answers._ways
 
     def counted(stack, state, asked):
         found.append(round(asked[1] - asked[0], 9))
         return seek(stack, state, asked)
 
-    monkeypatch.setattr(intervals, "_ways", counted)
+    monkeypatch.setattr(answers, "_ways", counted)
     fresh = copy.deepcopy(model)
 
     def width(model, coverage):

@@ -65,7 +65,7 @@ def test_it_follows_from_the_state():
     for cut in (slice(0, 1), slice(1, 1400), slice(1400, 1403), slice(1403, 3000)):
         parts.partial_fit(X[cut], y[cut])
     table = model.decision_function(X[:50])
-    assert level.shift(model._learner, model._state) != 0.0
+    assert model._learner.level(model._state) != 0.0
     assert (reloaded(model).decision_function(X[:50]) == table).all()
     np.testing.assert_allclose(parts.decision_function(X[:50]), table, atol=1e-6)
     counts = model._state["o0"]["label_counts"]

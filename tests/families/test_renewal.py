@@ -91,7 +91,7 @@ def test_saved_and_copied_in_the_middle_it_goes_on_alike(kind):
 def test_a_failed_call_leaves_both_sets_of_members_as_they_were(kind, monkeypatch):
     model, X, y = in_the_middle(kind)
     twin = pickle.loads(pickle.dumps(model))
-    decided = renewal._decided
+    decided = renewal.decided
     for at in (0, 2, 4):
         calls = iter(range(100))
 
@@ -100,10 +100,10 @@ def test_a_failed_call_leaves_both_sets_of_members_as_they_were(kind, monkeypatc
                 raise KeyboardInterrupt
             return decided(state)
 
-        monkeypatch.setattr(renewal, "_decided", fail)
+        monkeypatch.setattr(renewal, "decided", fail)
         with pytest.raises(KeyboardInterrupt):
             model.learn(X, y)
-    monkeypatch.setattr(renewal, "_decided", decided)
+    monkeypatch.setattr(renewal, "decided", decided)
     assert_array_equal(model.learn(X, y), twin.learn(X, y))
 
 
@@ -111,7 +111,7 @@ def test_forecasts_in_the_middle_are_mixtures():
     """Of numbers by the inverse squares of the sums of squared errors; of probabilities by what they have earned."""
     model, X, _ = in_the_middle("numbers")
     part = model._state["renewal"]
-    fresh = renewal.fresh(model._learner, model._state)
+    fresh = model._learner.renewal.fresh(model._state)
     seen = model._learner._drawn_in(model._ops.scaled(X[:50], model._state))
     old = model._learner.members_score(model._state, seen, False)[:, 0]
     w = part["sums"] ** -4.0 / np.sum(part["sums"] ** -4.0)
@@ -123,7 +123,7 @@ def test_forecasts_in_the_middle_are_mixtures():
     p = np.array([0.2, 0.9, 0.999]), np.array([0.7, 0.1, 0.5])
     odds = [np.log(q / (1 - q))[:, None] for q in p]
     expected = w[0] * p[0] + w[1] * p[1]
-    mixed = renewal.mixed(model._learner, np.stack(odds), w)[:, 0]
+    mixed = renewal.mixed(False, np.stack(odds), w)[:, 0]
     assert_allclose(1 / (1 + np.exp(-mixed)), expected, rtol=1e-12)
 
 
@@ -133,12 +133,20 @@ def test_a_false_alarm_is_dropped_and_hardly_costs_accuracy():
     assert "loss" not in {mark.what for mark in model.changes_}
     X, y, alarmed = world("numbers", 4200, 10_000)
     first = learned(alarmed, X[:1280], y[:1280])
-    renewal.begin(alarmed._learner, alarmed._state, 1200, 1280)
+    alarmed._learner.renewal.begin(alarmed._state, 1200, 1280)
     rest = learned(alarmed, X[1280:], y[1280:])
     assert "renewal" not in alarmed._state
     assert alarmed.members_[0]["restarts"] == 0
     assert np.mean((rest - y[1280:]) ** 2) < 1.01 * np.mean((plain[1280:] - y[1280:]) ** 2)
     assert_array_equal(first, plain[:1280])
+
+
+def test_new_members_do_not_speak_of_units(recwarn):
+    """The whole scales the columns for them."""
+    X, y, model = world("numbers", 2200)
+    X[CHANGE - 100 :, 5] *= 0.02  # the scale of the columns is that of the first rows
+    learned(model, X, y)
+    assert model.changes_ and not [w for w in recwarn if "one width" in str(w.message)]
 
 
 def test_weights_and_a_new_label_in_the_middle():
@@ -155,3 +163,13 @@ def test_weights_and_a_new_label_in_the_middle():
     model.learn(X[:1], [7])
     assert "renewal" not in model._state and 7 in model.classes_
     model.learn(X, y)
+
+
+def test_errors_of_several_numbers_are_those_of_their_forecasts():
+    """What is watched is how far off each target was, whatever its size."""
+    X = np.random.default_rng(0).standard_normal((192, 3))
+    Y = np.stack([X[:, 0] + 50, X[:, 1] - 50], axis=1)
+    model = KernelRegressor(size="small", random_state=0)
+    model.learn(X[:128], Y[:128])
+    scores = model.learn(X[128:], Y[128:])
+    assert_allclose(model.state_["watch/errors"], np.abs(scores - Y[128:]).mean(axis=1), rtol=1e-9)

@@ -8,6 +8,7 @@ from sklearn.svm import LinearSVC
 from kernelstream import engine, losses, solvers
 from kernelstream.core.cell_matrix import CellMatrix
 from kernelstream.features import RandomBinning
+from kernelstream.passes.binning import python as passes
 from kernelstream.solvers import ConjugateGradient, CoordinateDescent, DenseMatrix, NewtonCG, Problem
 
 ENGINES = ["python"] + ["native"] * engine.has_native()
@@ -128,9 +129,10 @@ def test_sweeps_agree(loss, rng):
         ops = engine.get(name).binning
         cells = binning.cells(X)
         lists = ops.cell_lists(cells.cells, cells.starts, threads)
+        problem = passes.Lasso(y, weight, losses.get(loss), 0.3)
         f, w = np.zeros(240), np.zeros(Z.shape[1])
         for active in (False, True, False):
-            sweep = ops.sweep_cells(lists, cells.starts, order, y, weight, losses.get(loss), 0.3, active, f, w, threads)
+            sweep = ops.sweep_cells(lists, order, problem, active, f, w, threads)
         results.append((f, w, sweep))
         np.testing.assert_allclose(f, Z @ w, atol=1e-12)
     for a, b in zip(results[0], results[1]):
@@ -187,7 +189,7 @@ def test_cg_vectors(shape, dtype, rng):
             ops = engine.get(name).binning
             P, Q, V, R = (arrays[key].copy() for key in "PQXR")
             dots = ops.cg_dots(P, Q, threads)
-            sums = ops.cg_step(step, 0.1, P, Q, M, V, R, threads)
+            sums = ops.cg_step(step, 0.1, {"P": P, "Q": Q, "M": M, "X": V, "R": R}, threads)
             ops.cg_turn(turn, M, R, P, threads)
             out.append((dots, sums, P, V, R))
         for other in out[1:]:

@@ -179,11 +179,15 @@ def test_of_equal_terms_the_youngest_outlive_a_smaller_budget():
     def kept():
         return sorted(np.rint(est.support_vectors_[:, 0] / 100).astype(int))
 
-    capacity.resize(est, 4)
+    def resize(n):
+        capacity.resize(est._learner, est._state, n)
+        est.set_params(budget=n)
+
+    resize(4)
     assert kept() == [16, 17, 18, 19]
     est.partial_fit(X[20:21], y[20:21])
     assert kept() == [17, 18, 19, 20]
-    capacity.resize(est, 6)
+    resize(6)
     est.partial_fit(X[21:25], y[21:25])
     assert kept() == [19, 20, 21, 22, 23, 24]
 

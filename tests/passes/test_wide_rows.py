@@ -99,17 +99,17 @@ def test_a_linear_model_takes_back_a_call_that_fails(name, update):
     model.learn(X[:200], y[:200], classes=[0, 1])
     before = copy.deepcopy(model.state_)
     held = model._learner.held(model._state)
-    follow = model._follow
+    linked = model._layers.linked
+    follow = linked.follow
 
     def fails(*args):
         assert not np.array_equal(model._state["w"], before["w"])  # the rows were learned
         raise KeyboardInterrupt
 
-    model._follow = fails
-    model._cache.pop("follow", None)
+    linked.follow, linked.ready = fails, None
     with pytest.raises(KeyboardInterrupt):
         model.learn(X[200:], y[200:], sample_weight=np.ones(100))
-    model._follow = follow
+    linked.follow = follow
     assert held.wide
     assert_same_state(before, model.state_, 0.0, name)
 

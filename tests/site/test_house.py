@@ -7,6 +7,7 @@ for counts, not what it matches: a private name that is reached through a differ
 
 import ast
 import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -243,7 +244,8 @@ def figures():
     learner = next(node for node in found if node.name == "Learner" and "/estimators/" in str(_path_of(parsed, node)))
     twice = Counter(node.name for node in found)
     groups, members = circles(parsed)
-    functions, parts, calls = default_learner()
+    done = subprocess.run([sys.executable, __file__, "calls"], capture_output=True, text=True, check=True)
+    functions, parts, calls = map(int, done.stdout.split())  # of a process in which nothing else has happened
     return {
         "lines of the library": lines_of(LIBRARY),
         "lines of all packages": lines_of(LIBRARY, SERVICE, PAPERS),
@@ -291,6 +293,8 @@ def test_budgets(measured, figure):
     assert measured[figure] <= BUDGETS[figure]
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1:] == ["calls"]:
+    print(*default_learner())
+elif __name__ == "__main__":
     for name, value in {**{f"room {room}": lines for room, lines in rooms().items()}, **figures()}.items():
         print(f"{name:40s} {value:7d} {(ROOMS | BUDGETS).get(name.removeprefix('room '), 0):7d}")

@@ -1,5 +1,6 @@
 // Feeds damaged texts to the parsers of cpp/: whatever the bytes are, they must stay inside the buffer and end.
-// Built by tests/test_streams_fuzz.py with the address and undefined-behaviour sanitizers; argument: seconds to run.
+// Built by tests/test_streams_fuzz.py with the address and undefined-behaviour sanitizers; arguments: seconds to run, and the
+// least number of texts, which a busy machine may not reach in that time.
 #include "files/csv.hpp"
 #include "files/libsvm.hpp"
 
@@ -20,10 +21,11 @@ const char* const pieces[] = {"1 1:0.5 3:1\n", "-1 2:1e-3 7:2.5e+10 # c\n", "+1 
 
 int main(int argc, char** argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 1.0;
+    const long long least = argc > 2 ? std::atoll(argv[2]) : 0;
     std::mt19937_64 rng(1);
     const auto started = std::chrono::steady_clock::now();
     long long texts = 0, lines = 0, rows = 0;
-    while (std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() < seconds) {
+    while (texts < least || std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() < seconds) {
         std::string text;
         const int n = int(rng() % 60);
         for (int i = 0; i < n; ++i) text += pieces[rng() % (sizeof pieces / sizeof *pieces)];

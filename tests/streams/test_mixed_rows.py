@@ -264,7 +264,7 @@ def test_a_dictionary_in_a_list_goes_the_short_way(targets, monkeypatch):
     for model in (alone, listed):
         model.learn(rows[:200], targets[20:220])
     monkeypatch.setattr(Columns, "_checked", None)  # of the long way
-    monkeypatch.setattr(make, "_check_target", None)
+    monkeypatch.setattr(make._targets, "check", None)
     for row, target in zip(rows[200:400], targets[220:420].tolist(), strict=True):
         assert alone.learn(row, target) == listed.learn([row], [target])
     assert alone.predict(rows[0]) == listed.predict(rows[:1])

@@ -143,7 +143,7 @@ def test_under_the_address_sanitizer(tmp_path, seconds, leaks):
     assert done.returncode == 0, done.stderr
     environment = {"ASAN_OPTIONS": f"detect_leaks={leaks}"}
     done = subprocess.run(
-        [str(program), seconds], capture_output=True, text=True, check=False, timeout=60, env=environment
+        [str(program), seconds, "1001"], capture_output=True, text=True, check=False, timeout=60, env=environment
     )
     if "LeakSanitizer has encountered a fatal error" in done.stderr:
         pytest.skip("a search for leaks needs ptrace, which is not allowed here")

@@ -184,4 +184,4 @@ class OperatorGP(StreamRegressor):
         mean = self._scores(X)[:, 0]
         if not return_std:
             return mean
-        return mean, np.sqrt(self._learner.variance(self.state_, checked_rows(self, X, reset=False)))
+        return mean, np.sqrt(self._learner.variance(self.state_, checked_rows(self, X)))

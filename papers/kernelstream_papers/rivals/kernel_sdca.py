@@ -41,6 +41,9 @@ class DualAscent(KernelExpansion):
     max_iter: int
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
+        if self.parameters.get("center"):
+            mean = float(np.average(Y[:, 0], weights=weight))
+            state["center"], Y = np.array([float(len(Y)), mean]), Y - mean
         self.estimate(state, X)
         kernel, loss = self.kernel(state), self.context.loss_for(2)
         n = X.shape[0]
@@ -168,7 +171,7 @@ class KernelSDCAClassifier(StreamClassifier):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_support_, support_vectors_, dual_coef_ = n_support, support_vectors, dual_coef
     n_iter_, objective_, dual_gap_ = n_iter, objective, dual_gap
 
     kernel: Any = "gaussian"
@@ -217,7 +220,7 @@ class KernelSDCARegressor(StreamRegressor):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_support_, support_vectors_, dual_coef_ = n_support, support_vectors, dual_coef
     n_iter_, objective_, dual_gap_ = n_iter, objective, dual_gap
 
     kernel: Any = "gaussian"
@@ -230,9 +233,3 @@ class KernelSDCARegressor(StreamRegressor):
     center: bool = True
 
     _learns = DualAscent
-
-    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
-        mean = float(np.average(y, weights=weight)) if self.center else 0.0
-        if self.center:
-            state["center"] = np.array([float(len(y)), mean])
-        return (y - mean)[:, None], weight

@@ -11,8 +11,8 @@ import numpy as np
 from kernelstream import DensityRatioEstimator, estimators
 from kernelstream.develop import StreamClassifier, described, positive
 from kernelstream.estimators import DoublySchedule, DoublyStep
-from kernelstream.estimators.doubly.base import PARTS, fit, kernel
-from kernelstream.estimators.doubly.ratio import Ratio, two_samples
+from kernelstream.estimators.doubly.base import PARTS, fit, kernel, solve
+from kernelstream.estimators.doubly.ratio import Ratio, TwoSamples
 from kernelstream.losses import Loss
 
 
@@ -108,7 +108,7 @@ class DensityNovelty(StreamClassifier):
     loss = RelativeNovelty()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, kernel_ = fit, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -120,6 +120,7 @@ class DensityNovelty(StreamClassifier):
     standardize: bool | str = "auto"
 
     _learns = RatioAbove
+    _targets = TwoSamples
 
     def ratio(self, X: Any) -> np.ndarray:
         """``q(x)/p(x)`` of rows X (n, d); (n,). One more than ``decision_function``, and at least 0."""
@@ -128,9 +129,6 @@ class DensityNovelty(StreamClassifier):
     @staticmethod
     def _loss_rule(parameters: dict[str, Any], n_classes: int) -> Loss:
         return RelativeNovelty(parameters["rho"])
-
-    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -131,7 +131,7 @@ class SparseOneClass(StreamOutlier):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
+    n_support_, support_vectors_, dual_coef_ = n_support, support_vectors, dual_coef
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -158,6 +158,3 @@ class SparseOneClass(StreamOutlier):
     @staticmethod
     def _loss_rule(parameters: dict[str, Any], n_classes: int) -> losses.Loss:
         return losses.Absolute()  # has no effect: the ball has a loss of its own
-
-    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
-        return np.zeros(n)

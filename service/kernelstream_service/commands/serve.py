@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 @command("serve", "serve models over HTTP: they predict, learn, and lose no acknowledged row", examples=EXAMPLES)
 def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
     parser.add_argument("models", nargs="*", metavar="MODEL", help="model files; a model is named after its file")
-    parser.add_argument("--store", metavar="DIR", help="where logs and snapshots go (MODEL.live beside the first file)")
+    parser.add_argument("--store", metavar="DIR", help="where models are kept (MODEL.live beside the first file)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     parser.add_argument("--port", type=int, default=8000, help="port, 0 for any (%(default)s)")
     parser.add_argument(
@@ -35,8 +35,8 @@ def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         "--challenger", metavar="FILE", help="model that learns beside the first one and is compared with it"
     )
     add_durability(parser)
-    parser.add_argument("--awake", type=positive, default=256, help="models in memory at a time (%(default)s)")
-    parser.add_argument("--body-mb", type=positive, default=16, metavar="N", help="largest request (%(default)s MB)")
+    parser.add_argument("--awake", type=positive, default=128, help="models in memory at a time (%(default)s)")
+    parser.add_argument("--body-mb", type=positive, default=2, metavar="N", help="largest request (%(default)s MB)")
     parser.add_argument("--rows", type=positive, default=50_000, metavar="N", help="rows of a request (%(default)s)")
     parser.add_argument(
         "--seconds", type=float, default=30.0, metavar="N", help="time limit of a prediction (%(default)g)"
@@ -49,7 +49,10 @@ def _serve(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
         "--log", choices=("info", "warning", "error"), default="warning",
         help="least level of the JSON lines on standard error; info has every request (%(default)s)",
     )  # fmt: skip
-    parser.add_argument("--rate", type=float, metavar="N", help="requests per second that one address may make")
+    parser.add_argument(
+        "--keep-alive", type=positive, default=75, metavar="N",
+        help="seconds that a connection without a request stays open (%(default)s)",
+    )  # fmt: skip
     demo = parser.add_argument_group("demo", "a server that learns from a drifting stream, with a page to watch it")
     demo.add_argument("--demo", action="store_true", help="start it at any free port, and open the page in a browser")
     demo.add_argument("--stop-after", type=float, metavar="N", help="stop after this many seconds (at control-C)")
@@ -61,7 +64,7 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
     """Options of a durable learner."""
     parser.add_argument(
         "--flush", default="each", metavar="WHEN",
-        help="force the log to the disk before each answer (each), every N milliseconds (a number), or only with "
+        help="force the journal to the disk before each answer (each), every N milliseconds (a number), or only with "
         "snapshots (request)",
     )  # fmt: skip
     parser.add_argument(
@@ -71,7 +74,7 @@ def add_durability(parser: argparse.ArgumentParser) -> None:
 
 def durability(args: argparse.Namespace) -> dict[str, Any]:
     """These options as parameters of a durable learner."""
-    from ..log import flush_policy
+    from ..journal import flush_policy
 
     flush = value(args.flush)
     try:
@@ -108,8 +111,6 @@ def _run(args: argparse.Namespace) -> None:
         return
     if not args.models and args.store is None:
         raise UsageError("serve needs a model file, --store of an earlier run, or --demo: kernelstream serve MODEL.ks")
-    if args.rate is not None and not args.rate > 0:
-        raise UsageError(f"--rate must be above 0, got {args.rate:g}")
     if not args.seconds > 0:
         raise UsageError(f"--seconds must be above 0, got {args.seconds:g}")
     if not 0 <= args.port <= 65535:
@@ -127,8 +128,9 @@ def _run(args: argparse.Namespace) -> None:
             with store.use(first) as learner:
                 learner.challenge(read_model(args.challenger)[0])
         try:
-            limits = {"body": args.body_mb << 20, "rows": args.rows, "seconds": args.seconds, "rate": args.rate}
-            server = Server(store, args.host, args.port, args.token_file, opened=args.columns == "open", **limits)
+            limits = {"body": args.body_mb << 20, "rows": args.rows, "seconds": args.seconds}
+            limits |= {"keep_alive": args.keep_alive, "opened": args.columns == "open"}
+            server = Server(store, args.host, args.port, args.token_file, **limits)
         except ValueError as error:
             raise UsageError(str(error)) from None
     except BaseException:
@@ -143,7 +145,7 @@ def _enter(store: Any, path: str) -> None:
     if name in store:
         with store.use(name) as learner:
             print(f"kernelstream: {name} resumes after {learner.total:,} rows", file=sys.stderr)
-            for problem in learner.problems.values():
+            for problem in learner.health()["problems"].values():
                 print(f"kernelstream: warning: {name}: {problem}", file=sys.stderr)
         return
     model, columns = read_model(path)

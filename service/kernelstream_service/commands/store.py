@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 
@@ -14,13 +15,14 @@ EXAMPLES = """examples:
   kernelstream store backup prices.live /backups/monday
   kernelstream store restore prices.live /backups/monday
   kernelstream store repair prices.live
+  kernelstream store dead prices.live
 """
-WHAT = ("list", "check", "backup", "restore", "repair")
+WHAT = ("list", "check", "dead", "backup", "restore", "repair")
 
 
 @command("store", "list, check, back up, restore or repair the models of a server", examples=EXAMPLES)
 def _store(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Run:
-    parser.add_argument("what", choices=WHAT, help="list, check and backup also work while a server runs")
+    parser.add_argument("what", choices=WHAT, help="list, check, dead and backup also work while a server runs")
     parser.add_argument("folder", metavar="DIR", help="the store (MODEL.live, or what --store named)")
     parser.add_argument("backup", nargs="?", metavar="BACKUP", help="new folder for a backup, or the one to restore")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -43,10 +45,15 @@ def _run(args: argparse.Namespace) -> None:
         if args.json:
             print_json(about)
             return
-        headings = ("name", "key", "rows", "calls", "version", "bytes", "lost", "dead")
+        headings = ("name", "rows", "calls", "version", "bytes", "lost", "dead")
         rows = [[name, *("" if one[part] is None else str(one[part]) for part in headings[1:])]
                 for name, one in about.items()]  # fmt: skip
-        print_table(", ".join(headings), headings, rows, headings[2:])
+        print_table(", ".join(headings), headings, rows, headings[1:])
+        return
+    if args.what == "dead":
+        for name, folder in found.items():
+            for letter in admin.dead(folder):
+                print(json.dumps({"model": name} | letter))
         return
     if args.what == "repair":
         for name, folder in found.items():

@@ -38,11 +38,8 @@ class Known:
     @property
     def wrong_(self) -> dict[str, tuple[int, int]]:
         """Cells that did not fit their column's kind, by column: their number, and the row of the first, from 1."""
-        return {
-            source.name: (source.wrong, source.first_wrong)
-            for source in self._learned().by_name.values()
-            if source.wrong
-        }
+        wrong = [source for source in self._learned().by_name.values() if source.wrong]
+        return {source.name: (source.wrong, source.first_wrong) for source in wrong}
 
     def usable(self, name: str, value: Any) -> bool:
         """Whether a cell that is not missing fits the kind of a column of numbers or dates."""

@@ -103,7 +103,14 @@ def parse(
                 stop, found.full = begin + at, source
     if journal is not None and learn and (found.retired or found.full is not None):
         raise NeedsCopy
-    _count(store, [cell for cell in wrong if cell[0] < stop], start, before, strict, learn, journal)
+    wrong = sorted([cell for cell in wrong if cell[0] < stop], key=lambda cell: cell[0])
+    if wrong and strict:
+        row, source, value = wrong[0]
+        kind = source.kind.replace("integer", "number")
+        where = f"column {source.name!r}, row {before + row + 1}"
+        raise ValueError(f"{where}: {str(value)[:40]!r} is not a {kind} that can be used")
+    if learn:
+        _count(store, wrong, start, journal)
     if stop < end:
         m = stop - start
         found.numbers, found.codes = found.numbers[:m].copy(), found.codes[:m].copy()
@@ -113,27 +120,9 @@ def parse(
     return found
 
 
-def _count(
-    store: Store,
-    wrong: list[tuple[int, InputColumn, Any]],
-    start: int,
-    before: int,
-    strict: bool,
-    learn: bool,
-    journal: Journal | None,
-) -> None:
-    """Count wrong cells, or raise ValueError about the first."""
-    if not wrong:
-        return
-    row, source, value = min(wrong, key=lambda cell: cell[0])
-    if strict:
-        kind = {"integer": "number"}.get(source.kind, source.kind)
-        raise ValueError(
-            f"column {source.name!r}, row {before + row + 1}: {str(value)[:40]!r} is not a {kind} that can be used"
-        )
-    if not learn:
-        return
-    for row, source, _ in sorted(wrong, key=lambda cell: cell[0]):
+def _count(store: Store, wrong: list[tuple[int, InputColumn, Any]], start: int, journal: Journal | None) -> None:
+    """Count wrong cells."""
+    for row, source, _ in wrong:
         if journal is not None:
             journal.count_wrong(source)
         source.first_wrong = source.first_wrong or store.t + row - start + 1
@@ -202,13 +191,7 @@ def _names(part: Any) -> tuple[list[Any], list[int], Any]:
     return ["" if name is None else name for name in found], wrong, word
 
 
-_KIND_NUMBERS = {
-    "category": 0,
-    "number": 1,
-    "integer": 2,
-    "date": 3,
-    "text": 4,
-}  # of the kinds, in cpp/bind/columns.cpp
+_IN_THE_CORE = ("category", "number", "integer", "date", "text")  # kinds by their numbers in cpp/bind/columns.cpp
 Plan = list[tuple[str, int, dict[Any, int] | None, int, int]]
 Reader = Callable[[Plan, dict[Any, Any], np.ndarray, np.ndarray], tuple[int, list[int]]]
 
@@ -218,7 +201,7 @@ def _plan(store: Store) -> Plan:
     plan = []
     for source in store.by_name.values():
         codes = None if source.table is None or source.retired else source.table.codes
-        plan.append((source.name, _KIND_NUMBERS[source.kind], codes, source.number, source.coded))
+        plan.append((source.name, _IN_THE_CORE.index(source.kind), codes, source.number, source.coded))
     return plan
 
 

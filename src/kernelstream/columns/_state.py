@@ -64,15 +64,12 @@ def schema(state: State, one_hot: int) -> Schema:
     """What the entries may be; the lengths are those of a few entries, which are checked against each other later."""
     sources, width = length(state, "kinds"), length(state, "layout")
     numbers, means = length(state, "moments", 1), length(state, "target", 1)
-    words, tables, labels = length(state, "counts"), length(state, "table_sizes"), length(state, "labels_ends")
-    size = length(state, "names")
+    words, tables = length(state, "counts"), length(state, "table_sizes")
     return {
         "t": Count(),
         "task": Text(TASKS),
-        "came": Array((length(state, "came"),), "uint8"),
-        "came_ends": Array((length(state, "came_ends"),), "int64", low=0, high=length(state, "came"), rising=True),
-        "names": Array((size,), "uint8"),
-        "names_ends": Array((sources,), "int64", low=0, high=size, rising=True),
+        **_strings("came", state, length(state, "came_ends")),
+        **_strings("names", state, sources),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
         "flags": Array((sources,), "int64", low=0, high=7),
         "forms": Array((sources,), "int64", low=0, high=len(FORMS) - 1),
@@ -80,15 +77,19 @@ def schema(state: State, one_hot: int) -> Schema:
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
         "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, CLASSES, len(CYCLES))),
         "moments": Array((7, numbers)),
-        "words": Array((length(state, "words"),), "uint8"),
-        "words_ends": Array((words,), "int64", low=0, high=length(state, "words"), rising=True),
+        **_strings("words", state, words),
         "table_sizes": Array((tables,), "int64", low=0, high=words),
         "counts": Array((words,), low=0.0),
         "sums": Array((words, means)),
-        "labels": Array((length(state, "labels"),), "uint8"),
-        "labels_ends": Array((labels,), "int64", low=0, high=length(state, "labels"), rising=True),
+        **_strings("labels", state, length(state, "labels_ends")),
         "target": Array((3, means)),
     }
+
+
+def _strings(name: str, state: State, count: int) -> Schema:
+    """What the two arrays of some strings may be, see :func:`packed`."""
+    size = length(state, name)
+    return {name: Array((size,), "uint8"), f"{name}_ends": Array((count,), "int64", low=0, high=size, rising=True)}
 
 
 def from_state(state: State, one_hot: int) -> Store:

@@ -40,9 +40,9 @@ def word(value: Any) -> str | None:
             value = str(value)
     if is_missing(value):
         return ""
-    return (
-        value if len(value) <= MAX_NAME_CHARACTERS else f"{value[: MAX_NAME_CHARACTERS - 16]}{_digest(value, 8).hex()}"
-    )
+    if len(value) > MAX_NAME_CHARACTERS:
+        value = f"{value[: MAX_NAME_CHARACTERS - 16]}{_digest(value, 8).hex()}"
+    return value
 
 
 def _digest(text: str, size: int) -> bytes:

@@ -111,11 +111,9 @@ def cycles(s: np.ndarray) -> np.ndarray:
     whole = np.floor(np.where(known, s, 0.0) / DAY)
     within = np.where(known, s, 0.0) / DAY - whole
     days = whole.astype("int64").astype("datetime64[D]")
-    start = days.astype("datetime64[Y]")
-    in_year = (days - start.astype("datetime64[D]")).astype(np.float64) + within
-    length = ((start + np.timedelta64(1, "Y")).astype("datetime64[D]") - start.astype("datetime64[D]")).astype(
-        np.float64
-    )
+    year = days.astype("datetime64[Y]")
+    start, end = year.astype("datetime64[D]"), (year + np.timedelta64(1, "Y")).astype("datetime64[D]")
+    in_year, length = (days - start).astype(np.float64) + within, (end - start).astype(np.float64)
     parts = (within, ((whole + _THURSDAY) % 7 + within) / 7, in_year / length)
     out = np.stack([wave(2 * np.pi * part) for part in parts for wave in (np.sin, np.cos)], axis=1)
     return np.where(known[:, None], out, 0.0)

@@ -12,22 +12,20 @@ from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
 from ..checks import flag, one_of, positive, whole
-from ..random import SeedStream, generator
 from ..registry.caller import caller
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
-from ..rows import padded
 from ..state.turns import OwnTurns, in_turn
 from ..state.undo import all_or_nothing, open_call
 from ..streams.cells import Cells, cells_of
-from ._growing import Widths, decide_again, grow
-from ._known import Known, check_known, some
-from ._parse import Parsed, alone, parse, parse_row
-from ._pass import twins
+from ._encoding import CellRows, compare, encode, encode_row, learn_row, learn_stream, learn_table
+from ._growing import Widths
+from ._known import Known, check_known
+from ._parse import alone
 from ._state import State, from_state, to_state
-from ._store import MEAN, Journal, NeedsCopy, Store
-from ._targets import Targets, checked_weights, one_target
-from .kinds import KINDS, votes_of
+from ._store import Journal, NeedsCopy, Store
+from ._targets import Targets, checked_weights
+from .kinds import KINDS
 
 LEARNED = ("_store", "_warned")  # attributes of an encoder that has learned rows
 
@@ -179,11 +177,6 @@ class Columns(Known, TransformerMixin, WithParameters):
         if "_store" in self.__dict__:
             self._store = self._store.copy()  # arrays of a mapped file cannot be written to
 
-    def _forget(self) -> None:
-        """Forget what was learned."""
-        for name in LEARNED:
-            self.__dict__.pop(name, None)
-
     def _contained(self, X: np.ndarray, rows: Any) -> Any:
         """The result in the container that ``set_output`` asks for."""
         if "_sklearn_output_config" not in self.__dict__ and get_config()["transform_output"] == "default":
@@ -230,265 +223,67 @@ class Columns(Known, TransformerMixin, WithParameters):
     def _take_back(journal: Journal, nothing_learned: bool) -> None:
         journal.undo()
 
-    @property
-    def _journal(self) -> Journal:
-        """The journal of the call that learns now."""
-        call = open_call(self)
-        assert call is not None
-        return call.undo_of(self)
-
     def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows, inside of ``all_or_nothing`` unless they are the first.
 
         Returns all rows with the columns there are at the end, and how many of these there are from which rows on;
         nothing where that stays as it was.
         """
-        before = self.__dict__.get("_store")
-        rows = alone(rows)
-        if before is not None and type(rows) is dict and sample_weight is None:
-            quick = self._learn_quickly(before, rows, y, self._journal)
+        before, rows, call = self.__dict__.get("_store"), alone(rows), open_call(self)
+        assert before is None or call is not None
+        journal = None if before is None or call is None else call.undo_of(self)
+        if before is not None and journal is not None and type(rows) is dict and sample_weight is None:
+            quick = self._learn_quickly(before, rows, y, journal)
             if quick is not None:
                 return quick, []
-        store, journal = (self._started(), None) if before is None else (before, self._journal)
-        cells, targets, weight = self._checked(rows, y, sample_weight, store.task or task or self.target)
-        if (targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
+        store = self._started() if before is None else before
+        batch = self._checked(rows, y, sample_weight, store.task or task or self.target)
+        cells = batch.cells
+        if (batch.targets is None) == bool(store.task) and (store.task or store.t) and cells.n:
             raise ValueError("y must be given in all calls or in none: an earlier call was different")
         if store.t and type(cells) is Cells:  # a dictionary may hold new names only; a table has others by mistake
             check_known(store, cells)
         try:
-            found = self._pass_runs(store, cells, targets, weight, journal)
+            found = learn_stream(self, store, batch, journal, self._warn_once)
         except NeedsCopy:
             assert journal is not None
             journal.undo()
             store = store.copy()
-            found = self._pass_runs(store, cells, targets, weight, None)
+            found = learn_stream(self, store, batch, None, self._warn_once)
         if cells.n or before is not None:
             self._store = store
         return found
 
     @staticmethod
-    def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> tuple[Cells, Targets | None, np.ndarray | None]:
+    def _checked(rows: Any, y: Any, sample_weight: Any, task: str) -> CellRows:
         cells = cells_of(rows)
         targets = None if y is None else Targets([y] if np.ndim(y) == 0 else y, cells.n, task)
-        return cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n)
+        return CellRows(cells, targets, None if sample_weight is None else checked_weights(sample_weight, cells.n))
 
     def _fit(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> np.ndarray:
-        """Forget everything, learn and encode a table: means by the rows before in a random order, the rest by all.
-
-        Inside of ``all_or_nothing``, unless nothing was learned before.
-        """
-        self._forget()
+        """Forget everything, learn and encode a table; inside of ``all_or_nothing``, unless nothing was learned."""
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
         store = self._started()
-        cells, targets, weight = self._checked(rows, y, sample_weight, task or self.target)
-        learned, some, counted = cells, targets, np.arange(cells.n)
-        if weight is not None:
-            counted, weight = np.flatnonzero(weight), weight[weight > 0]
-            learned, some = cells.part(counted), None if targets is None else targets.part(counted)
-        odd: dict[str, Any] = {}
-        one_by_one, _ = self._pass(store, learned, some, weight, None, odd, shuffled=True)
-        self._say_odd(store, odd)
-        X = self._encode_only(store, cells)
-        coded = {at for at, source in enumerate(store.sources) if not source.retired}
-        means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
-        X[counted[:, None], means] = one_by_one[:, means]
-        if cells.n:
+        batch = self._checked(rows, y, sample_weight, task or self.target)
+        X = learn_table(self, store, batch, self._warn_once)
+        if batch.cells.n:
             self._store = store
         return X
 
-    def _pass_runs(
-        self,
-        store: Store,
-        cells: Cells,
-        targets: Targets | None,
-        weight: np.ndarray | None,
-        journal: Journal | None,
-    ) -> tuple[np.ndarray, Widths]:
-        """Encode and learn rows in order, up to each row after which kinds are decided again; those of weight 0 are
-        encoded only."""
-        parts, widths, odd, start = list[np.ndarray](), Widths(), dict[str, Any](), 0
-        while start < cells.n or not parts:
-            learned, stop = weight is None or bool((weight[start : start + 1] > 0).all()), cells.n
-            if weight is not None:
-                stop = start + int(np.argmin(np.append((weight[start:] > 0) == learned, False)))
-            if learned:
-                stop = min(stop, start + (1 << store.t.bit_length()) - store.t)  # the next power of two
-            if journal is not None and stop - start < cells.n:
-                raise NeedsCopy
-            rows = np.arange(start, stop)
-            widths.append((start, store.width))
-            if learned:
-                some = None if targets is None else targets.part(rows)
-                w = None if weight is None else weight[start:stop]
-                part, wider = self._pass(store, cells[start:stop], some, w, journal, odd, start)
-                parts.append(part)
-                odd |= decide_again(store, self.kinds or {}, journal)
-                widths += [(start + row, width) for row, width in wider]
-                widths.append((stop, store.width))
-            else:
-                parts.append(self._encode_only(store, cells[start:stop]))
-            start = stop
-        self._say_odd(store, odd)
-        X = (
-            padded(parts[0], store.width)
-            if len(parts) == 1
-            else np.concatenate([padded(X, store.width) for X in parts])
-        )
-        return X, widths
-
-    def _pass(
-        self,
-        store: Store,
-        cells: Cells,
-        targets: Targets | None,
-        weight: np.ndarray | None,
-        journal: Journal | None,
-        odd: dict[str, Any],
-        before: int = 0,
-        shuffled: bool = False,
-    ) -> tuple[np.ndarray, Widths]:
-        """Encode and learn rows of positive weight; ``shuffled`` are those of a table, where nothing comes later.
-
-        ``odd`` gets a cell of each column that has some of no use; ``before`` are rows of the call before these.
-        """
-        since, widths = grow(
-            store, cells, targets, self.kinds or {}, int(self.max_columns), shuffled, journal, self._warn_once
-        )
-        since = {} if shuffled else since
-        X = np.zeros((cells.n, store.width))
-        Y = None if targets is None else targets.matrix(store)
-        start, window = 0, cells.n
-        while start < cells.n:
-            end = min(cells.n, start + window)
-            found = parse(store, cells, start, end, since, int(self.max_categories), self.strict, journal, before)
-            stop = start + len(found.codes)
-            window = max(64, 2 * len(found.codes))  # looking further ahead is wasted where tables are always full
-            if journal is not None:
-                journal.save(found.codes)
-            for row, source, value in found.wrong:
-                if row < stop:
-                    odd.setdefault(source.name, value)
-            here = slice(start, stop)
-            order = generator(0, SeedStream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
-            y, w = (None if values is None else values[here] for values in (Y, weight))
-            self._run(store, found, X[here], y, w, order=order)
-            store.t += stop - start
-            for source in found.retired:
-                store.retire(source)
-            if found.full is not None:
-                store.forget(found.full)
-            start = stop
-        for at in store.undecided if not shuffled else ():  # a table has voted
-            name = store.sources[at].name
-            store.votes[at] += votes_of(cells.get(name), cells.hints.get(name))
-        return X, widths
-
-    def _run(
-        self,
-        store: Store,
-        found: Parsed,
-        X: np.ndarray,
-        Y: np.ndarray | None,
-        weight: Any,
-        learn: bool = True,
-        order: np.ndarray | None = None,
-    ) -> None:
-        """Encode rows into X, and learn them, in their order or another."""
-        for first, parts in found.cycles:
-            X[:, first : first + parts.shape[1]] = parts
-        block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
-        out = X
-        if order is not None:
-            block = {name: None if values is None else values[order] for name, values in block.items()}
-            out = X[order]
-        block["since"] = found.since
-        columns_pass, _ = twins(self.engine)
-        columns_pass(vars(store), block, self.shrink, self.scale, learn, out)
-        if order is not None:
-            X[order] = out
-
-    # ---------------------------------------------------------------- one dictionary at a time
     def _learn_quickly(self, store: Store, row: dict[Any, Any], y: Any, journal: Journal) -> np.ndarray | None:
-        """What :meth:`_learn` does, for a row with nothing new or unusual in it; None for any other.
+        """Learn and encode a dictionary with nothing new or unusual in it; None for any other."""
+        return learn_row(self, store, row, y, journal)
 
-        The journal has what changes, and nothing where there is no result.
-        """
-        _, reader = twins(self.engine)
-        if reader is None or (y is None) == bool(store.task):
-            return None
-        Y = None
-        if y is not None:
-            Y = one_target(store, y)
-            if Y is None:
-                return None
-        found = parse_row(store, row, reader, int(self.max_categories), False, journal)
-        if found is None:
-            return None
-        journal.save(found.codes)
-        X = np.zeros((1, len(store.layout)))
-        self._run(store, found, X, Y, None)
-        for at in store.undecided:
-            store.votes[at] += votes_of([row.get(store.sources[at].name)])
-        store.t += 1
-        if store.undecided:
-            try:
-                decide_again(store, self.kinds or {}, journal)
-            except NeedsCopy:
-                journal.undo()
-                return None
-        return X
-
-    # ---------------------------------------------------------------- encoding only
     def _encode(self, rows: Any) -> np.ndarray:
         store, rows = self._learned(), alone(rows)
-        _, reader = twins(self.engine)
-        if reader is not None and type(rows) is dict and not store.by_name.keys().isdisjoint(rows):
-            journal, warned = Journal(store), "unknown" in self.__dict__.get("_warned", ())
-            found = parse_row(store, rows, reader, None, warned, journal)
-            if found is not None:
-                X = np.zeros((1, store.width))
-                self._run(store, found, X, None, None, learn=False)
-                journal.undo()
+        if type(rows) is dict:
+            X = encode_row(self, store, rows, "unknown" in self.__dict__.get("_warned", ()))
+            if X is not None:
                 return X
         cells = cells_of(rows)
-        self._compare(store, cells)
-        return self._encode_only(store, cells, asked=True)
-
-    def _encode_only(self, store: Store, cells: Cells, asked: bool = False) -> np.ndarray:
-        """Encode rows as if each came next; the store is not changed. If ``asked``, warn about unusable cells."""
-        X = np.zeros((cells.n, store.width))
-        if not cells.n:
-            return X
-        journal = Journal(store)
-        try:
-            found = parse(store, cells, 0, cells.n, {}, None, self.strict, journal)
-            if asked:
-                self._say_odd(store, {source.name: value for _, source, value in reversed(found.wrong)})
-            self._run(store, found, X, None, None, learn=False)
-        finally:
-            journal.undo()
-        return X
-
-    def _say_odd(self, store: Store, odd: dict[str, Any]) -> None:
-        """Warn once about cells of columns that are of no use there."""
-        for name, value in odd.items():
-            kind = store.by_name[name].kind.replace("integer", "number")
-            if kind != "text" and (kind != "category" or not isinstance(value, str)):
-                said = f"column {name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
-                self._warn_once(f"wrong {name}", f"{said}: they are taken as missing")
-
-    def _compare(self, store: Store, cells: Cells) -> None:
-        """Warn once about columns that are absent or unknown; ValueError if none is known."""
-        unknown = [name for name in check_known(store, cells) if name not in store.came]
-        if unknown:
-            known = list(store.by_name)
-            self._warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
-        if type(cells) is Cells and cells.n:
-            absent = [s.name for s in store.by_name.values() if s.kind != "text" and cells.get(s.name) is None]
-            if absent:
-                self._warn_once(
-                    "absent",
-                    f"columns that the model knows are not in the rows, and are taken as missing: {some(absent)}",
-                )
+        compare(store, cells, self._warn_once)
+        return encode(self, store, cells, self._warn_once)
 
     def _warn_once(self, what: str, text: str) -> None:
         """Warn, once for each ``what``."""

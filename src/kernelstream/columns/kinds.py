@@ -109,11 +109,7 @@ def _votes_of_cell(value: Any) -> list[int]:
         x = float(comma or 0) if point is None else point
         return [_INTEGER if is_code(x) else _NUMBER, *[_POINT] * (point is not None), *[_COMMA] * (comma is not None)]
     if (found := DATE.fullmatch(value.strip())) is not None:
-        return [
-            _SLASHED,
-            *([_DAY_FIRST] if int(found[1]) > 12 else []),
-            *([_MONTH_FIRST] if int(found[3]) > 12 else []),
-        ]
+        return [_SLASHED, *[_DAY_FIRST] * (int(found[1]) > 12), *[_MONTH_FIRST] * (int(found[3]) > 12)]
     return [_TEXT if len(value) > MAX_CATEGORY_CHARACTERS else _CATEGORY]
 
 

@@ -16,7 +16,9 @@ A *code* is a value that stands for a gap, such as -9999: it came ``REPEATS`` ti
 the cells, it is not 0, and it lies far outside all others (:func:`kernelstream.core.ranges.bulk`).
 
 Cells outside of [a, b] count for m and s at the look after the next. If they are most cells of a column since the last
-look, the column has a new level: what was before is forgotten, and its scale is taken from the new cells.
+look, the column has a new level: all others are forgotten, and its scale is taken from these cells. So they are if most
+cells lie more than 20 units or spreads from the middle by which they are scaled, though within [a, b]: the column has
+come back to an old level, as after a fault that was believed.
 
 The compiled twins of :func:`cleaned`, :func:`remember` and :func:`measured` are in cpp/base/corrupt.hpp.
 """
@@ -96,18 +98,25 @@ def rows_until_look(count: int) -> int:
     return next((first for first in FIRST_LOOKS if count < first), LOOK * (count // LOOK + 1)) - count
 
 
-def look(ops: Any, usual: np.ndarray, recent: np.ndarray, count: int, since: int) -> np.ndarray:
+def look(ops: Any, usual: np.ndarray, recent: np.ndarray, count: int, since: int, scale: Any = None) -> np.ndarray:
     """Take what is usual from the rows kept, of ``count``; those from number ``since`` on came after the last look.
 
-    ``ops`` is the engine. Returns the columns (k,) that have a new level, or cells for the first time; of these only
-    new cells are kept.
+    ``ops`` is the engine, ``scale`` (2, d) the middle and the unit by which columns are scaled; NaN where these move.
+    Returns the columns (k,) that have a new level, or cells for the first time; of these only new cells are kept.
     """
     kept = recent[:count]
     older = np.ones(len(kept), bool)
     older[kept_rows(since, count, len(recent))[1]] = False
     shifted = usual[OUTSIDE] > (count - since) / 2
     if shifted.any():
-        kept[np.outer(older, shifted)] = NONE
+        kept[(older[:, None] | ~np.logical_or(*outside(kept, usual))) & shifted] = NONE
+    if scale is not None:  # NaN is far from nothing
+        far = (kept < NONE) & ~is_gap(kept, usual)
+        new = far & ~older[:, None]
+        far &= np.abs(kept - scale[0]) > SPREADS * np.maximum(scale[1], usual[SPREAD])
+        back = ~shifted & ((new & far).sum(axis=0) > np.maximum(new.sum(axis=0) / 2, FEW))
+        kept[~(new & far) & back] = NONE
+        shifted |= back
     _drop_codes(usual, kept)
     n, median, spread, odd = ops.measured(kept, usual)
     for j in np.flatnonzero(odd):

@@ -118,7 +118,7 @@ def settle(state: dict[str, Any], which: Any = True) -> None:
 def retake(state: dict[str, Any], column: int, cells: np.ndarray) -> None:
     """Take the scale of a column that has a new level from its new cells (m,); the same unit where it is about that."""
     deviation, unit = cells.std(), state["x_unit"][column]
-    if unit / STRETCH <= deviation <= unit * STRETCH:
+    if unit / STRETCH <= deviation <= unit * STRETCH or deviation == 0:
         deviation = unit
     found = {
         "x_mean": cells.mean(),

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..estimators._contract.base import Shell
-from ..estimators._contract.door import checked_rows
-from ..estimators.binning.fit import best_constant
+from ..estimators._contract.base import Shell, checked_rows
 from ..estimators.falkon.models import Falkon, usual_centers
 from ..kernels import Kernel
+from ..losses import Loss
 from ..random import SeedStream, generator
 from ..rows import Rows, concat, divided, pack
+from ..solvers import best_constant
 from ..solvers.falkon import kernel_blocks
 from ..solvers.kernel_blocks import Factor, least_addition
 from ..state.blas_threads import on_one_blas_thread
@@ -34,18 +34,18 @@ SAMPLE_ROWS = 50_000  # rows among which widths, bandwidth and penalty are found
 Sums = tuple[np.ndarray, np.ndarray]  # K'A K (m, m) and K'A (y - b) (m, C)
 
 
-def fit_falkon(est: Shell[Falkon], parts: Parts, classes: Any) -> dict[str, Any]:
+def fit_falkon(est: Shell[Falkon], learner: Falkon, parts: Parts, classes: Any) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all parts, up to its tolerance.
 
     With more than 50,000 rows the choices left to the model are made on that many of them.
     """
-    loss = est._learner.context.loss_for(2).name
+    loss = learner.context.loss_for(2).name
     if loss != "squared":
         raise ValueError(
             f"loss={loss!r} is learned on one machine only: on several 'squared', whose sums over rows add up"
         )
     with parts.kept():
-        return _solved_by_sums(begun(est, parts, classes), parts)
+        return _solved_by_sums(begun(est, 1, parts, classes), parts)
 
 
 def _solved_by_sums(start: Shell[Falkon], parts: Parts) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def _solved_by_sums(start: Shell[Falkon], parts: Parts) -> dict[str, Any]:
     wanted_centers = usual_centers(n) if learner.n_centers == "auto" else int(learner.n_centers)
     m = min(n, wanted_centers)
     parts.check_memory(8 * (3 * m * m + 2048 * m), f"the sums of {m:,} centres")
-    wanted, offset = targets(start, found)
+    wanted, offset = targets(start, state, learner.context.loss_for(2), found)
 
     sample = np.arange(n)
     if n > SAMPLE_ROWS:
         sample = np.sort(generator(state["seed"], SeedStream.REMOTE_ROWS).choice(n, SAMPLE_ROWS, replace=False))
     X, y = picked(parts, counts, sample)
-    X = checked_rows(start, X, reset=False)
+    X = checked_rows(start, X)
     Y, weight = wanted(y)
     _, state["lam"] = learner.choose(state, X, Y, weight, wanted_centers)
     start._forget()
@@ -111,9 +111,8 @@ class FalkonTargets:
         return self.table[codes], None if self.factor is None else self.factor[codes]
 
 
-def targets(est: Any, found: Sequence[Survey]) -> tuple[FalkonTargets, np.ndarray]:
+def targets(est: Any, state: Any, loss: Loss, found: Sequence[Survey]) -> tuple[FalkonTargets, np.ndarray]:
     """The targets, and the score of rows without features (C,); enters the classes in the state."""
-    state, loss = est._state, est._learner.context.loss_for(2)
     some = [part for part in found if part.rows]
     if not is_classifier(est):
         mean = sum(part.total for part in some) / sum(part.rows for part in some)
@@ -122,7 +121,7 @@ def targets(est: Any, found: Sequence[Survey]) -> tuple[FalkonTargets, np.ndarra
     counts = np.zeros(len(labels))
     for part in some:
         counts[np.searchsorted(labels, part.labels)] += part.counts
-    table, weight = est._batch_target(state, labels, counts)
+    table, weight = est._layers.targets.batch(state, labels, counts)
     state["class_counts"] = counts
     factor = None if est.class_weight is None else weight / counts
     return FalkonTargets(labels, table, factor), best_constant(table, weight, loss)
@@ -160,13 +159,13 @@ def absorb(
 ) -> Sums:
     """The sums with those of a part."""
     kernel, S, wanted, offset = given
-    m, state = S.shape[0], est._state
+    m = S.shape[0]
 
     def use(X: Any, y: Any) -> Sums:
         X, y, _ = est._admit(X, y, None, None, fresh=False)
         Y, weight = wanted(y)
         a = np.ones(X.shape[0]) if weight is None else weight
-        K = kernel_blocks(kernel, _wide(X, state), S, est._ops)
+        K = kernel_blocks(kernel, _wide(X, est.state_), S, est._ops)
         return K.moment(np.arange(len(a)), a), K.tdot(a[:, None] * (Y - offset))
 
     total = (np.zeros((m, m)), np.zeros((m, len(offset)))) if sums is None else sums

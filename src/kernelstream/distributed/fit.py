@@ -51,7 +51,8 @@ def fit(est: Any, X: Any, y: Any = None, *, client: Any = None, classes: Any = N
         )
     est._check_parameters()
     parts = parts_of(X, y, client)
-    est.state_ = (fit_ridge if isinstance(learner, Ridge) else fit_falkon)(est, parts, classes)
+    fitted: Any = fit_ridge if isinstance(learner, Ridge) else fit_falkon
+    est.state_ = fitted(est, learner, parts, classes)
     if parts.columns is not None:
         est.feature_names_in_ = np.array(parts.columns, dtype=object)
     return est

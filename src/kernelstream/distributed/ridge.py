@@ -14,6 +14,8 @@ from sklearn.base import is_classifier
 
 from .. import second_order
 from ..estimators._contract.base import Shell
+from ..estimators._contract.labels import add
+from ..estimators._contract.scaled import wanted_scaling
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import Ridge, merge
 from ..features import Nystroem
@@ -23,23 +25,23 @@ from .start import begun
 from .sums import Part, Parts
 
 
-def fit_ridge(est: Shell[Ridge], parts: Parts, classes: Any) -> dict[str, Any]:
+def fit_ridge(est: Shell[Ridge], learner: Ridge, parts: Parts, classes: Any) -> dict[str, Any]:
     """The state that ``est.fit`` would reach on the rows of all parts, up to rounding."""
-    refuse(est)
-    start = begun(est, parts, classes)
+    refuse(est, learner)
+    start = begun(est, max(1, learner.warm_up_rows()), parts, classes)
     r = start._learner.width(start._state)
     parts.check_memory(8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
     return parts.total(absorb, merged, start).state_
 
 
-def refuse(est: Shell[Ridge]) -> None:
+def refuse(est: Shell[Ridge], learner: Ridge) -> None:
     """ValueError for what makes the result depend on the order of the rows, or needs all of them in one place."""
-    features = est._learner.map
-    if len(est._learner.ridges()) > 1:
+    features = learner.map
+    if len(learner.ridges()) > 1:
         raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
-    if est._learner.forgetting != 1:
+    if learner.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
-    if est._scaling():
+    if wanted_scaling(est._learner):
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
@@ -71,10 +73,10 @@ def _add(est: Any, X: Any, y: Any) -> None:
     state = est._state
     if "classes" in state:
         for label in np.setdiff1d(y, state["classes"]):
-            est._add_class(state, label, trained=True)
-    weight = est._row_weights(state, y, weight)
+            add(est._learner, state, label, trained=True)
+    weight = est._layers.targets.row_weights(state, y, weight)
     weight = np.ones(X.shape[0]) if weight is None else weight
-    Y = targets(state, est._encode(state, y))
+    Y = targets(state, est._layers.targets.encode(state, y))
     for rows, Z in est._learner.feature_rows(state, X):
         second_order.append(state, Z, weight[rows], Y[rows])
     state["t"] += int(np.count_nonzero(weight))

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..estimators._contract.scaled import wanted_scaling
 from ..estimators._contract.scaling import extremes, units_differ
 from ..rows import concat
 from ..streams.base import Block
 from .sums import Part, Parts
 
 
-def begun(est: Any, parts: Parts, classes: Any) -> Any:
+def begun(est: Any, wanted: int, parts: Parts, classes: Any) -> Any:
     """A copy of an estimator that has no weights yet, with the features that one machine would have.
 
-    What a feature map estimates from rows, it estimates from the first ones, as in ``est.learn``. Seeds are drawn here,
-    once, so that all workers have the same random numbers.
+    What a feature map estimates from rows, it estimates from the first ``wanted`` ones, as in ``est.learn``. Seeds are
+    drawn here, once, so that all workers have the same random numbers.
     """
-    wanted = max(1, est._learner.warm_up_rows()) if hasattr(est._learner, "map") else 1
     blocks: list[Block] = []
     for i in range(len(parts)):
         blocks += parts.map(first_blocks, {i: (wanted,)})[0]
@@ -37,7 +37,7 @@ def begun(est: Any, parts: Parts, classes: Any) -> Any:
         est._learner.estimate(est._state, X)
     est._state |= {"warm_rows": 0, "warm_count": 0}
     est._forget()
-    if est._scaling() is None and units_differ(X):
+    if wanted_scaling(est._learner) is None and units_differ(X):
         warnings.warn(
             f"the columns have different units, {extremes(X, parts.columns)}, and one width compares them all: on one "
             f"machine standardize='auto' scales them, row by row, which partitions cannot. Scale them before a "

@@ -34,18 +34,12 @@ from ..core.arrays_native import (
     workspace,
 )
 from ..passes.binning import native as binning
-from ..passes.cells.native import (
-    by_hashing,
-    by_levels,
-    cells_gains,
-    cells_pass,
-    cells_score,
-    grid_maps,
-)
+from ..passes.cells.native import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
-from ..passes.ensemble.native import combine, family_pass, hedge_pass, start_hedge, theta
+from ..passes.ensemble.native import family_pass, hedge_pass
 from ..passes.ensemble.pool import Pool, pool_hedge_pass, pool_pass
+from ..passes.ensemble.python import combine, start_hedge, theta
 from ..passes.expansion.native import BlockExpansion as Expansion
 from ..passes.expansion.native import budget_pass, expansion_pass
 from ..passes.learned.native import rrf_pass

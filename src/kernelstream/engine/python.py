@@ -31,14 +31,7 @@ from ..core.philox import normals
 from ..core.ranges import scaled, standardize
 from ..core.targets import take as take_targets
 from ..passes.binning import python as binning
-from ..passes.cells.python import (
-    by_hashing,
-    by_levels,
-    cells_gains,
-    cells_pass,
-    cells_score,
-    grid_maps,
-)
+from ..passes.cells.python import by_hashing, by_levels, cells_gains, cells_pass, cells_score, grid_maps
 from ..passes.doubly.blocks import FeatureBlocks
 from ..passes.doubly.descent import Descent
 from ..passes.ensemble.python import HISTORY, Hedge, Pool, combine, family_pass, hedge_pass, start_hedge, theta

@@ -72,6 +72,7 @@ class LeftOut(NamedTuple):
 class LearnedMetric(Learner):
     """Kernel functions at all rows, in a metric that is learned from them."""
 
+    has_probabilities = True
     keeps_rows = True
     lam: float | None
     size: str

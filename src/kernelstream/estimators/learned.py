@@ -17,16 +17,18 @@ from ..checks import positive, whole
 from ..features import spectra
 from ..features.fourier import FourierMapping
 from ..features.spectra import GUARD, Spectrum
+from ..passes.learned.python import Learned
 from ..registry.parameters import WithParameters, named_part
 from ..rows import Rows
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
-from ..state.turns import in_turn
 from ..updates import AdaGrad, check_auto
 from ._contract.base import State
+from ._contract.blank import blank
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
+from ._contract.shown import shown
 from ._contract.state import centres, no_centres
 from ._contract.warm_up import WARM_UP
 from ._described import described
@@ -146,37 +148,32 @@ class LearnedFeatures(Learner):
 
     def reset(self, state: State) -> None:
         theta = self.spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
-        weights = np.zeros((state["n_outputs"], 2 * self.n_components), state["dtype"])
-        state |= {"theta": theta, "theta0": theta.copy(), "H": np.zeros_like(theta)}
-        state |= {"w": weights, "G": weights.copy(), "memory": self.update.memory(*weights.shape)}
-        if self.step.batch_size > 1:
-            state |= {"sum_w": weights.copy(), "sum_theta": np.zeros_like(theta), "pending": np.zeros(2)}
+        memory = self.update.memory(state["n_outputs"], 2 * self.n_components)
+        state |= blank(self._arrays(state)) | {"theta": theta, "theta0": theta.copy(), "memory": memory}
         state |= no_centres(self)
+
+    def _arrays(self, state: State) -> Schema:
+        """Weights and what is learned of the kernel, with their sums."""
+        theta, weights = self.spectrum.shape(state["n_features"]), (state["n_outputs"], 2 * self.n_components)
+        dtype = state["dtype"]
+        schema: Schema = {"theta": Array(theta, dtype), "theta0": Array(theta, dtype), "w": Array(weights, dtype)}
+        schema |= {"G": Array(weights, dtype, low=0.0), "H": Array(theta, dtype, low=0.0)}
+        if self.step.batch_size > 1:
+            schema |= {"sum_w": Array(weights, dtype), "sum_theta": Array(theta, dtype)}
+            schema |= {"pending": Array((2,), low=0.0)}
+        return schema
 
     def schema(self, state: State, trained: bool) -> Schema:
         length: Schema = {"inverse_length": Number(POSITIVE)}
         if not trained:
             return {} if self.warm_up_rows() else length
-        theta = self.spectrum.shape(state["n_features"])
-        weights, dtype = (state["n_outputs"], 2 * self.n_components), state["dtype"]
-        squares: Schema = {"G": Array(weights, dtype, low=0.0), "H": Array(theta, dtype, low=0.0)}
-        batch: Schema = {}
-        if self.step.batch_size > 1:
-            batch = {"sum_w": Array(weights, dtype), "sum_theta": Array(theta, dtype)}
-            batch |= {"pending": Array((2,), low=0.0)}
-        return (
-            length
-            | {"theta": Array(theta, dtype), "theta0": Array(theta, dtype), "w": Array(weights, dtype)}
-            | {"memory": Array(self.update.memory(weights[0]).shape)}
-            | squares
-            | batch
-            | centres(self)
-        )
+        memory: Schema = {"memory": Array(self.update.memory(state["n_outputs"]).shape)}
+        return length | self._arrays(state) | memory | centres(self)
 
     # ---------------------------------------------------------------- rows
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        step = self.step.eta_g, self.step.batch_size
-        return self.ops.rrf_pass(X, y, weight, state, self.spec(state), self.spectrum, self._base(state), *step)
+        learned = Learned(self.spectrum, self._base(state), self.step.eta_g, self.step.batch_size)
+        return self.ops.rrf_pass(X, y, weight, state, self.spec(state), learned)
 
     def row_learner(self, state: State) -> Any:
         core = None if self.ops.on_device else self.spec(state).core
@@ -189,6 +186,16 @@ class LearnedFeatures(Learner):
         mapping = FourierMapping(W * W.dtype.type(state["inverse_length"]))
         scores = self.ops.map_times(mapping, X, np.ascontiguousarray(state["w"].T))
         return scores + state["center"][1] if "center" in state else scores
+
+    def relevance(self, state: State) -> np.ndarray:
+        """Width per input, (d,): how fast the model can vary along each column, 0 for a column that it ignores.
+
+        The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. Its unit is the inverse of that of
+        the column, so compare only columns on the same scale.
+        """
+        if "theta" not in state:
+            raise AttributeError(f"{self.context.name} has no relevance_ before it has learned a row")
+        return self.spectrum.relevance(state["theta"]) * state["inverse_length"]
 
     def mix_outputs(self, state: State, change: Change) -> None:
         # waiting gradients belong to the old outputs, so a batch ends where the outputs change
@@ -203,19 +210,6 @@ class LearnedFeatures(Learner):
 
     def end_warm_up(self, state: State) -> None:
         self._finish_batch(state)
-
-
-@in_turn
-def relevance(est: Any) -> np.ndarray:
-    """Width per input, (d,): how fast the model can vary along each column, 0 for a column that it ignores.
-
-    The root mean square of the frequencies: ``sigma`` of the diagonal spectrum. Its unit is the inverse of that of the
-    column, so compare only columns on the same scale.
-    """
-    state = est.state_
-    if "theta" not in state:
-        raise AttributeError(f"{type(est).__name__} has no relevance_ before it has learned a row")
-    return est._learner.spectrum.relevance(state["theta"]) * state["inverse_length"]
 
 
 @described()
@@ -285,7 +279,7 @@ class RRFClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = STEPS
-    relevance_ = property(relevance)
+    relevance_ = shown(LearnedFeatures.relevance)
 
     n_components: int = 100
     gamma: float | str = "median"
@@ -338,7 +332,7 @@ class RRFRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = STEPS
-    relevance_ = property(relevance)
+    relevance_ = shown(LearnedFeatures.relevance)
 
     n_components: int = 100
     gamma: float | str = "median"

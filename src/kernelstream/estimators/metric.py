@@ -14,12 +14,12 @@ from ..passes.metric.python import logarithms
 from ..solvers.clock import Clock
 from ..state.turns import in_turn
 from ._contract import link
-from ._contract.base import Shell, State, StreamEstimator
+from ._contract.base import Shell, StreamEstimator, checked_rows
 from ._contract.batch import dual_coef, entry, intercept, lam
 from ._contract.classifier import StreamClassifier
-from ._contract.door import checked_rows
 from ._contract.order import counted
 from ._contract.regressor import StreamRegressor
+from ._contract.targets import public
 from ._described import described
 from ._metric_learner import LearnedMetric, LeftOut
 from ._steepness import labels, of_labels
@@ -36,7 +36,7 @@ def fit_in_time(est: Shell[LearnedMetric], X: Any, y: Any, sample_weight: Any, a
     """``fit`` as long as the clock allows; what is known of the first ``apart`` rows and some others by the rest."""
     with est._kept(fresh=True):
         rows, target, weight = counted(*est._admit(X, y, None, sample_weight, fresh=True))
-        wanted = est._batch_target(est._state, target, weight)
+        wanted = est._layers.targets.batch(est._state, target, weight)
         left = est._learner.solve(est._state, rows, *wanted, apart, clock)
         est._state["t"] = rows.shape[0]
     return left
@@ -167,9 +167,6 @@ class MetricClassifier(StreamClassifier):
         loss = losses.get("squared")
         return losses.OneVsRest(loss) if n_classes > 2 else loss
 
-    def _needs_link(self) -> bool:
-        return False
-
     def _proba_of(self, scores: np.ndarray) -> np.ndarray:
         if len(self._known_labels()) == 1:
             return np.ones((len(scores), 1))
@@ -243,7 +240,4 @@ class MetricRegressor(StreamRegressor):
         mean = super().predict(X)
         if not return_std:
             return mean
-        return mean, self._public(np.sqrt(self._learner.variance(self.state_, checked_rows(self, X, reset=False))))
-
-    def _batch_target(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:
-        return y.reshape(len(y), -1), weight
+        return mean, public(np.sqrt(self._learner.variance(self.state_, checked_rows(self, X))))

@@ -18,6 +18,7 @@ from ..features import Nystroem
 from ..features.landmarks import choose
 from ..features.nystroem import gram, projection
 from ..kernels import Kernel
+from ..passes.spec import Told
 from ..random import SeedStream, generator
 from ..rows import Rows, dense, host, padded
 from ..state import undo as _undo
@@ -116,7 +117,8 @@ class TwoPhases(WithKernel, LinearOnFeatures):
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
         spec = self.cached(("rule", state["n_outputs"]), lambda: ops.spec(self.loss(state), self.early_update))
-        consumed, joined, coefficients, decay = ops.expansion_pass(F, G, y[rows], part, spec, state, self.budget - q)
+        targets, free = Told(y[rows], part), self.budget - q
+        consumed, joined, coefficients, decay = ops.expansion_pass(F, G, targets, spec, state, free)
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
         state["alpha"][:q] *= decay
         filled = slice(q, q + len(joined))

@@ -240,21 +240,18 @@ class Kernel(WithParameters):
         raise NotImplementedError(f"{type(self).__name__} has no random features")
 
     def __add__(self, other: Any) -> Kernel:
-        from kernelstream.kernels.compose import Sum
-
-        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+        return COMPOSED["sum"](self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Any) -> Kernel:
-        from kernelstream.kernels.compose import Product, Scale
-
         if isinstance(other, Kernel):
-            return Product(self, other)
-        return Scale(self, float(other)) if isinstance(other, numbers.Real) else NotImplemented
+            return COMPOSED["product"](self, other)
+        return COMPOSED["scale"](self, float(other)) if isinstance(other, numbers.Real) else NotImplemented
 
     __rmul__ = __mul__
 
 
 CATALOGUE = Catalogue("kernel", Kernel)
+COMPOSED: dict[str, Any] = {}  # kernels of kernels by the name of what is done to these: entered by `compose`
 register, names = CATALOGUE.register, CATALOGUE.names
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kernelstream.kernels._base import Draw, FourierKernel, Kernel
+from kernelstream.kernels._base import COMPOSED, Draw, FourierKernel, Kernel
 from kernelstream.rows import Rows
 from kernelstream.state.nested import under
 
@@ -204,3 +204,6 @@ class Scale(_Composed):
 
     def _features(self, X: Rows, draw: Draw) -> np.ndarray:
         return self._features_of_parts(X, draw)[0] * X.dtype.type(math.sqrt(self.factor))
+
+
+COMPOSED.update({kind.name: kind for kind in (Sum, Product, Scale)})

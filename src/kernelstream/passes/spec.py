@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..budgets import Budget
 from ..losses import Loss
@@ -31,6 +33,14 @@ class Spec:
     average: bool
     strategy: Any = None
     core: Any = None
+
+
+class Told(NamedTuple):
+    """What a pass is told of the rows of a block, besides the rows."""
+
+    y: np.ndarray  # (m,) float64: ±1, class codes or targets
+    weight: np.ndarray | None = None  # (m,), factors of tau; a row of weight 0 is scored and skipped
+    u: np.ndarray | None = None  # uniform random numbers; the j-th belongs to the j-th row of positive weight
 
 
 def spec(loss: Loss, update: Update, strategy: Budget | None = None) -> Spec:

@@ -9,6 +9,7 @@ ConjugateGradient()
 
 from ..registry.names import Catalogue
 from ._problem import DenseMatrix, Problem, Solution, Solver
+from ._problem import best_constant as best_constant
 from .cg import ConjugateGradient
 from .coordinate_descent import CoordinateDescent
 from .newton_cg import NewtonCG

@@ -81,6 +81,16 @@ class Problem:
         return (values if self.weight is None else values * self.weight[:, None]).sum(axis=0) + penalty
 
 
+def best_constant(Y: np.ndarray, weight: np.ndarray | None, loss: Loss) -> np.ndarray:
+    """The constant score of least loss for every output, (C,): what a row with no known cell gets.
+
+    The mean of the targets, for the squared loss and also for the squared hinge on -1 and +1; the log odds for the
+    logistic loss, shrunk by one row so that a class alone has finite ones.
+    """
+    mean, total = np.average(Y, axis=0, weights=weight), len(Y) if weight is None else weight.sum()
+    return 2 * np.arctanh(mean * (total / (total + 1))) if loss.name == "logistic" else mean
+
+
 @dataclass
 class Solution:
     """Weights (D, C), and the course of the solver."""

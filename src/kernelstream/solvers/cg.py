@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,42 +47,42 @@ class ConjugateGradient(Solver):
         if problem.start is not None:
             R -= Z.tdot((A * Z.dot(W)).astype(problem.dtype))
             R -= R.dtype.type(problem.lam) * W
-        history, converged = descend(problem, A, W, R, B, self.tol, self.max_iter, problem.report)
+        history, converged = descend(problem, System(A, W, R, B, self.tol, self.max_iter, problem.report))
         return Solution(W, history, len(history), converged)
 
 
-def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray],
-    divide: Callable[[np.ndarray], np.ndarray],
-    X: np.ndarray,
-    R: np.ndarray,
-    B: np.ndarray | None,
-    tol: float,
-    max_iter: int,
-    report: Callable[[int, float], Any],
-) -> tuple[list[float], bool]:
-    """Preconditioned conjugate gradients on ``K x_c = b_c``, all outputs at once, in float64.
+@dataclass
+class System:
+    """``(Z'A_c Z + lam I) x_c = b_c`` for all outputs c at once, and when conjugate gradients stop."""
 
-    Parameters
-    ----------
-    product, divide : callable
-        ``K V`` and ``M V`` of V (D, C), M nearly the inverse of K.
-    X, R : (D, C)
-        Where to begin, and the residual there; both change in place.
-    B : (D, C) or None
-        The right-hand sides, None where they are the residual.
+    A: Any  # weights of the rows, (n, C), or (n, 1) the same for all outputs; None where the products know them
+    X: np.ndarray  # where to begin, (D, C),
+    R: np.ndarray  # and the residual there; both change in place
+    B: Any  # right-hand sides, (D, C); None where they are the residual
+    tol: float  # of the size of the residual r next to that of b, sqrt(r'M r) and sqrt(b'M b), M nearly the inverse
+    max_iter: int
+    report: Callable[[int, float], Any] = lambda iteration, value: None
+
+
+Product = Callable[[np.ndarray], np.ndarray]  # (D, C) -> (D, C)
+
+
+def conjugate_gradients(product: Product, divide: Product, system: System) -> tuple[list[float], bool]:
+    """Conjugate gradients in float64, with the products ``K V`` by the matrix of the system and ``M V``.
 
     Returns
     -------
-    history, converged
-        As those of :func:`descend`, by the same rule.
+    history : list of float
+        Largest relative residual after each iteration.
+    converged : bool
     """
+    X, R, B, tol = system.X, system.R, system.B, system.tol
     P = divide(R)
     rz = (R * P).sum(axis=0)
     size = rz if B is None else (B * divide(B)).sum(axis=0)
     scale = np.maximum(np.sqrt(size), 1e-300)
     history: list[float] = []
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(1, system.max_iter + 1):
         going = np.sqrt(rz) > tol * scale
         if not going.any():
             return history, True
@@ -95,48 +96,24 @@ def conjugate_gradients(
         P = D + np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0) * P
         rz = np.where(going, new, rz)
         history.append(float((np.sqrt(rz) / scale).max()))
-        report(iteration, history[-1])
+        system.report(iteration, history[-1])
     return history, bool((np.sqrt(rz) <= tol * scale).all())
 
 
-def descend(
-    problem: Problem,
-    A: np.ndarray,
-    X: np.ndarray,
-    R: np.ndarray,
-    B: np.ndarray,
-    tol: float,
-    max_iter: int,
-    report: Callable[[int, float], Any],
-) -> tuple[list[float], bool]:
-    """Preconditioned conjugate gradients on ``(Z'A_c Z + lam I) x_c = b_c``, all outputs at once.
-
-    Parameters
-    ----------
-    A : (n, C) or (n, 1)
-        Weights of the rows, the same for all outputs if there is one column.
-    X, R : (D, C)
-        Where to begin, and the residual there; both change in place.
-    B : (D, C)
-        The right-hand sides: the iteration stops when every ``sqrt(r'M r)`` is ``tol`` times ``sqrt(b'M b)``.
-
-    Returns
-    -------
-    history : list of float
-        Largest relative residual after each iteration.
-    converged : bool
-    """
+def descend(problem: Problem, system: System) -> tuple[list[float], bool]:
+    """The same for the matrix of a problem, with what it divides by: by default its diagonal."""
     if hasattr(problem.Z, "descend"):  # a matrix with a better preconditioner than its diagonal
-        return problem.Z.descend(problem.lam, A, X, R, B, tol, max_iter, report)
+        return problem.Z.descend(problem.lam, system)
     Z, ops, lam, threads = problem.Z, problem.ops.binning, problem.lam, problem.threads
+    A, X, R, B = system.A, system.X, system.R, system.B
     dtype = X.dtype.type
     M = np.ascontiguousarray(1 / (Z.squares(A.astype(X.dtype)) + dtype(lam)))
     P = M * R
     rz = (R * P).sum(axis=0, dtype=np.float64)
     scale = np.maximum(np.sqrt((B * (M * B)).sum(axis=0, dtype=np.float64)), 1e-300)
-    floor = scale * tol
+    floor = scale * system.tol
     history: list[float] = []
-    for iteration in range(1, max_iter + 1):
+    for iteration in range(1, system.max_iter + 1):
         going = np.sqrt(rz) > floor
         if not going.any():
             return history, True
@@ -144,10 +121,10 @@ def descend(
         pq, pp = ops.cg_dots(P, Q, threads)
         pq += lam * pp
         step = np.where(going & (pq > 0), rz / np.where(pq > 0, pq, 1), 0.0)
-        new = ops.cg_step(step.astype(X.dtype), lam, P, Q, M, X, R, threads)
+        new = ops.cg_step(step.astype(X.dtype), lam, {"P": P, "Q": Q, "M": M, "X": X, "R": R}, threads)
         turn = np.where(going & (rz > 0), new / np.where(rz > 0, rz, 1), 0.0)
         ops.cg_turn(turn.astype(X.dtype), M, R, P, threads)
         rz = np.where(going, new, rz)
         history.append(float((np.sqrt(rz) / scale).max()))
-        report(iteration, history[-1])
+        system.report(iteration, history[-1])
     return history, bool((np.sqrt(rz) <= floor).all())

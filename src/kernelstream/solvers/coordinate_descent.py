@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..passes.binning.python import Lasso
 from ..random import SeedStream, generator
 from ._problem import DenseMatrix, Problem, Solution, Solver
 
@@ -75,14 +76,11 @@ class CoordinateDescent(Solver):
     def _sweeper(problem: Any, y: Any, f: Any, w: Any) -> Any:
         """``(order, active) -> (violation, moved)``, and the number of blocks to be ordered."""
         Z, ops, threads = problem.Z, problem.ops.binning, problem.threads
-        fixed = (y, problem.weight, problem.loss, problem.lam)
+        lasso = Lasso(y, problem.weight, problem.loss, problem.lam)
         if isinstance(Z, DenseMatrix):
             columns = np.ascontiguousarray(Z.Z.T)
             a = np.ones((len(y), 1)) if problem.weight is None else problem.weight[:, None]
             squares = np.ascontiguousarray(Z.squares(a)[:, 0], np.float64)
-            return lambda order, active: ops.sweep_columns(columns, squares, order, *fixed, f, w), len(columns)
+            return lambda order, active: ops.sweep_columns(columns, squares, order, lasso, f, w), len(columns)
         lists = ops.cell_lists(Z.cells, Z.starts, threads)
-        return (
-            lambda order, active: ops.sweep_cells(lists, Z.starts, order, *fixed, active, f, w, threads),
-            len(Z.cells),
-        )
+        return lambda order, active: ops.sweep_cells(lists, order, lasso, active, f, w, threads), len(Z.cells)

@@ -26,7 +26,7 @@ from ..random import SeedStream, generator
 from ..rows import Rows
 from ..state.blas_threads import on_one_blas_thread
 from ._problem import Problem, Solution
-from .cg import ConjugateGradient, conjugate_gradients
+from .cg import ConjugateGradient, System, conjugate_gradients
 from .kernel_blocks import Centers, Factor, KernelBlocks, least_addition
 from .newton_cg import NewtonCG
 
@@ -74,24 +74,14 @@ class CenterMatrix:
         """``alpha = T^-1 w``, (m, C)."""
         return self.factor.solve(W)
 
-    def descend(
-        self,
-        lam: float,
-        A: np.ndarray,
-        X: np.ndarray,
-        R: np.ndarray,
-        B: np.ndarray,
-        tol: float,
-        max_iter: int,
-        report: Callable[[int, float], Any],
-    ) -> tuple[list[float], bool]:
-        """Conjugate gradients on ``(Z'A_c Z + lam I) x_c = b_c``; see :func:`kernelstream.solvers.cg.descend`."""
-        self._weigh(A, lam)
+    def descend(self, lam: float, system: System) -> tuple[list[float], bool]:
+        """Conjugate gradients; see :func:`kernelstream.solvers.cg.descend`."""
+        self._weigh(system.A, lam)
 
         def product(V: np.ndarray) -> np.ndarray:
-            return self.factor.tsolve(self.K.normal(A, self.factor.solve(V))) + lam * V
+            return self.factor.tsolve(self.K.normal(system.A, self.factor.solve(V))) + lam * V
 
-        return conjugate_gradients(product, self.factor.precondition, X, R, B, tol, max_iter, report)
+        return conjugate_gradients(product, self.factor.precondition, system)
 
     def _weigh(self, A: np.ndarray, lam: float) -> None:
         """Precondition by what the sample says of ``Z'A Z``; the outputs share the mean of their weights."""

@@ -17,7 +17,7 @@ from ..kernels import Kernel
 from ..rows import Rows
 from ..state.blas_threads import on_one_blas_thread
 from ._problem import Solution
-from .cg import conjugate_gradients
+from .cg import System, conjugate_gradients
 from .kernel_blocks import Centers
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
@@ -111,5 +111,6 @@ def descend(
     ``tol`` is the relative size of the residual r, ``sqrt(r'M r)`` with M the factor's inverse, at which to stop.
     """
     alpha = np.zeros_like(Y)
-    history, converged = conjugate_gradients(matrix.dot, matrix.divide, alpha, Y.copy(), None, tol, max_iter, report)
+    system = System(None, alpha, Y.copy(), None, tol, max_iter, report)
+    history, converged = conjugate_gradients(matrix.dot, matrix.divide, system)
     return Solution(alpha, history, len(history), converged)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..state.blas_threads import on_one_blas_thread
 from ._problem import Problem, Solution, Solver
-from .cg import descend
+from .cg import System, descend
 
 
 class NewtonCG(Solver):
@@ -59,7 +59,7 @@ class NewtonCG(Solver):
             direction = np.zeros_like(W)
             downhill = np.where(going, -gradient, dtype.type(0))
             H = a * loss.curvature(Y, F)
-            descend(problem, H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner, lambda *_: None)
+            descend(problem, System(H, direction, downhill.copy(), downhill, min(rough, 0.3), self.inner))
             toward = Z.dot(direction)
             step, objective = self._search(problem, W, F, direction, toward, gradient, objective, going)
             W += step.astype(dtype) * direction

@@ -21,7 +21,7 @@ from scipy.linalg import get_blas_funcs
 
 from ..core import threads
 from ..core.triangular import divided_by, factorise, upper_factor
-from .cg import conjugate_gradients
+from .cg import System, conjugate_gradients
 
 LEAST_ROWS, ROWS_FOR_AN_OUTPUT, LEAST_PENALTY = 6000, 800, 1e-3
 ROWS_FOR_A_PIVOT, MOST_PIVOTS, PIVOTS_AT_ONCE = 24, 500, 64
@@ -78,7 +78,7 @@ def solved(
         return out
 
     X = np.zeros_like(targets)
-    _, converged = conjugate_gradients(product, divide, X, targets, None, tol, MOST_PRODUCTS, lambda *_: None)
+    _, converged = conjugate_gradients(product, divide, System(None, X, targets, None, tol, MOST_PRODUCTS))
     if not converged:
         return None
     if not last:

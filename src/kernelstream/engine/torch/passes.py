@@ -23,6 +23,7 @@ from ...core.overflow import LEARNING
 from ...core.threads import cuts
 from ...losses import Loss
 from ...passes.linear.python import folded
+from ...passes.spec import Told
 from ...state.nested import State
 from ...updates import Update
 from . import from_array
@@ -158,7 +159,8 @@ class DeviceFeaturePass:
         S = (Z @ Z.T).double().cpu().numpy()
         if self.map.unit:
             np.fill_diagonal(S, 1.0)
-        _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, y, weight, self.spec, state, len(F))
+        targets = Told(y, weight)
+        _, joined, coefficients, decay = self.ops.host.expansion_pass(F, S, targets, self.spec, state, len(F))
         state["t"] += len(F) if weight is None else int(np.count_nonzero(weight))
         if (decay != 1.0).any():
             self.w.mul_(self.ops.tensor(decay[:, None]).to(self.w.dtype))

@@ -1,4 +1,4 @@
-"""Trials of kernel ridge regression on the device: the formulas of :mod:`kernelstream.solvers.ridge_trials`.
+"""Trials of kernel ridge regression on the device: the formulas of :mod:`kernelstream.estimators.falkon.trials`.
 
 Rows are copied to the device once; only the errors of a trial come back.
 """
@@ -38,7 +38,7 @@ class DeviceTrials:
 
 
 class DeviceTrial:
-    """See :class:`~kernelstream.solvers.ridge_trials.Trial`."""
+    """See :class:`~kernelstream.estimators.falkon.trials.Trial`."""
 
     def __init__(self, rows: DeviceTrials, X: torch.Tensor, XH: torch.Tensor):
         self.rows, middle = rows, X[: rows.m].mean(dim=0)

@@ -28,12 +28,11 @@ from .maps import far_middle
 NAMES = ("w", "G", "theta", "theta0", "H", "sum_w", "sum_theta")
 
 
-def rrf_pass(
-    ops: Any, X: Any, y: Any, weight: Any, state: Any, spec: Any, spectrum: Any, E: Any, eta_g: float, batch_size: int
-) -> np.ndarray:
+def rrf_pass(ops: Any, X: Any, y: Any, weight: Any, state: Any, spec: Any, learned: Any) -> np.ndarray:
     """Weights and kernel together: batches on the device; single rows and unknown spectra on the CPU."""
+    spectrum, E, eta_g, batch_size = learned
     if batch_size == 1 or not is_known(spectrum) or ops.is_small(X.shape[0], state["w"].shape[1], X.shape[1]):
-        return ops.host.rrf_pass(host(X), y, weight, state, spec, spectrum, E, eta_g, batch_size)
+        return ops.host.rrf_pass(host(X), y, weight, state, spec, learned)
     with ops.products():
         return Batches(ops, state, spec.loss, spec.update, spectrum, E).learn(X, y, weight, eta_g, batch_size)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ... import solvers
 from .learner import Learner
+from .shown import entry as entry
 
 
 class Solved(Learner):
@@ -33,11 +32,6 @@ class Solved(Learner):
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
-def entry(name: str, text: str, form: Callable[[Any], Any] = lambda value: value) -> Any:
-    """A property of estimators: an entry of the state, in another form where one is given."""
-    return property(lambda est: form(est.state_[name]), doc=text)
-
-
 lam = entry("lam", "The penalty in use.")
 dual_coef = entry("alpha", "Coefficients of the kernel functions at the centres, (outputs, m).", np.transpose)
 intercept = entry("offset", "The constant score, (outputs,).")

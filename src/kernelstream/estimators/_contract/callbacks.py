@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
-from ...rows import take
-from . import warm_up
 from .order import Order
 
 try:  # not from ``sklearn.callback`` itself, which imports progress bars
@@ -34,34 +33,32 @@ def listens(est: Any) -> bool:
     return bool(getattr(est, "_skl_callbacks", ())) or hasattr(est, "_parent_callback_ctx")
 
 
-def learn_passes(est: Any, X: Any, y: Any, order: Order, rows: Any, target: Any, weight: Any) -> None:
-    """Learn checked rows in the passes of an order, and call the callbacks, which get X and y as they came.
+def learn_passes(
+    est: Any, X: Any, y: Any, order: Order, learn: Callable[[Any, bool], None], end: Callable[[], None]
+) -> None:
+    """Let ``learn`` go over the parts of an order, and call the callbacks, which get X and y as they came.
 
-    After every part a callback may end the fit. The link learns in the first pass only: later ones bring rows that the
-    model knows.
+    It is told whether the rows are known, from an earlier pass. ``end`` is called after every pass. After every part a
+    callback may end the fit.
     """
-    context = None
+    context, known = None, False
     if listens(est):
         context = est._init_callback_context(max_subtasks=order.n_parts)
         context.call_on_fit_task_begin(estimator=est, X=X, y=y)
 
-    def learn(name: str, part: Any) -> bool:
+    def take_part(name: str, part: Any) -> bool:
         task = None if context is None else context.subcontext(task_name=name)
         if task is not None:
             task.call_on_fit_task_begin(estimator=est, X=X, y=y)
-        est._learn_part(take(rows, part), target[part], None if weight is None else weight[part])
+        learn(part, known)
         attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
         return task is not None and bool(task.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes))
 
-    try:
-        for parts in order:
-            ended = any(learn(f"part {i + 1} of {len(parts)}", part) for i, part in enumerate(parts))
-            warm_up.end(est)
-            if ended:
-                break
-            est._link_frozen = True
-            est._cache.pop("follow", None)  # the short path
-    finally:
-        est.__dict__.pop("_link_frozen", None)
+    for parts in order:
+        ended = any(take_part(f"part {i + 1} of {len(parts)}", part) for i, part in enumerate(parts))
+        end()
+        if ended:
+            break
+        known = True
     if context is not None:
         context.call_on_fit_task_end(estimator=est, X=X, y=y)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ...core.targets import no_targets
 from ...passes.ensemble.python import HISTORY
 from ...random import SeedStream, generator
 from ...rows import Rows
@@ -16,64 +17,82 @@ from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
 from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
-from .context import Context
-from .learner import Learner
+from .codes import enter, outputs_of
+from .context import Context, learner_of
+from .layers import Layers
+from .learner import Learner, solves
 from .scaling import AUTO
 from .state import is_trained
 
+L = TypeVar("L", bound=Learner)
+Pair = tuple[Learner, State]  # a member: what learns, and what it has learned
+
 
 class Composite(Learner):
-    """Members that are estimators of this library."""
+    """Members: learners made of the parameters of estimators of this library, and their states."""
+
+    _lasting = ("examples", "shells")
 
     # ---------------------------------------------------------------- members
     def prototypes(self) -> list[Any]:
-        """Unfitted copies of the members."""
+        """The estimators whose parameters the members have."""
         raise NotImplementedError
 
-    def examples(self) -> list[Any]:
-        """Unfitted copies of the members, for questions about them; never changed."""
-        return self.cached("examples", self.prototypes)
+    def examples(self) -> list[Learner]:
+        """A learner of each prototype, for questions that no state answers."""
+        return self.cached("examples", lambda: [learner_of(made, self.ops) for made in self.prototypes()])
 
-    def size(self, state: State, i: int, member: Any) -> None:
-        """Give a copy of member i the size that the member has now."""
+    def sized(self, state: State, i: int, learner: Learner) -> Learner:
+        """Member i with the size that it has now."""
+        return learner
 
-    def attached(self, state: State) -> list[Any]:
-        """The members, attached to their states."""
-        return self.cached("members", lambda: self._attach(state))
+    def member_learners(self, state: State) -> list[Learner]:
+        """What learns in each member."""
+        return self.cached("learners", lambda: self._made(state))
 
-    def _attach(self, state: State) -> list[Any]:
-        made, states = self.prototypes(), state["members"]
-        while len(made) < len(states):  # a set for every output
-            made += self.prototypes()
-        for i, (member, own) in enumerate(zip(made, states, strict=True)):
-            self.size(state, i, member)
-            member.state_ = own
-        return made
+    def _made(self, state: State) -> list[Learner]:
+        examples = self.examples()
+        sets = len(state["members"]) // len(examples)  # one for every output
+        made = [type(example)(example.parameters, example.context) for example in examples * sets]
+        return [self.sized(state, i, learner) for i, learner in enumerate(made)]
 
-    def owners(self, state: State) -> list[tuple[Any, State]]:
+    def pairs(self, state: State) -> list[Pair]:
+        """The members."""
+        return list(zip(self.member_learners(state), state["members"], strict=True))
+
+    def shells(self, state: State) -> list[Any]:
+        """The members as estimators, for users, who may hold them as long as learners and states are these."""
+        pairs, held = self.pairs(state), self.derived.get("shells", [])
+        if len(held) != len(pairs) or any(
+            a[1] is not b[0] or a[2] is not b[1] for a, b in zip(held, pairs, strict=True)
+        ):
+            held = self.derived["shells"] = [(shell(*pair), *pair) for pair in pairs]
+        return [made for made, _, _ in held]
+
+    def owners(self, state: State) -> list[Pair]:
         return [
             *super().owners(state),
-            *(pair for member in self.attached(state) for pair in member._learner.owners(member._state)),
+            *(owner for learner, own in self.pairs(state) for owner in learner.owners(own)),
         ]
 
     def put_back(self, state: State, remake: bool) -> None:
-        members = self.derived.get("members")
+        learners = self.derived.get("learners")
         self.forget()
-        if members is None or any(m._state is not own for m, own in zip(members, state["members"], strict=False)):
+        if learners is None or len(learners) != len(state["members"]):
             return  # others had taken their places
-        for i, member in enumerate(members):  # others may hold a reference to them
-            self.size(state, i, member)
-            member._derive_again(remake=True)
-        self.derived["members"] = members
+        self.derived["learners"] = [self.sized(state, i, learner) for i, learner in enumerate(learners)]
+        for learner, own in self.pairs(state):
+            learner.put_back(own, remake)
 
     # ---------------------------------------------------------------- a state
     def start(self, state: State, before: State | None) -> None:
-        state["members"] = [start(member, i, state) for i, member in enumerate(self.examples())]
+        examples = self.examples()
+        state["members"] = [start(examples[i % len(examples)], i, state) for i in range(self.count(state))]
 
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         self.outputs_changed(state)
-        for member in self.attached(state):
-            member._enter(member._state, state["classes"], place, trained, change)
+        for learner, own in self.pairs(state):
+            enter(learner, own, state["classes"], place, trained, change)
 
     def weights(self, state: State) -> np.ndarray:
         """Of the members in the forecast now, (N,)."""
@@ -83,31 +102,31 @@ class Composite(Learner):
         """A label has appeared."""
 
     def warm_up_rows(self) -> int:
-        return max(member._learner.warm_up_rows() for member in self.examples())
+        return max(learner.warm_up_rows() for learner in self.examples())
 
     def one_width(self) -> bool:
-        return any(member._learner.one_width() for member in self.examples()) and not self.domains()
+        return any(learner.one_width() for learner in self.examples()) and not self.domains()
 
     def estimate(self, state: State, X: Rows) -> None:
-        for member in self.attached(state):
-            if member._learner.warm_up_rows():
-                member._learner.estimate(member._state, X)
+        for learner, own in self.pairs(state):
+            if learner.warm_up_rows():
+                learner.estimate(own, X)
 
     def end_warm_up(self, state: State) -> None:
-        for member in self.attached(state):
-            member._learner.end_warm_up(member._state)
+        for learner, own in self.pairs(state):
+            learner.end_warm_up(own)
 
     def widen(self, state: State, d: int) -> None:
-        for member, part in zip(self.attached(state), state["members"], strict=True):
-            member._learner.widen(part, d)
-            part["n_features"] = d
+        for learner, own in self.pairs(state):
+            learner.widen(own, d)
+            own["n_features"] = d
 
     def domains(self) -> list[Any]:
-        return [domain for member in self.examples() for domain in member._learner.domains()]
+        return [domain for learner in self.examples() for domain in learner.domains()]
 
     # ---------------------------------------------------------------- checks
     def count(self, state: State) -> int:
-        """How many members the parameters ask for."""
+        """How many members the parameters ask for: each once, or once for every output."""
         return len(self.examples())
 
     def schema(self, state: State, trained: bool) -> Schema:
@@ -117,37 +136,47 @@ class Composite(Learner):
         return {"members": Members(n)}
 
     def verify(self, state: State) -> None:
-        for i, member in enumerate(self.attached(state)):
+        for i, (learner, own) in enumerate(self.pairs(state)):
             try:
-                member._check_state(is_trained(state))
+                learner.check_parameters()
+                Layers(learner).check(own, is_trained(state))
             except ValueError as error:
                 raise ValueError(f"learner {i}: {error}") from None
 
 
 # -------------------------------------------------------------------- members: first states, targets and scores
-def start(member: StreamEstimator, i: int, state: State) -> State:
+def start(learner: Learner, i: int, state: State) -> State:
     """State of member i before any row, from that of the whole."""
-    source = member._learner.seed_source()
+    source = learner.seed_source()
     own = {name: state[name] for name in ("n_features", "dtype")} | WARM
-    own |= {"seed": _seed(member, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
-    if is_classifier(member):
+    own |= {"seed": _seed(learner, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
+    if not learner.regression:
         own |= {name: np.array(state[name]) for name in ("classes", "class_counts")}
-        own |= {"classes_fixed": state["classes_fixed"], "n_outputs": member._outputs_of(len(state["classes"]))}
-    else:
-        member._declare(own, None)
-    member._learner.start(own, None)
+        own |= {"classes_fixed": state["classes_fixed"], "n_outputs": outputs_of(learner, len(state["classes"]))}
+    elif not solves(learner):
+        own |= no_targets(1)
+    learner.start(own, None)
     return own
 
 
-def _seed(member: StreamEstimator, i: int, seed: int) -> int:
+def _seed(learner: Learner, i: int, seed: int) -> int:
     """Members on explicit features draw the same numbers, so that their maps can share work; others draw their own."""
-    if type(member._learner) is LinearOnFeatures:
+    if type(learner) is LinearOnFeatures:
         return seed
     return int(generator(seed, SeedStream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
-def check(member: Any, whole: Context) -> None:
-    """Raise ValueError for something that cannot be a member of what has this context."""
+def shell(learner: Learner, state: State) -> Any:
+    """An estimator around a learner and its state."""
+    kind: Any = learner.context.kind
+    made = clone(kind(**{name: learner.parameters[name] for name in kind._get_param_names()}))
+    made.state_ = state
+    made._made = Layers(learner)  # what it derives from the state must change with the state
+    return made
+
+
+def check(member: Any, whole: Context) -> Learner:
+    """The learner of a member; ValueError for something that cannot be a member of what has this context."""
     if not isinstance(member, StreamEstimator):
         raise ValueError(f"members must be estimators of this library, got {member!r}")
     if type(member) is whole.kind:
@@ -158,9 +187,12 @@ def check(member: Any, whole: Context) -> None:
     for name, plain in {"standardize": (AUTO, False), "class_weight": (None,)}.items():
         if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} of the {whole.name}, which applies to all members, not of a member")
-    if not (member._learner.seed_source() is None or isinstance(member._learner.seed_source(), (int, np.integer))):
+    learner: Learner = learner_of(member, whole.ops)
+    source = learner.seed_source()
+    if not (source is None or isinstance(source, (int, np.integer))):
         raise ValueError(f"random_state of a member must be an integer, or None for that of the {whole.name}")
     member._check_parameters()
+    return learner
 
 
 def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
@@ -170,14 +202,12 @@ def copies(learners: list[Any], engine: str) -> list[StreamEstimator]:
         learner.engine = engine
         if learner.standardize == AUTO:
             learner.standardize = False
-        learner._forget()
     return made
 
 
-def target(member: Any, state: State, y: np.ndarray) -> np.ndarray:
-    """Encoded target as the member takes it: labels ±1 become codes for losses that keep a column for every class."""
-    own = member._state
-    if "classes" not in own or state["n_outputs"] > 1 or member._learner.loss(own).kind != "multiclass":
+def codes(learner: Learner, state: State, y: np.ndarray) -> np.ndarray:
+    """Encoded targets of the whole as a member takes them: a loss with a column for every class takes codes for ±1."""
+    if "classes" not in state or state["n_outputs"] > 1 or learner.loss(state).kind != "multiclass":
         return y
     return (y > 0).astype(float) if len(state["classes"]) == 2 else np.zeros(len(y))
 
@@ -196,9 +226,14 @@ def history_schema(state: State, m: int) -> Schema:
 
 
 # -------------------------------------------------------------------- what the estimators say of their members
+def inside(est: Shell[L]) -> tuple[L, State]:
+    """The learner of an estimator and its state, for functions that answer from them."""
+    return est._learner, est._of_state()
+
+
 def fitted(est: StreamEstimator) -> State:
     """The state of an estimator whose members have weights."""
-    state = est.__dict__.get("_state")
+    state = est._state
     if state is None or "history" not in state:
         raise AttributeError(f"{type(est).__name__} has no weights before it has learned a row")
     return state
@@ -207,16 +242,18 @@ def fitted(est: StreamEstimator) -> State:
 @in_turn
 def learners(est: Shell[Composite]) -> list[Any]:
     """The members, fitted; they go on learning with the whole."""
-    members = est._learner.attached(est._of_state())
-    for member in members:
-        member._turns = est._turns  # they share the state, so they share the turns
-    return members
+    whole, state = inside(est)
+    found = whole.shells(state)
+    for made in found:
+        made._turns = est._turns  # they share the state, so they share the turns
+    return found
 
 
 @in_turn
 def weights(est: Shell[Composite]) -> np.ndarray:
     """Weights of the members in the forecast now, (m,)."""
-    return est._learner.weights(fitted(est))
+    state = fitted(est)
+    return inside(est)[0].weights(state)
 
 
 @in_turn

@@ -38,19 +38,26 @@ class Context:
         """Of the estimator, for messages."""
         return self.kind.__name__
 
+    def targets(self, learner: Any) -> Any:
+        """What the estimator knows of its targets, see :mod:`.targets`."""
+        kind: Any = self.kind
+        return kind._targets(learner, kind._several_targets)
+
+    def asks(self, name: str) -> bool:
+        """Whether the estimator has a parameter of this name."""
+        return any(entry.init and entry.name == name for entry in fields(self.kind))
+
     @property
     def regression(self) -> bool:
         """Whether targets are numbers."""
         return issubclass(self.kind, RegressorMixin)
 
 
-def handed_over(est: Any, ops: Any) -> tuple[dict[str, Any], Context]:
-    """What the learner of an estimator gets: its parameters, those that its class has in their place, the context."""
+def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
+    """What learns in an estimator, for rows of this width: its parameters, those that its class has in their place."""
     parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
     parameters["loss"] = getattr(est, "loss", None)
-    state = est.__dict__.get("_state")
-    width = getattr(est, "n_features_in_", 1) if state is None else state.get("first_width", state["n_features"])
-    return parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width)
+    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

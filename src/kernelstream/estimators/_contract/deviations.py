@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.ranges import FAR
-from .first_rows import outlying_values
+from .glitches import outlying_values
 
 STANDARD = "standard"
 UNIT = "unit"  # the entry of a state

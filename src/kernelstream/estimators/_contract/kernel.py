@@ -8,10 +8,10 @@ from typing import Any
 from ...kernels import Kernel
 from ...kernels.parameters import KernelParameters
 from ...rows import Rows
-from ...state.nested import renew_under, under
+from ...state.nested import State, renew_under, under
 from ...state.schema import Schema, check, prefixed
-from .base import Shell, State
 from .learner import Learner
+from .shown import shown
 from .warm_up import WARM_UP
 
 
@@ -26,7 +26,7 @@ class WithKernel(Learner):
         return KernelParameters(self.parameters["kernel"], self.parameters["gamma"])
 
     def kernel(self, state: State) -> Kernel:
-        """The kernel with its bandwidth."""
+        """The kernel with the bandwidth in use."""
         return self.cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
 
     def start(self, state: State, before: State | None) -> None:
@@ -58,6 +58,4 @@ class WithKernel(Learner):
         return [self.given] if self.given.restricted else []
 
 
-def kernel(est: Shell[WithKernel]) -> Kernel:
-    """The kernel with the bandwidth in use."""
-    return est._learner.kernel(est.state_)
+kernel = shown(WithKernel.kernel)

@@ -33,6 +33,7 @@ class Learner:
     """
 
     keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
+    has_probabilities: bool = False  # whether it has some of its own, so that none are learned beside it
     relative_weights: bool = False  # whether weights count relative to their mean, since one of 2 is not two rows
     squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
     learn_few: Any = None  # few rows in the units of the user at once in compiled code, or None if that is not possible
@@ -251,3 +252,9 @@ class Learner:
         With ``remake``, a call has been undone: entries that were not copied are made again from the others.
         """
         self.forget()
+
+
+def solves(learner: Any) -> bool:
+    """Whether a learner, or a class of them, learns all rows at once: then it has no ``learn``."""
+    kind: Any = learner if isinstance(learner, type) else type(learner)
+    return kind.solve is not Learner.solve

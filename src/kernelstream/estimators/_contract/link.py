@@ -15,18 +15,19 @@ Until the link has learned, and in a model file without one, a score of 1 counts
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from ...core.overflow import SCORING
 from ...passes.trust.python import EVERY, link_parts
 from ...random import SeedStream, generator
-from ...rows import divided, host
+from ...rows import Rows, divided, host
 from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...trust.calibration import KEEP, Calibrator, probabilities
+from .learner import Learner
 
 # Share of its past that each answer keeps with every row: memories of 500 rows, 5000 and all; for two classes, where a
 # row of the link costs most compared with the learner, the first and the last only.
@@ -37,6 +38,9 @@ AHEAD = 1e-9  # lead of the predicted label over one that is as probable
 PART = 2000  # rows from which a learner of all rows at once takes its link
 HELD = 5  # one row in HELD of them is held out
 FEWEST = 20  # fewest rows for which that makes sense
+
+#: Learns rows, labels and weights with parameters that were found; returns a function that gives the scores of rows.
+Similar = Callable[[dict[str, Any], Any, np.ndarray, "np.ndarray | None"], Callable[[Any], np.ndarray]]
 
 
 def kept_of(n_classes: int) -> np.ndarray:
@@ -57,6 +61,12 @@ def schema(state: State) -> Schema:
     return {"link": Array(start(n).shape)} if "link" in state and n > 1 else {}
 
 
+def needs_link(learner: Learner) -> bool:
+    """Whether the loss defines no probabilities, so that a link must be learned."""
+    loss_for = learner.context.loss_for
+    return not (learner.has_probabilities or all(hasattr(loss_for(n), "probability") for n in (2, 3)))
+
+
 def grow(state: State, kept: np.ndarray, n_classes: int) -> None:
     """Go on with ``n_classes`` classes; class i so far becomes class ``kept[i]``."""
     if "link" not in state or n_classes == len(kept):
@@ -69,19 +79,66 @@ def grow(state: State, kept: np.ndarray, n_classes: int) -> None:
     state["link"] = np.concatenate([state["link"][:1], *(part.ravel() for part in new.values())])
 
 
-def follow(est: Any, state: State, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-    """Learn from the scores (n, outputs) that rows had before they were learned, and their encoded labels (n,)."""
-    n_classes = len(state["classes"])
-    if n_classes < 2:
-        return
-    link = state.get("link")
-    if link is None or not link.flags.writeable:  # arrays of a mapped file are read-only
-        link = state["link"] = start(n_classes) if link is None else link.copy()
-    scores, y = np.ascontiguousarray(host(scores), np.float64), np.ascontiguousarray(y, np.float64)
-    est._ops.follow(link, scores, y, weight, n_classes, kept_of(n_classes))
+class Linked:
+    """A learner from whose scores probabilities are learned."""
+
+    def __init__(self, inner: Learner):
+        self.inner, self.ops = inner, inner.ops
+        self.ready: tuple[Any, ...] | None = None  # the entry, the pass that learns it, and its further arguments
+
+    def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> np.ndarray:
+        scores = self.inner.learn(state, X, y, weight, **how)
+        link: Any = state.get("link")
+        ready = self.ready
+        if ready is None or ready[0] is not link:
+            self.follow(state, scores, y, weight)
+        elif len(y) == 1 and weight is None and link.item(0) % EVERY:
+            link[0] += 1.0  # the link learns every second row, and skips this one
+        else:
+            ready[1](link, scores, y, weight, *ready[2:])
+        return scores
+
+    def start_over(self, state: State, X: Rows, y: Any, target: Any, weight: np.ndarray, **how: Any) -> None:
+        self.inner.start_over(state, X, y, target, weight, **how)  # of whose scores nothing is learned again
+
+    def follow(self, state: State, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
+        """Learn from the scores (n, outputs) that rows had before they were learned, and their encoded labels (n,)."""
+        n_classes = len(state["classes"])
+        if n_classes < 2:
+            return
+        link = state.get("link")
+        if link is None or not link.flags.writeable:  # arrays of a mapped file are read-only
+            link = state["link"] = start(n_classes) if link is None else link.copy()
+        scores, y = np.ascontiguousarray(host(scores), np.float64), np.ascontiguousarray(y, np.float64)
+        own = n_classes, kept_of(n_classes)
+        self.ops.follow(link, scores, y, weight, *own)
+        if not self.ops.on_device:
+            self.ready = link, self.ops.follow, *own
+
+    def fit(
+        self, state: State, X: Any, y: np.ndarray, target: np.ndarray, weight: np.ndarray | None, similar: Similar
+    ) -> None:
+        """The link of a learner of all rows at once: a similar model learns some rows y and predicts others.
+
+        It takes at most 2,000 rows and holds out every fifth. If they are too few, or lack a label, there is no link.
+        ``target`` are the encoded labels.
+        """
+        n_classes = len(state["classes"])
+        some = np.sort(generator(state["seed"], SeedStream.LINK_ROWS).permutation(len(y))[:PART])
+        asked = np.arange(len(some)) % HELD == 0
+        train, share = ~asked, np.count_nonzero(~asked) / len(y)
+        X, y, target, weight = X[some], y[some], target[some], None if weight is None else weight[some]
+        if n_classes < 2 or len(y) < FEWEST or len(np.unique(y[train])) < n_classes:
+            return
+        found, width = self.inner.found(state, share)  # no second search for parameters
+        X = X if width is None else divided(X, width)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the main fit has warned about a tolerance that was not reached
+            model = similar(found, X[train], y[train], None if weight is None else weight[train])
+        self.follow(state, model(X[asked]), target[asked], None if weight is None else weight[asked])
 
 
-def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
+def answers(ops: Any, state: State, scores: np.ndarray) -> np.ndarray:
     """Probabilities (n, n_classes) of scores (n, outputs)."""
     n_classes = len(state["classes"])
     scores = np.ascontiguousarray(scores, np.float64)
@@ -91,7 +148,7 @@ def answers(est: Any, state: State, scores: np.ndarray) -> np.ndarray:
     if parts["size"][1] == 0.0:  # nothing was learned: 1 is taken as the usual size of a score
         parts["size"][1] = 1.0
     out = np.empty_like(values)
-    est._ops.calibrate(parts, values, None, None, False, kept_of(n_classes), out)
+    ops.calibrate(parts, values, None, None, False, kept_of(n_classes), out)
     if values.ndim == 1:
         ahead = values >= 0 if scores.shape[1] == 1 else values > 0
         least = SLOPE * np.tanh(values)
@@ -112,30 +169,3 @@ def agreeing(p: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         p[i, shared] = p[i, shared].mean() * (1.0 - AHEAD)
         p[i, k] += 1.0 - p[i].sum()
     return p
-
-
-def fit_on_held_out_rows(est: Any, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-    """The link of a learner of all rows at once: a similar model learns some of the rows and predicts others.
-
-    It takes at most 2,000 rows and holds out every fifth. If they are too few, or lack a label, there is no link.
-    """
-    state = est._state
-    n_classes = len(state["classes"])
-    some = np.sort(generator(state["seed"], SeedStream.LINK_ROWS).permutation(len(y))[:PART])
-    asked = np.arange(len(some)) % HELD == 0
-    train, share = ~asked, np.count_nonzero(~asked) / len(y)
-    X, y, weight = X[some], y[some], None if weight is None else weight[some]
-    if n_classes < 2 or len(y) < FEWEST or len(np.unique(y[train])) < n_classes:
-        return
-    found, width = est._learner.found(state, share)  # no second search for parameters
-    X = X if width is None else divided(X, width)
-    part = clone(est).set_params(**found)
-    part.__dict__.pop("_skl_callbacks", None)  # the callbacks are for the main fit
-    part._link_frozen = True
-    part.random_state = int(state["seed"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the main fit has warned about a tolerance that was not reached
-        part.fit(X[train], y[train], sample_weight=None if weight is None else weight[train])
-    scores = part._scores(X[asked])
-    labels = est._encode(state, y[asked])
-    follow(est, state, scores, labels, None if weight is None else weight[asked])

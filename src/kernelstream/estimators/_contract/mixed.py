@@ -8,24 +8,19 @@ whose first rows are something else (a data frame with words or gaps, dictionari
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 
 from ...columns import Columns
 from ...columns._growing import Widths
 from ...columns._parse import alone
 from ...columns._store import NEVER, Journal
 from ...rows import is_pandas, padded
-from ...state.nested import State, copied
+from ...state.nested import State
 from ...state.turns import in_turn
-from ...state.undo import all_or_nothing
-
-if TYPE_CHECKING:
-    from .base import StreamEstimator
 
 
 def is_mixed(X: Any) -> bool:
@@ -60,7 +55,7 @@ def _has_words(cells: Any) -> bool:
 
 
 @in_turn
-def columns(est: StreamEstimator) -> Columns:
+def columns(est: Any) -> Columns:
     """The encoder of the rows, fitted; only models of mixed rows have one."""
     if est._encoder is None:
         raise AttributeError(f"{type(est).__name__} has no columns_: its rows are numbers")
@@ -73,144 +68,59 @@ def check_columns(columns: Any) -> None:
         raise ValueError(f"columns must be 'auto' or a dict of name: kind, got {columns!r}")
 
 
-def encodes(est: StreamEstimator, X: Any, fresh: bool) -> bool:
-    """Whether rows of a call go through an encoder."""
-    if est.columns is None:
-        return False
-    if not fresh and est.__dict__.get("_state") is not None:
-        return est._encoder is not None
-    return isinstance(est.columns, dict) or is_mixed(X)
+def needs_encoder(columns: Any, X: Any) -> bool:
+    """Whether the first rows of a model, with this parameter ``columns``, go through an encoder."""
+    return columns is not None and (isinstance(columns, dict) or is_mixed(X))
 
 
-def learn(
-    est: StreamEstimator, X: Any, y: Any, sample_weight: Any, learn: Callable[[np.ndarray, slice], np.ndarray]
-) -> np.ndarray:
-    """Encode and ``learn`` rows of a stream; an error leaves the encoder and the model as they were.
+def new_encoder(columns: Any, engine: Any) -> Columns:
+    """An encoder that has seen nothing, by the parameters of an estimator."""
+    kinds = columns if isinstance(columns, dict) else None
+    return Columns(kinds, engine=engine if engine in ("native", "python") else "auto")
 
-    Where columns appear inside the call, it is learned in pieces, each with the columns that there are by then: as if
-    every piece had come in a call of its own.
+
+def learn_row(
+    encoder: Any, X: Any, y: Any, state: State, columns: int, learn: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray | None:
+    """Encode and ``learn`` a dictionary with nothing new or unusual in it; None for any other rows.
+
+    The encoder goes back by a journal of its own, without a call that others could take part in.
 
     Parameters
     ----------
-    learn : callable
-        Takes rows of numbers (n, width) and their places in the call, and returns their scores.
+    state : dict
+        Of the model, which knows so many ``columns``.
     """
-    encoder = est._encoder or _new_encoder(est)
-    width, t = (0, -1) if est._encoder is None else (est._state["n_features"], est._state["t"])
-
-    def complete() -> bool:
-        """Whether an error came after the last row had been learned; a model that was new is dropped as a whole."""
-        return not width or est._state["t"] > t
-
-    with all_or_nothing(encoder, complete=complete):
-        rows, widths = encoder._learn(X, y, sample_weight, _task(est))
-        if width and all(own <= width for _, own in widths):
-            scores = learn(padded(rows, width), slice(0, len(rows)))
-        else:
-            est._sync()
-            with est._kept(fresh=True):
-                scores = _learn_in_pieces(est, encoder, rows, widths, learn)
-    name_columns(est)
-    return scores
-
-
-def learn_row(est: StreamEstimator, X: Any, y: Any) -> np.ndarray | None:
-    """What :func:`learn` does, for a dictionary with nothing new or unusual in it; None for any other rows.
-
-    The encoder goes back by a journal of its own, without a call that others could take part in.
-    """
-    encoder: Any = est._encoder
     row = X if type(X) is dict else alone(X)
     if type(row) is not dict:
         return None
     with encoder._turns:
-        own, width, t = vars(encoder), est._state["n_features"], est._state["t"]
+        own, width, t = vars(encoder), state["n_features"], state["t"]
         store = own.get("_store")
-        if store is None or "_open" in own or len(store.layout) > width or len(store.came) != est.n_features_in_:
+        if store is None or "_open" in own or len(store.layout) > width or len(store.came) != columns:
             return None
         journal = Journal(store)
         try:
             numbers = encoder._learn_quickly(store, row, y, journal)
             if numbers is None:
                 return None
-            if numbers.shape[1] < width:
-                numbers = padded(numbers, width)
-            return est._learn_any(numbers, y, None, None, encoded=True)
+            return learn(padded(numbers, width) if numbers.shape[1] < width else numbers)
         except BaseException:
-            if not est._state["t"] > t:  # or else an error came after the row had been learned
+            if not state["t"] > t:  # or else an error came after the row had been learned
                 journal.undo()
             raise
 
 
-def _learn_in_pieces(
-    est: StreamEstimator,
-    encoder: Columns,
-    rows: np.ndarray,
-    widths: Widths,
-    learn: Callable[[np.ndarray, slice], np.ndarray],
-) -> np.ndarray:
-    """Learn rows with a copy of the state, which is widened wherever there are more columns."""
-    width = 1  # of a model without a column, which waits for one
-    if est._encoder is not None:
-        est._state, width = copied(est._state), est._state["n_features"]
-        est._forget()
-    est._encoder, start, scores, classes = encoder, 0, [], []
+def pieces(rows: np.ndarray, widths: Widths, width: int) -> Iterator[tuple[slice, np.ndarray | None, int | None]]:
+    """Pieces of encoded rows, each with the columns that there are by then: as if it had come in a call of its own.
+
+    Yields the places of the rows, the rows, or None where there are none, and the width from then on, if it grows.
+    """
+    start = 0
     for stop, wider in [*widths, (len(rows), NEVER)]:
         if wider <= width:
             continue
-        if stop > start or not len(rows):
-            piece = padded(rows[start:stop, :width], width)
-            scores.append(learn(np.ascontiguousarray(piece), slice(start, stop)))
-            classes.append(est.__dict__.get("_state", {}).get("classes"))
-        if wider < NEVER and est.__dict__.get("_state") is not None:
-            est._widened(wider)
+        some = stop > start or not len(rows)
+        piece = np.ascontiguousarray(padded(rows[start:stop, :width], width)) if some else None
+        yield slice(start, stop), piece, wider if wider < NEVER else None
         start, width = stop, wider
-    return est._joined(scores, classes)
-
-
-def fit(
-    est: StreamEstimator, X: Any, y: Any, sample_weight: Any, shuffle: Any, fit: Callable[[np.ndarray], None]
-) -> None:
-    """``fit`` rows, encoded where they must be: all of them have the columns that there are at the end."""
-    with est._kept(fresh=True):
-        encoder = _new_encoder(est) if encodes(est, X, fresh=True) else None
-        if encoder is not None and shuffle:
-            X = encoder._fit(X, y, sample_weight, _task(est))
-        elif encoder is not None:
-            X, _ = encoder._learn(X, y, sample_weight, _task(est))
-        est._encoder = encoder
-        fit(X)
-    name_columns(est)
-
-
-def encoded(est: StreamEstimator, X: Any) -> Any:
-    """Rows of a model as rows of numbers, each encoded as if it came next."""
-    return X if est._encoder is None else padded(est._encoder._encode(X), est._state["n_features"])
-
-
-def entered(est: StreamEstimator, state: State) -> Columns:
-    """The encoder of a state."""
-    encoder = _new_encoder(est)
-    encoder.state_ = state
-    return encoder
-
-
-def name_columns(est: StreamEstimator) -> None:
-    """Enter the columns of the rows as they come into a model with an encoder; its members see others."""
-    encoder = est._encoder
-    if encoder is None:
-        return
-    if est.__dict__.get("n_features_in_") != encoder.n_features_in_ or "feature_names_in_" not in est.__dict__:
-        est.n_features_in_ = encoder.n_features_in_
-        names = getattr(encoder, "feature_names_in_", None)
-        if names is not None:
-            est.feature_names_in_ = names
-
-
-def _task(est: StreamEstimator) -> str:
-    return "label" if isinstance(est, ClassifierMixin) else "number"
-
-
-def _new_encoder(est: StreamEstimator) -> Columns:
-    kinds = est.columns if isinstance(est.columns, dict) else None
-    return Columns(kinds, engine=est.engine if est.engine in ("native", "python") else "auto")

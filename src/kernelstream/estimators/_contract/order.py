@@ -18,12 +18,12 @@ LEAST_PART = 1000  # rows of a part, at least
 REPORTS = 100  # most parts of a pass when callbacks are registered
 
 
-def check_order(est: Any, shuffle: Any, passes: Any) -> None:
+def check_order(name: str, at_once: bool, shuffle: Any, passes: Any) -> None:
     """ValueError for invalid arguments of ``fit``."""
     flag("shuffle", shuffle)
     whole("passes", passes)
-    if est._at_once and passes != 1:
-        raise ValueError(f"{type(est).__name__} learns all rows at once: passes must be 1, got {passes}")
+    if at_once and passes != 1:
+        raise ValueError(f"{name} learns all rows at once: passes must be 1, got {passes}")
 
 
 def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np.ndarray, np.ndarray | None]:

@@ -73,6 +73,3 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         return np.where(self.decision_function(X) < 0, -1, 1)
 
     _loss_rule = staticmethod(lambda parameters, n_classes: None)  # there is no target
-
-    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        return np.zeros(n), None

@@ -53,14 +53,8 @@ def no_moments(d: int, guards: bool) -> dict[str, Any]:
     return found | ({"x_usual": nothing_usual(d), "x_recent": np.zeros((places_of(d), d))} if guards else {})
 
 
-def fills_gaps(est: Any) -> bool:
-    """Whether gaps are filled and corrupt cells drawn in before columns are scaled; an encoder does so itself."""
-    return est._learner.squashes and est._encoder is None
-
-
-def column_names(est: Any, columns: Any) -> str:
+def column_names(names: Any, columns: Any) -> str:
     """Some columns by their names, or numbers where they have none, for a message."""
-    names = getattr(est, "feature_names_in_", None)
     return few(j if names is None else repr(names[j]) for j in columns)
 
 

@@ -19,12 +19,12 @@ from ...progress import SolverBar
 from ...random import SeedStream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, column_ranges, divided
-from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG
+from ...solvers import ConjugateGradient, CoordinateDescent, NewtonCG, best_constant
+from ...solvers.search import Sample
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from ...state.turns import in_turn
-from .._contract.base import Shell, State
+from .._contract.base import State
 from .._contract.batch import Solved
-from .fit import best_constant, carry_over, largest_penalty, make_features, solve, without_zeros
+from .fit import carry_over, largest_penalty, make_features, solve, without_zeros
 from .search import Search
 
 _SCORED = 32_768  # rows scored at once
@@ -89,6 +89,15 @@ class Binning(Solved):
         table = self.cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
         return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
 
+    def coef(self, state: State) -> Any:
+        """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
+        W = state["w"].T
+        return sp.csr_matrix(W) if self.sparse else W
+
+    def gamma(self, state: State) -> float:
+        """The bandwidth in use (of columns divided by their range, if it was left to the model)."""
+        return float(state["gamma"]) if "gamma" in state else float(self.given.kernel_object.gamma)
+
     def schema(self, state: State, trained: bool) -> Schema:
         """Cells that have a weight: those of grid r have the columns starts[r], …, starts[r + 1] - 1."""
         if not trained:
@@ -131,7 +140,7 @@ class Binning(Solved):
         lam = self.lam if self.lam is not None else state.get("searched_lam")
         relative = self.sparse and self.lam is None
         if lam is None:
-            search = Search(self, state, X, Y, weight)
+            search = Search(self, state, Sample(X, Y, weight))
             lam = state["searched_lam"] = search.penalty(self.kernel(state), relative)
         features = make_features(X, self.grids(state), ops, most_threads())
         if relative:
@@ -160,19 +169,6 @@ class Binning(Solved):
             state["width"] = column_ranges(X)
             some = X[np.sort(generator(state["seed"], SeedStream.GRID_ROWS).permutation(X.shape[0])[:MEDIAN_ROWS])]
             median = self.given.kernel_entries(divided(some, state["width"]))["gamma"]
-            state["gamma"] = Search(self, state, X, Y, weight).bandwidth(median)
+            state["gamma"] = Search(self, state, Sample(X, Y, weight)).bandwidth(median)
         elif self.given.kernel_needs_data:
             state |= self.given.kernel_entries(X)
-
-
-@in_turn
-def coef(est: Shell[Binning]) -> Any:
-    """Weights (outputs, columns); sparse for solver "cd", whose columns are the cells with a weight."""
-    W = est.state_["w"].T
-    return sp.csr_matrix(W) if est._learner.sparse else W
-
-
-def gamma(est: Shell[Binning]) -> float:
-    """The bandwidth in use (of columns divided by their range, if it was left to the model)."""
-    state = est.state_
-    return float(state["gamma"]) if "gamma" in state else float(est._learner.given.kernel_object.gamma)

@@ -55,16 +55,6 @@ def solve(
     return Solution.joined(parts, max((part.history for part in parts), key=len))
 
 
-def best_constant(Y: np.ndarray, weight: np.ndarray | None, loss: Loss) -> np.ndarray:
-    """The constant score of least loss for every output, (C,): what a row with no known cell gets.
-
-    The mean of the targets, for the squared loss and also for the squared hinge on -1 and +1; the log odds for the
-    logistic loss, shrunk by one row so that a class alone has finite ones.
-    """
-    mean, total = np.average(Y, axis=0, weights=weight), len(Y) if weight is None else weight.sum()
-    return 2 * np.arctanh(mean * (total / (total + 1))) if loss.name == "logistic" else mean
-
-
 def largest_penalty(
     features: Features, Y: np.ndarray, weight: np.ndarray | None, loss: Loss, offset: np.ndarray
 ) -> float:

@@ -3,7 +3,7 @@ r"""Learners on random binning features: ``f(x) = w'z(x)``, z sparse, by solvers
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ... import losses, solvers
 from ...losses import Loss
@@ -12,8 +12,9 @@ from .._contract.batch import history, lam, n_iter
 from .._contract.classifier import StreamClassifier
 from .._contract.context import one_against_rest
 from .._contract.regressor import StreamRegressor
+from .._contract.shown import shown
 from .._described import described
-from .base import Binning, coef, gamma
+from .base import Binning
 
 
 @described()
@@ -88,8 +89,7 @@ class BinningClassifier(StreamClassifier):
     True
     """
 
-    _learner: ClassVar[Binning]
-    coef_, gamma_, lam_ = property(coef), property(gamma), lam
+    coef_, gamma_, lam_ = shown(Binning.coef), shown(Binning.gamma), lam
     n_iter_, history_ = n_iter, history
 
     kernel: Any = "laplacian"
@@ -148,8 +148,7 @@ class BinningRegressor(StreamRegressor):
     True
     """
 
-    _learner: ClassVar[Binning]
-    coef_, gamma_, lam_ = property(coef), property(gamma), lam
+    coef_, gamma_, lam_ = shown(Binning.coef), shown(Binning.gamma), lam
     n_iter_, history_ = n_iter, history
 
     kernel: Any = "laplacian"

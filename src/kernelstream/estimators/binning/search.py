@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,29 +13,18 @@ from ...core.cell_matrix import CellMatrix
 from ...features.binning import most_threads
 from ...losses import Loss, Squared
 from ...random import SeedStream, generator
-from ...rows import Rows
-from ...solvers import ConjugateGradient, Solver
+from ...solvers import ConjugateGradient, Solver, best_constant
+from ...solvers.search import Fold, Sample, Tried, downhill, folds, least, mistakes, path, squares, tried
 from ...state.nested import State
-from .fit import Features, best_constant, largest_penalty, make_features, solve
+from .fit import largest_penalty, make_features, solve
 
 GAMMAS = tuple(2.0**k for k in range(-2, 5))  # on columns divided by their range
 FEW_ROWS, MORE_ROWS = 30_000, 120_000
 FEW_GRIDS, MORE_GRIDS = 32, 64
 RIDGES = (10.0, 1.0, 0.1, 0.01)
 SHARES = (0.1, 0.03, 0.01, 0.003, 0.001)  # of the penalty above which all weights are zero
-_FOLDED = 5_000  # fewer rows than this are cut into four folds, each held out once
+_FOLDED = 5_000  # fewer rows than this are cut into four folds
 _QUICK = ConjugateGradient(tol=1e-2, max_iter=30)
-
-
-def mistakes(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
-    """Share of wrong labels, and a little of the squared error, for scores F and targets ±1, (n, C)."""
-    wrong = (F >= 0) != (Y > 0) if Y.shape[1] == 1 else F.argmax(axis=1) != Y.argmax(axis=1)
-    return float(np.average(wrong.ravel(), weights=weight) + 1e-6 * np.square(F - Y).mean())
-
-
-def squares(F: np.ndarray, Y: np.ndarray, weight: Any) -> float:
-    """Mean squared error."""
-    return float(np.average(np.square(F - Y).sum(axis=1), weights=weight))
 
 
 @dataclass
@@ -44,9 +33,7 @@ class Search:
 
     learner: Any  # Binning
     state: State
-    X: Rows  # (n, d)
-    Y: np.ndarray  # (n, C)
-    weight: np.ndarray | None
+    sample: Sample
 
     def bandwidth(self, median: float) -> float:
         """gamma among 2^-2 … 2^4 on few rows and grids, then against 2 gamma on more of both.
@@ -54,72 +41,55 @@ class Search:
         Where the median rule lies below 2^-2, as it does with many columns, the search begins there; it ends when
         two values in a row have been worse than the best.
         """
-        if self.X.shape[0] < 8:
+        if self.sample.X.shape[0] < 8:
             return 1.0
-        errors: dict[float, float] = {}
-        for gamma in (*_powers_between(median, GAMMAS[0]), *GAMMAS):
-            errors[gamma] = self._ridge_error(gamma, FEW_ROWS, FEW_GRIDS)
-            if list(errors).index(min(errors, key=errors.__getitem__)) < len(errors) - 2:
-                break
-        best = min(errors, key=errors.__getitem__)
-        pair = (best, 2 * best)
-        return pair[int(np.argmin([self._ridge_error(gamma, MORE_ROWS, MORE_GRIDS) for gamma in pair]))]
+        few = self._folds(FEW_ROWS)
+        gammas = (*_powers_between(median, GAMMAS[0]), *GAMMAS)
+        best = downhill(lambda gamma: self._ridge(gamma, few, FEW_GRIDS), gammas, patience=2).value
+        more = self._folds(MORE_ROWS)
+        return float(least(self._ridge(gamma, more, MORE_GRIDS) for gamma in (best, 2 * best)).value)
 
     def penalty(self, kernel: Any, relative: bool) -> float:
         """The best of a few penalties with a kernel; with ``relative``, as a share of the largest useful one."""
-        choices, loss = SHARES if relative else RIDGES, self.learner.context.loss_for(2)
-        if self.X.shape[0] < 8:
+        choices, learner = SHARES if relative else RIDGES, self.learner
+        if self.sample.X.shape[0] < 8:
             return choices[2]
-        totals = np.zeros(len(choices))
-        for train, test in self._cuts(MORE_ROWS):
-            features, held = self._cells(kernel, train, test, MORE_GRIDS)
-            Y, weight = self.Y[train], self._weights(train)
-            offset = best_constant(Y, weight, loss)
-            unit = largest_penalty(features, Y, weight, loss, offset) if relative else 1.0
-            start = None
-            for k, choice in enumerate(choices):
-                lam = max(choice * unit, 1e-12)
-                start = self._solve(features, self.learner.solver, Y, loss, lam, weight, offset, start)
-                totals[k] += self._error(held.dot(start) + offset, test)
-        return choices[int(np.argmin(totals))]
+        how = MORE_GRIDS, learner.solver, learner.context.loss_for(2), choices, relative
+        return choices[tried(kernel, (self._path(fold, kernel, *how) for fold in self._folds(MORE_ROWS))).penalty]
 
-    def _ridge_error(self, gamma: float, rows: int, grids: int) -> float:
-        total = 0.0
-        for train, test in self._cuts(rows):
-            features, held = self._cells(self.learner.kernel({"gamma": gamma}), train, test, grids)
-            Y, weight = self.Y[train], self._weights(train)
-            offset = best_constant(Y, weight, Squared())
-            W = self._solve(features, _QUICK, Y, Squared(), 0.1, weight, offset, None)
-            total += self._error(held.dot(W) + offset, test)
-        return total
+    def _ridge(self, gamma: float, some: list[Fold], grids: int) -> Tried:
+        kernel = self.learner.kernel({"gamma": gamma})
+        return tried(gamma, (self._path(fold, kernel, grids, _QUICK, Squared(), (0.1,), False) for fold in some))
 
-    def _solve(
-        self, features: Features, solver: Solver, Y: Any, loss: Loss, lam: float, weight: Any, offset: Any, start: Any
-    ) -> Any:
-        given = {"offset": offset, "start": start, "dtype": np.dtype(self.state["dtype"]), "seed": self.state["seed"]}
-        return solve(features, solver, Y, loss, lam, self.learner.ops, weight, **given).W
+    def _path(
+        self, fold: Fold, kernel: Any, R: int, solver: Solver, loss: Loss, choices: Sequence[float], relative: bool
+    ) -> tuple[np.ndarray, Any]:
+        """Errors on the held-out rows of models with R grids, one for each penalty."""
+        ops, threads, state, (X, Y, weight) = self.learner.ops, most_threads(), self.state, fold.learned
+        grids = _grids.draw(kernel, state["seed"], X.shape[1], R, X.dtype, state.get("width"))
+        features = make_features(X, grids, ops, threads)
+        starts, offset = features.Z.starts, best_constant(Y, weight, loss)
+        table = ops.binning.cell_table(features.keys, starts)
+        cells = ops.binning.find_cells(fold.held.X, grids, table, threads)
+        held = CellMatrix(cells, starts, ops.binning, threads, missing=True)
+        unit = largest_penalty(features, Y, weight, loss, offset) if relative else 1.0
+        given = {"offset": offset, "dtype": np.dtype(state["dtype"]), "seed": state["seed"]}
+        error = squares if self.learner.regression else mistakes
 
-    def _error(self, F: np.ndarray, rows: np.ndarray) -> float:
-        """Of scores F of some rows."""
-        return (squares if self.learner.regression else mistakes)(F, self.Y[rows], self._weights(rows))
+        def step(choice: float, start: Any) -> tuple[Any, float]:
+            lam = max(choice * unit, 1e-12)
+            W = solve(features, solver, Y, loss, lam, ops, weight, start=start, **given).W
+            return W, error(held.dot(W) + offset, fold.held.Y, fold.held.weight)
 
-    def _cells(self, kernel: Any, train: np.ndarray, test: np.ndarray, R: int) -> tuple[Features, CellMatrix]:
-        ops, threads, state = self.learner.ops, most_threads(), self.state
-        grids = _grids.draw(kernel, state["seed"], self.X.shape[1], R, self.X.dtype, state.get("width"))
-        features = make_features(self.X[train], grids, ops, threads)
-        table = ops.binning.cell_table(features.keys, features.Z.starts)
-        cells = ops.binning.find_cells(self.X[test], grids, table, threads)
-        return features, CellMatrix(cells, features.Z.starts, ops.binning, threads, missing=True)
+        return path(choices, step)
 
-    def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Rows to learn from and rows to test on: one cut of many rows, four of few."""
-        order = generator(self.state["seed"], SeedStream.GRID_ROWS).permutation(self.X.shape[0])[:rows]
-        quarters = np.array_split(order, 4)
-        for k in range(4 if len(order) < _FOLDED else 1):
-            yield np.sort(np.concatenate(quarters[:k] + quarters[k + 1 :])), np.sort(quarters[k])
-
-    def _weights(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self.weight is None else self.weight[rows]
+    def _folds(self, rows: int) -> list[Fold]:
+        """Some rows in random order, cut: the first quarter is held out, or each of few rows."""
+        order = generator(self.state["seed"], SeedStream.GRID_ROWS).permutation(self.sample.X.shape[0])[:rows]
+        held = -(-len(order) // 4)
+        if len(order) >= _FOLDED:
+            order = np.concatenate([order[held:], order[:held]])
+        return folds(self.sample, order, _FOLDED, len(order) - held)
 
 
 def _powers_between(low: float, high: float) -> list[float]:

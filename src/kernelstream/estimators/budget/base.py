@@ -15,15 +15,17 @@ from ...budgets.projection import some_basis
 from ...core import threads
 from ...core.overflow import require_finite
 from ...features import Mapping
+from ...passes.spec import Told
 from ...random import SeedStream, uniforms
 from ...rows import Rows
 from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, check, foreign, length
-from ...state.turns import in_turn
 from ...updates import NormAdaGrad, Update
-from .._contract.base import Shell, State, StreamEstimator
+from .._contract.base import State
+from .._contract.blank import blank
 from .._contract.deviations import STANDARD, UNIT, check_center, deviation, in_units
 from .._contract.kernel import WithKernel
+from .._contract.shown import shown
 from .._contract.state import centres, no_centres, scales
 from .._contract.warm_up import WARM_UP
 
@@ -143,15 +145,9 @@ class KernelExpansion(WithKernel):
     def reset(self, state: State) -> None:
         strategy, outputs = self.strategy, state["n_outputs"]
         capacity = SMALLEST if self.budget is None else min(self.budget, FIRST_ROOM)
-        dtype = np.dtype(np.float64) if strategy.precise else np.dtype(state["dtype"])
-        state |= {
-            "support": np.zeros((capacity, state["n_features"]), dtype),
-            "alpha": np.zeros((outputs, capacity), dtype),
-            "scale": np.ones(outputs),
-            "diag": np.zeros(capacity, dtype),
-            "n_support": 0,
-            "memory": self.update.memory(outputs),
-        }
+        dtype = "float64" if strategy.precise else state["dtype"]
+        state |= blank(self.support_schema(state, capacity, dtype))
+        state |= {"scale": np.ones(outputs), "n_support": 0, "memory": self.update.memory(outputs)}
         if getattr(strategy, "average", False):
             state["born"] = np.zeros(capacity)
         if self.budget is None:
@@ -172,11 +168,12 @@ class KernelExpansion(WithKernel):
             block = expansion.cut(X, rows)
             part = None if weight is None else weight[rows]
             u = None if chances is None else chances[state["t"] - first :][: rows.stop - rows.start]
+            targets = Told(y[rows], part, u)
             if strategy.grows:
-                scores[rows] = self._grow(state, expansion, block, y[rows], part, u)
+                scores[rows] = self._grow(state, expansion, block, targets)
             else:
                 Z = self._features(state, X[rows]) if "budget_w" in state else None
-                scores[rows] = self.ops.budget_pass(expansion, block, Z, y[rows], part, u, state, self.spec(state))
+                scores[rows] = self.ops.budget_pass(expansion, block, Z, targets, state, self.spec(state))
         return scores
 
     def _cuts(self, state: State, n: int, expansion: Any) -> Iterator[slice]:
@@ -201,10 +198,8 @@ class KernelExpansion(WithKernel):
             self._make_room(state, state["n_support"] + 1)
 
     # ---------------------------------------------------------------- support sets that only grow
-    def _grow(
-        self, state: State, expansion: Any, X: Rows, y: np.ndarray, weight: np.ndarray | None, u: np.ndarray | None
-    ) -> np.ndarray:
-        n, t = state["n_support"], state["t"]
+    def _grow(self, state: State, expansion: Any, X: Rows, targets: Told) -> np.ndarray:
+        n, t, (y, weight, _) = state["n_support"], state["t"], targets
         alpha = state["alpha"][:, :n]
         M = None
         if "born" in state:
@@ -214,27 +209,12 @@ class KernelExpansion(WithKernel):
         else:
             F = expansion.scores(X, state, alpha) * state["scale"]
         room = len(y) if self.budget is None else self.budget - n
-        _, joined, coefficients, decay = self.ops.expansion_pass(
-            F,
-            expansion.among(X),
-            y,
-            weight,
-            self.spec(state),
-            state,
-            room,
-            u=u,
-            M=M,
-            stop=False,
-        )
+        G, spec = expansion.among(X), self.spec(state)
+        _, joined, coefficients, decay = self.ops.expansion_pass(F, G, targets, spec, state, room, M, stop=False)
         counted = np.ones(len(y), bool) if weight is None else weight > 0
         state["t"] += int(np.count_nonzero(counted))
-        self.join(
-            state,
-            lambda start: expansion.put(X, joined, state, start),
-            coefficients,
-            decay,
-            t + np.cumsum(counted)[joined],
-        )
+        born = t + np.cumsum(counted)[joined]
+        self.join(state, lambda start: expansion.put(X, joined, state, start), coefficients, decay, born)
         return F
 
     def join(
@@ -285,7 +265,7 @@ class KernelExpansion(WithKernel):
 
     # ---------------------------------------------------------------- scoring
     def coefficients(self, state: State) -> np.ndarray:
-        """Coefficients of the function that predicts, (C, n)."""
+        """Coefficients in the decision function, (n_outputs, n_support)."""
         n = state.get("n_support", 0)
         if n == 0:
             return np.zeros((state["n_outputs"], 0))
@@ -353,21 +333,19 @@ class KernelExpansion(WithKernel):
 
 
 # -------------------------------------------------------------------- what the estimators say of the support set
-@in_turn
-def support_vectors(est: StreamEstimator) -> np.ndarray:
+@shown
+def support_vectors(learner: KernelExpansion, state: State) -> np.ndarray:
     """Support vectors, (n_support, d)."""
-    return est.state_["support"][: n_support(est)].copy()
+    return state["support"][: state.get("n_support", 0)].copy()
 
 
-@in_turn
-def dual_coef(est: Shell[KernelExpansion]) -> np.ndarray:
-    """Coefficients in the decision function, (n_outputs, n_support)."""
-    return est._learner.coefficients(est.state_)
-
-
-def n_support(est: StreamEstimator) -> int:
+@shown
+def n_support(learner: KernelExpansion, state: State) -> int:
     """Number of support vectors."""
-    return int(est.state_.get("n_support", 0))
+    return int(state.get("n_support", 0))
+
+
+dual_coef = shown(KernelExpansion.coefficients)
 
 
 def shrink(state: State, decay: np.ndarray) -> None:

@@ -76,8 +76,7 @@ class BudgetClassifier(StreamClassifier):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
-    kernel_ = property(kernel)
+    kernel_, n_support_, support_vectors_, dual_coef_ = kernel, n_support, support_vectors, dual_coef
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -122,8 +121,7 @@ class BudgetRegressor(StreamRegressor):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
-    kernel_ = property(kernel)
+    kernel_, n_support_, support_vectors_, dual_coef_ = kernel, n_support, support_vectors, dual_coef
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

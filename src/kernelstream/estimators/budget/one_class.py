@@ -105,8 +105,7 @@ class BudgetOneClass(StreamOutlier):
     True
     """
 
-    n_support_, support_vectors_, dual_coef_ = property(n_support), property(support_vectors), property(dual_coef)
-    kernel_ = property(kernel)
+    kernel_, n_support_, support_vectors_, dual_coef_ = kernel, n_support, support_vectors, dual_coef
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -140,6 +139,3 @@ class BudgetOneClass(StreamOutlier):
 
     # has no effect: neither the update nor the strategies use it
     _loss_rule = staticmethod(lambda parameters, n_classes: losses.Absolute())
-
-    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
-        return np.zeros(n)

@@ -21,11 +21,11 @@ from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
-from ...state.turns import in_turn
-from .._contract import kept, warm_up
+from .._contract import kept
 from .._contract.base import Shell, State
-from .._contract.codes import decoded, encoded
+from .._contract.codes import decoded, encoded, outputs_of
 from .._contract.kernel import WithKernel
+from .._contract.kernel import kernel as kernel
 from .._contract.order import check_order, counted
 from .._contract.warm_up import WARM_UP, runs
 from .step import (
@@ -101,13 +101,14 @@ class Doubly(WithKernel):
         made.loss, made.eta, made.lam = self.loss(state), state["eta"], state["lam"]
         return made
 
-    def make_descent(self, state: State) -> Descent:
-        """The same, not from the cache."""
+    def make_descent(self, state: State, kind: Any = None, **more: Any) -> Descent:
+        """The same, not from the cache; of another kind with ``more`` fields."""
         ops, step = self.ops, self.step
         shape = state["n_features"], self.block_size, state["dtype"]
         blocks = ops.FeatureBlocks(self.kernel(state), state["seed"], *shape, ops)
-        loss, limits = self.loss(state), (step.average, step.damping(), self.max_blocks)
-        return ops.Descent(blocks, loss, state["eta"], step.theta0, state["lam"], *limits)
+        given = {"theta0": step.theta0, "average": step.average, "precondition": step.damping()} | more
+        given |= {"eta": state["eta"], "lam": state["lam"], "max_blocks": self.max_blocks}
+        return (kind or ops.Descent)(blocks, self.loss(state), **given)
 
     def check_parameters(self) -> None:
         self.step.check()
@@ -273,30 +274,25 @@ def fit(
             self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
             return self
         with self._kept(fresh=True):
-            check_order(self, shuffle, 1)
-            passes = self._learner.schedule.passes if passes is None else checked_passes(passes)
+            check_order(type(self).__name__, False, shuffle, 1)
+            how = {} if passes is None else {"passes": checked_passes(passes)}
             rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            self._check_whole(target, weight)
-            _train(self, *counted(rows, target, weight), passes)
+            self._layers.targets.check_whole(target, weight)
+            self._solve(*counted(rows, target, weight), **how)
             self._link_from(*counted(rows, target, weight))
     return self
 
 
-def _train(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any) -> None:
+def solve(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
     """Scale all rows as the first ones of a stream are, and train with them; y is the public target."""
-    state, n = est._state, len(y)
+    state, layers, learner, n = est._state, est._layers, est._learner, len(y)
     if "classes" in state:
-        _, weight = est._batch_target(state, y, weight)
-        state["n_outputs"] = est._outputs_of(len(state["classes"]))
+        _, weight = layers.targets.batch(state, y, weight)
+        state["n_outputs"] = outputs_of(learner, len(state["classes"]))
     first = generator(state["seed"], SeedStream.DOUBLY_ROWS).permutation(n)[:EIGEN_ROWS]
-    warm_up.begin_scaling(est, state, X[first])
-    warm_up.warn_about_units(est, X[first])
-    X = warm_up.settled(est, state, X, None)
+    layers.rows.decide(state, X[first])
+    layers.rows.warn(state, X[first])
+    X = layers.rows.settled(state, X, None)
     state |= {"warm_rows": 0, "warm_count": 0}
-    est._learner.train(state, X, est._encode(state, y), np.ones(n) if weight is None else weight, first, passes)
-
-
-@in_turn
-def kernel(est: Shell[Doubly]) -> Kernel:
-    """The kernel in use."""
-    return est._learner.kernel(est.state_)
+    passes = how.get("passes", learner.schedule.passes)
+    learner.train(state, X, layers.targets.encode(state, y), np.ones(n) if weight is None else weight, first, passes)

@@ -16,11 +16,10 @@ from ...random import SeedStream
 from ...rows import Rows, dense
 from ...state.schema import POSITIVE, Count, Number, Schema
 from ...state.turns import in_turn
-from .._contract.base import State
-from .._contract.door import checked_rows
+from .._contract.base import State, checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel
+from .base import PARTS, Doubly, fit, kernel, solve
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep
 
@@ -67,12 +66,10 @@ class GaussianProcess(Doubly):
             )
         return np.array(found)
 
-    def make_descent(self, state: State) -> Descent:
-        plain = super().make_descent(state)
-        points, left = self._checked_points(state), None
-        if points is None and self.variance_features:
-            left = self._operator(state)
-        return GPDescent(**plain.__dict__, points=points, left=left)
+    def make_descent(self, state: State, kind: Any = GPDescent, **more: Any) -> Descent:
+        points = self._checked_points(state)
+        left = self._operator(state) if points is None and self.variance_features else None
+        return super().make_descent(state, kind, points=points, left=left, **more)
 
     def _checked_points(self, state: State) -> np.ndarray | None:
         if self.points is None:
@@ -202,7 +199,7 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    fit, kernel_ = fit, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -235,5 +232,5 @@ class DoublyStochasticGP(StreamRegressor):
         if not return_std:
             return mean
         state = self.state_
-        X = checked_rows(self, X, reset=False)
+        X = checked_rows(self, X)
         return mean, np.sqrt(state["amplitude"] * self._learner.variance(state, X))

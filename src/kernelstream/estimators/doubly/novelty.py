@@ -18,7 +18,7 @@ from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel
+from .base import PARTS, Doubly, fit, kernel, solve
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep
 
@@ -39,15 +39,11 @@ class Novelties(Doubly):
     def penalty(self, state: State, n: int) -> float:
         return float(self.nu)
 
-    def _theta0(self, eta: float) -> float:
-        given = self.parameters["step"]
-        if isinstance(given, DoublyStep):
-            return given.theta0
-        return max(DoublyStep().theta0, TURNOVERS / (self.nu * eta))
-
-    def make_descent(self, state: State) -> Descent:
-        plain = super().make_descent(state)
-        return NoveltyDescent(**plain.__dict__ | {"theta0": self._theta0(state["eta"])})
+    def make_descent(self, state: State, kind: Any = NoveltyDescent, **more: Any) -> Descent:
+        theta0 = self.step.theta0
+        if not isinstance(self.parameters["step"], DoublyStep):
+            theta0 = max(theta0, TURNOVERS / (self.nu * state["eta"]))
+        return super().make_descent(state, kind, theta0=theta0, **more)
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema = super().schema(state, trained)
@@ -119,7 +115,7 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    fit, kernel_ = fit, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -141,9 +137,6 @@ class DoublyStochasticOneClass(StreamOutlier):
         return self._scores(X)[:, 0]
 
     _learns = Novelties
-
-    def _fast_target(self, y: Any, n: int) -> np.ndarray | None:
-        return np.zeros(n)
 
 
 def _quantile(values: np.ndarray, weight: np.ndarray, share: float) -> float:

@@ -9,8 +9,9 @@ import numpy as np
 
 from ...passes.doubly.novelty import RatioLoss
 from .._contract.classifier import StreamClassifier
+from .._contract.labels import Labels
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel
+from .base import PARTS, Doubly, fit, kernel, solve
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
 
@@ -26,6 +27,22 @@ class Ratio(Doubly):
 
     def penalty(self, state: Any, n: int) -> float:
         return 1.0 / n if self.lam == "auto" else float(self.lam)
+
+
+class TwoSamples(Labels):
+    """Labels that name one of two samples."""
+
+    def check(self, state: Any, y: Any, classes: Any, n: int, weight: Any) -> Any:
+        labels, declared = super().check(state, y, classes, n, weight)
+        known = [] if state is None else state["classes"]
+        counted = labels if weight is None else labels[weight > 0]
+        all_of_them = set(np.unique(counted)) | set(known) | set([] if declared is None else declared[0])
+        if len(all_of_them) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"a density ratio has two samples, and y names {len(all_of_them)}"
+            )
+        return labels, declared
 
 
 @described(like=DoublyStochasticClassifier)
@@ -87,7 +104,7 @@ class DensityRatioEstimator(StreamClassifier):
     loss = RatioLoss()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, kernel_ = fit, property(kernel)
+    fit, _solve, kernel_ = fit, solve, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -107,27 +124,10 @@ class DensityRatioEstimator(StreamClassifier):
 
     # ---------------------------------------------------------------- hooks
     _loss_rule = staticmethod(lambda parameters, n_classes: RatioLoss())
-
-    def _check_target(self, y: Any, classes: Any, n: Any, weight: Any, fresh: Any) -> Any:
-        return two_samples(self, super()._check_target(y, classes, n, weight, fresh), weight, fresh)
-
+    _targets = TwoSamples
     _learns = Ratio
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def two_samples(est: Any, target: Any, weight: Any, fresh: Any) -> Any:
-    """The target, labels and declared ones, as it is; ValueError if there would be more than two labels."""
-    labels, declared = target
-    known = [] if fresh or est.__dict__.get("_state") is None else est._state["classes"]
-    counted = labels if weight is None else labels[weight > 0]
-    all_of_them = set(np.unique(counted)) | set(known) | set([] if declared is None else declared[0])
-    if len(all_of_them) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"a density ratio has two samples, and y names {len(all_of_them)}"
-        )
-    return target

@@ -21,6 +21,7 @@ from ...state.schema import POSITIVE, Array, Count, Number, Schema
 from .._contract import composite
 from .._contract.composite import Composite
 from .._contract.deviations import STANDARD, UNIT, deviation, in_units
+from .._contract.learner import Learner
 from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
@@ -83,9 +84,8 @@ class Ensemble(Composite):
         given = [kind(features) for features in gaussian_maps()] if self.learners is None else list(self.learners)
         return composite.copies(given, self.parameters["engine"])
 
-    def size(self, state: State, i: int, member: Any) -> None:
-        if "capacity" in state:
-            member.set_params(budget=int(state["capacity"][i]))
+    def sized(self, state: State, i: int, learner: Learner) -> Learner:
+        return _capacity.sized(learner, int(state["capacity"][i])) if "capacity" in state else learner
 
     # ---------------------------------------------------------------- hooks
     def _scales_target(self) -> bool:
@@ -112,15 +112,15 @@ class Ensemble(Composite):
 
     def reset(self, state: State) -> None:
         self._regroup()
-        self.drop("members")
+        self.drop("learners")
         if self.capacity != "fixed":
-            sizes = [member.budget for member in self.examples()]
+            sizes = _capacity.budgets_of(self.examples())
             if self.capacity == "shared":
                 state["capacity_total"] = sum(sizes)
                 sizes = [FIRST_ROOM] * len(sizes)
             state["capacity"] = np.array(sizes, np.int64)
-        for member in self.attached(state):
-            member._learner.restart(member._state)
+        for learner, own in self.pairs(state):
+            learner.restart(own)
         state |= self.ops.start_hedge(len(state["members"]), self.hedge())
         if self._scales_target():
             state.setdefault(UNIT, 1.0)
@@ -134,7 +134,9 @@ class Ensemble(Composite):
             before = state["t"]
             parts.append(self._learn_rows(state, X[rows], y[rows], None if weight is None else weight[rows]))
             if state["t"] > before and state["t"] % CAPACITY_PERIOD == 0:
-                self._follow_weights(state)
+                theta, budgets = self.weights(state), _capacity.budgets_of(self.examples())
+                if _capacity.follow(state, self.member_learners(state), theta, sum(budgets)):
+                    self._regroup()
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -142,7 +144,7 @@ class Ensemble(Composite):
         for rows, P in self._blocks(state, X):
             start = rows.start
             while start < rows.stop:
-                run = slice(start, start + self._run_length(state, rows.stop - start))
+                run = slice(start, start + _capacity.run_length(state, rows.stop - start))
                 part = None if P is None else P[start - rows.start :]
                 found = self._learn_run(state, X, run, y[run], None if weight is None else weight[run], part)
                 scores[start : start + len(found)] = found
@@ -156,7 +158,7 @@ class Ensemble(Composite):
         hedge, draws, expansions = self.cached("hedge", self.hedge), self._draws_learners, self._expansions(state)
         m, which, own = len(state["members"]), None, None
         if draws is not None:
-            if expansions is not None and len(expansions.where) == m and not self._scarce(state):
+            if expansions is not None and len(expansions.where) == m and not _capacity.scarce(state):
                 rows = slice(rows.start, min(rows.stop, rows.start + expansions.rows()))
                 n = rows.stop - rows.start
                 return self._learn_drawn(state, X[rows], y[:n], None if weight is None else weight[:n], hedge)
@@ -178,8 +180,8 @@ class Ensemble(Composite):
         expansions, draws, m = self._expansions(state), self._draws_learners, len(state["members"])
         assert expansions is not None and draws is not None
         able = np.ones(m, bool)
-        if self._needs_room(weight):
-            able[:] = [self._has_room(state, i) for i in range(m)]
+        if _capacity.needs_room(state, weight):
+            able[:] = [_capacity.has_room(state, self.member_learners(state), i) for i in range(m)]
         if weight is not None and state["n_outputs"] > 1:
             y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
         u = chances(state["seed"], state["t"], weight, len(y), m)
@@ -196,18 +198,15 @@ class Ensemble(Composite):
     # ---------------------------------------------------------------- rows and members
     def _family(self, state: State) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self.cached("family", lambda: self._found(state, FourierFamily))
+        return self.cached("family", lambda: find(FourierFamily, self.member_learners(state), state, self.ops))
 
     def _expansions(self, state: State) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self.cached("expansions", lambda: self._found(state, ExpansionFamily))
+        found = self.cached("expansions", lambda: find(ExpansionFamily, self.member_learners(state), state, self.ops))
         if found is not None and not found.fits():  # a learner was trained on its own in between
             self.drop("expansions")
             return self._expansions(state)
         return found
-
-    def _found(self, state: State, kind: Any) -> Any:
-        return find(kind, self.attached(state), state["n_outputs"], self.ops)
 
     def _regroup(self) -> None:
         """Forget which learners share work, which has changed."""
@@ -248,88 +247,35 @@ class Ensemble(Composite):
         family = None if alone else self._family(state)
         if family is not None and P is not None:
             family.learn(state, P, y, weights, F)
-        grows = y is not None and self._needs_room(weights)
-        turns = y is not None and self._scarce(state)
+        grows = y is not None and _capacity.needs_room(state, weights)
+        turns = y is not None and _capacity.scarce(state)
         expansions = None if turns or alone else self._expansions(state)
         apart = (() if family is None else family.where, () if expansions is None else expansions.where)
         others = [i for i in range(len(F)) if i not in apart[0] and i not in apart[1]]
         block = X if n == X.shape[0] or len(others) == 0 == len(apart[1]) else X[rows]
-        members = self.attached(state)
+        learners = self.member_learners(state)
         if expansions is not None:
             if grows and weights is not None:
                 for i in expansions.where:
-                    if not self._has_room(state, i):
+                    if not _capacity.has_room(state, learners, i):
                         weights[i] = 0.0
             expansions.learn(block, y, weights, F)
 
         def work(i: int) -> None:
-            member = members[i]
+            member = state["members"][i]
             if y is None:
-                part = member._learner.score(member._state, block)
+                part = learners[i].score(member, block)
             else:
                 own = None if weights is None else weights[i]
-                if grows and not self._has_room(state, i):
+                if grows and not _capacity.has_room(
+                    state, learners, i
+                ):  # which may change the budget, and so the learner
                     own = np.zeros(n)
-                part = member._learner.learn(member._state, block, composite.target(member, state, y), own)
+                part = learners[i].learn(member, block, composite.codes(learners[i], state, y), own)
             F[i] = composite.scores(part, outputs)
 
         threads.each(work, others, self.ops.THREADED and n >= SIDE_BY_SIDE)
         return F
-
-    # ---------------------------------------------------------------- capacity
-    def _n_support(self, state: State) -> int:
-        return sum(member["n_support"] for member in state["members"])
-
-    def _run_length(self, state: State, rows: int) -> int:
-        """Largest number of rows that can be learned at once without exhausting a shared budget."""
-        if self.capacity != "shared":
-            return rows
-        room = state["capacity_total"] - self._n_support(state)
-        if room == 0:
-            return rows
-        for member, size in zip(state["members"], state["capacity"].tolist(), strict=True):
-            rows = min(rows, size - member["n_support"] or size)  # a full one doubles
-        return max(1, min(rows, room // len(state["members"])))
-
-    def _scarce(self, state: State) -> bool:
-        """Whether what is left of a shared budget is too little for all learners, so that they must take turns."""
-        return self.capacity == "shared" and 0 < state["capacity_total"] - self._n_support(state) < len(
-            state["members"]
-        )
-
-    def _needs_room(self, weight: np.ndarray | None) -> bool:
-        """Whether the budget is shared and some rows count: a row of weight 0 makes no room for later ones."""
-        return self.capacity == "shared" and (weight is None or bool(weight.any()))
-
-    def _has_room(self, state: State, i: int) -> bool:
-        """Make room for learner i of a shared budget; returns whether it can take a row at all.
-
-        While there is budget left, every learner can add support vectors (its arrays double when they are full). After
-        that all keep what they have: to take a row, a learner must drop one of its vectors.
-        """
-        member, size = self.attached(state)[i], int(state["capacity"][i])
-        n, least, spent = member._state["n_support"], _capacity.least(member), False
-        wanted = size
-        if self._n_support(state) >= state["capacity_total"]:
-            spent, wanted = True, max(n, least)
-        elif n == size:
-            wanted = 2 * size
-        if wanted != size:
-            _capacity.resize(member, wanted)
-            state["capacity"][i] = wanted
-        return n >= least or not spent
-
-    def _follow_weights(self, state: State) -> None:
-        """Give the learners support vectors in proportion to their weights."""
-        now, members = state["capacity"], self.attached(state)
-        total = sum(member.budget for member in self.examples())
-        sizes = _capacity.shares(self.ops.theta(state["log_theta"]), total, max(_capacity.least(m) for m in members))
-        if (np.abs(sizes - now) * 4 <= now).all():  # not worth it
-            return
-        for member, n in zip(members, sizes, strict=True):
-            _capacity.resize(member, int(n))
-        state["capacity"] = sizes
-        self._regroup()
 
     # ---------------------------------------------------------------- checks
     def check_parameters(self) -> None:
@@ -341,7 +287,7 @@ class Ensemble(Composite):
                 composite.check(learner, self.context)
         one_of("vote", self.vote, VOTES)
         self._check_choices()
-        self._check_capacity()
+        _capacity.check(self.capacity, self.updates, self.examples)
 
     def _check_choices(self) -> None:
         """Raise ValueError where a choice is unknown, or two of them do not fit together."""
@@ -359,18 +305,6 @@ class Ensemble(Composite):
             raise ValueError(
                 "combination='uniform' keeps all weights equal, but updates='stochastic' and capacity='weights' need "
                 "weights that change: use combination='hedge'"
-            )
-
-    def _check_capacity(self) -> None:
-        if self.capacity == "fixed":
-            return
-        if self.capacity == "shared" and self.updates == "deterministic":
-            raise ValueError(
-                "capacity='shared' is a common budget for learners that are drawn: set updates='stochastic' as well"
-            )
-        if not all(map(_capacity.is_budget, self.examples())):
-            raise ValueError(
-                f"capacity={self.capacity!r} needs learners with a budget that remove or replace support vectors"
             )
 
     def schema(self, state: State, trained: bool) -> Schema:

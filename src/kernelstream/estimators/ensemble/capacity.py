@@ -2,41 +2,122 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ... import budgets
-from .._contract.base import State
+from ...state.nested import State
+from .._contract.learner import Learner
 from ..budget.base import SLOTS, KernelExpansion
 
 # Strategies whose memory of the vectors can be cut and padded slot by slot.
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
 
 
-def is_budget(member: Any) -> bool:
-    """Whether the member is a support set whose budget can change."""
-    return isinstance(member._learner, KernelExpansion) and type(member._learner.strategy) in RESIZABLE
+def is_budget(learner: Learner) -> bool:
+    """Whether the learner keeps a support set whose budget can change."""
+    return isinstance(learner, KernelExpansion) and type(learner.strategy) in RESIZABLE
 
 
-def least(member: Any) -> int:
+def least(learner: Any) -> int:
     """The smallest budget that makes sense."""
-    return member._learner.strategy.least
+    return learner.strategy.least
 
 
-def resize(member: Any, n: int) -> None:
-    """Change the budget of a member that has learned. A larger one is the same function as before."""
-    if n != member.budget:
-        _resize_support(member._state, n, member._learner.strategy)
-        member.set_params(budget=n)
+def check(capacity: str, updates: Any, examples: Callable[[], list[Learner]]) -> None:
+    """Raise ValueError for members, or updates, that a way to share budgets does not fit."""
+    if capacity == "shared" and updates == "deterministic":
+        raise ValueError(
+            "capacity='shared' is a common budget for learners that are drawn: set updates='stochastic' as well"
+        )
+    if capacity != "fixed" and not all(map(is_budget, examples())):
+        raise ValueError(f"capacity={capacity!r} needs learners with a budget that remove or replace support vectors")
 
 
-def _resize_support(state: State, new: int, strategy: budgets.Budget) -> None:
-    """The vectors with the largest ``|alpha|^2 k(s, s)`` stay; of equal ones the youngest, if vectors leave in turn.
+def budgets_of(learners: list[Learner]) -> list[int]:
+    """Of the members."""
+    return [learner.parameters["budget"] for learner in learners]
 
-    For the Forgetron, the youngest vectors stay.
+
+def sized(learner: Learner, n: int) -> Learner:
+    """The learner with a budget of n, itself where it has that."""
+    if learner.parameters["budget"] == n:
+        return learner
+    return type(learner)(learner.parameters | {"budget": n}, learner.context)
+
+
+# -------------------------------------------------------------------- one budget for all, while members learn
+def _n_support(state: State) -> int:
+    return sum(member["n_support"] for member in state["members"])
+
+
+def run_length(state: State, rows: int) -> int:
+    """Largest number of rows that can be learned at once without exhausting a shared budget."""
+    if "capacity_total" not in state:
+        return rows
+    room = state["capacity_total"] - _n_support(state)
+    if room == 0:
+        return rows
+    for member, size in zip(state["members"], state["capacity"].tolist(), strict=True):
+        rows = min(rows, size - member["n_support"] or size)  # a full one doubles
+    return max(1, min(rows, room // len(state["members"])))
+
+
+def scarce(state: State) -> bool:
+    """Whether what is left of a shared budget is too little for all learners, so that they must take turns."""
+    return "capacity_total" in state and 0 < state["capacity_total"] - _n_support(state) < len(state["members"])
+
+
+def needs_room(state: State, weight: np.ndarray | None) -> bool:
+    """Whether the budget is shared and some rows count: a row of weight 0 makes no room for later ones."""
+    return "capacity_total" in state and (weight is None or bool(weight.any()))
+
+
+def has_room(state: State, learners: list[Learner], i: int) -> bool:
+    """Make room for learner i of a shared budget; returns whether it can take a row at all.
+
+    While there is budget left, every learner can add support vectors (its arrays double when they are full). After
+    that all keep what they have: to take a row, a learner must drop one of its vectors.
     """
-    n, memory = state["n_support"], state["budget_memory"]
+    size, n, fewest, spent = int(state["capacity"][i]), state["members"][i]["n_support"], least(learners[i]), False
+    wanted = size
+    if _n_support(state) >= state["capacity_total"]:
+        spent, wanted = True, max(n, fewest)
+    elif n == size:
+        wanted = 2 * size
+    if wanted != size:
+        _resize_member(state, learners, i, wanted)
+        state["capacity"][i] = wanted
+    return n >= fewest or not spent
+
+
+def follow(state: State, learners: list[Learner], theta: np.ndarray, total: int) -> bool:
+    """Give the learners support vectors in proportion to their weights; returns whether it was worth it."""
+    now, sizes = state["capacity"], shares(theta, total, max(map(least, learners)))
+    if (np.abs(sizes - now) * 4 <= now).all():
+        return False
+    for i, n in enumerate(sizes.tolist()):
+        _resize_member(state, learners, i, n)
+    state["capacity"] = sizes
+    return True
+
+
+def _resize_member(state: State, learners: list[Learner], i: int, n: int) -> None:
+    """A member with another budget is another learner of the same state."""
+    if n != learners[i].parameters["budget"]:
+        resize(learners[i], state["members"][i], n)
+        learners[i] = sized(learners[i], n)
+
+
+def resize(learner: Any, state: State, new: int) -> None:
+    """Change the budget of what was learned. A larger one is the same function as before.
+
+    The vectors with the largest ``|alpha|^2 k(s, s)`` stay; of equal ones the youngest, if vectors leave in turn. For
+    the Forgetron, the youngest vectors stay.
+    """
+    n, memory, strategy = state["n_support"], state["budget_memory"], learner.strategy
     slots = np.arange(n)
     if strategy.turns:
         slots = np.roll(slots, -int(memory[-1]))  # from the oldest to the youngest

@@ -17,8 +17,8 @@ from ...kernels import Gaussian
 from ...passes.ensemble.python import Hedge
 from ...random import SeedStream, uniforms
 from ...rows import Rows
-from .._contract.base import State
-from .._contract.composite import target
+from ...state.nested import State
+from .._contract.composite import codes
 from ..budget.base import KernelExpansion
 from ..feature import MAP, LinearOnFeatures, map_entries
 
@@ -30,15 +30,16 @@ CHANCES = 2048  # random numbers made at once
 Family = TypeVar("Family", "FourierFamily", "ExpansionFamily")
 
 
-def find(kind: type[Family], members: list[Any], outputs: int, ops: Any) -> Family | None:
-    """The largest set of members with ``outputs`` outputs that can share work in this way; None without two."""
+def find(kind: type[Family], learners: list[Any], whole: State, ops: Any) -> Family | None:
+    """The largest set of members with as many outputs as the whole that can share work so; None without two."""
+    states, outputs = whole["members"], whole["n_outputs"]
     groups: dict[Any, list[int]] = {}
-    for i, member in enumerate(members):
-        key = kind.key(member, ops) if member._state["n_outputs"] == outputs else None
+    for i, (learner, state) in enumerate(zip(learners, states, strict=True)):
+        key = kind.key(learner, state, ops) if state["n_outputs"] == outputs else None
         if key is not None:
             groups.setdefault(key, []).append(i)
     largest = max(groups.values(), key=len, default=[])
-    return kind(members, largest, ops) if len(largest) > 1 else None
+    return kind(learners, states, largest, ops) if len(largest) > 1 else None
 
 
 class FourierFamily:
@@ -54,35 +55,34 @@ class FourierFamily:
         Positions of the members among all.
     """
 
-    def __init__(self, members: list[Any], where: list[int], ops: Any):
-        stretch = np.array([math.sqrt(2.0 * _fourier_kernel(members[i]).gamma) for i in where])
+    def __init__(self, learners: list[Any], states: list[State], where: list[int], ops: Any):
+        stretch = np.array([math.sqrt(2.0 * _fourier_kernel(learners[i], states[i]).gamma) for i in where])
         order = np.argsort(stretch, kind="stable")
         self.where = [where[i] for i in order]
-        own = [members[i] for i in self.where]
-        state, features = own[0]._state, [member._learner.map for member in own]
+        features, state = [learners[i].map for i in self.where], states[self.where[0]]
         self.members = [
-            (member._state, member._learner.spec(member._state).core, s)
-            for member, s in zip(own, stretch[order].tolist(), strict=True)
+            (states[i], learners[i].spec(states[i]).core, s)
+            for i, s in zip(self.where, stretch[order].tolist(), strict=True)
         ]
-        self.ops, self.first = ops, own[0]
+        self.ops, self.first = ops, learners[self.where[0]]
         D = max(each.n_components for each in features)
         self.W = sampling.frequencies(
             Gaussian(0.5), state[MAP + "seed"], state["n_features"], D, features[0].sampling, state["dtype"]
         )
 
     @staticmethod
-    def key(member: Any, ops: Any) -> Any:
+    def key(learner: Any, state: State, ops: Any) -> Any:
         """What members of a family have in common: their maps differ in the width of a Gaussian only."""
-        if ops.family_pass is None or type(member._learner) is not LinearOnFeatures:
+        if ops.family_pass is None or type(learner) is not LinearOnFeatures:
             return None
-        features = member._learner.map
-        if not isinstance(features, RandomFourier) or type(_fourier_kernel(member)) is not Gaussian:
+        features = learner.map
+        if not isinstance(features, RandomFourier) or type(_fourier_kernel(learner, state)) is not Gaussian:
             return None
-        if member._learner.spec(member._state).core is None:
+        if learner.spec(state).core is None:
             return None
         # independent frequencies do not depend on how many there are; the others do
         D = None if features.sampling == "iid" else features.n_components
-        return member._state[MAP + "seed"], features.sampling, D, member._learner.loss(member._state).kind
+        return state[MAP + "seed"], features.sampling, D, learner.loss(state).kind
 
     def project(self, X: Rows, buffer: str) -> np.ndarray:
         """Projections of the rows, (n, D), in a buffer that the next call with the same name uses again."""
@@ -100,7 +100,7 @@ class FourierFamily:
         if y is None:  # a pass over rows of weight 0 changes nothing
             y, own = np.zeros(len(P)), np.zeros((len(self.where), len(P)))
         else:
-            y = target(self.first, state, y)
+            y = codes(self.first, state, y)
         F[self.where] = self.ops.family_pass(P, y, own, self.members)
 
 
@@ -113,15 +113,13 @@ class ExpansionFamily:
         Positions of the members among all.
     """
 
-    def __init__(self, members: list[Any], where: list[int], ops: Any):
+    def __init__(self, learners: list[Any], states: list[State], where: list[int], ops: Any):
         self.where, self.ops = where, ops
-        self.members = [members[i] for i in where]
-        self.states: list[State] = [member._state for member in self.members]
-        first = self.states[0]
-        self.kernels = [ops.Pool.kernel(member._learner.kernel(member._state)) for member in self.members]
-        self.specs: list[Any] = [
-            member._learner.spec(member._state).core for member in self.members
-        ]  # not None: see `key`
+        self.of_all = learners  # where budgets change, others take their places
+        self.states: list[State] = [states[i] for i in where]
+        first, pairs = self.states[0], list(zip(self.learners, self.states, strict=True))
+        self.kernels = [ops.Pool.kernel(learner.kernel(state)) for learner, state in pairs]
+        self.specs: list[Any] = [learner.spec(state).core for learner, state in pairs]  # not None: see `key`
         self.pool = ops.Pool(
             first["n_features"], first["support"].dtype, any(degree == 0 for degree, *_ in self.kernels)
         )
@@ -131,20 +129,22 @@ class ExpansionFamily:
         self._seen = self._position()
 
     @staticmethod
-    def key(member: Any, ops: Any) -> Any:
+    def key(learner: Any, state: State, ops: Any) -> Any:
         """The type of the vectors of a member whose kernel values can come from a pool."""
-        learner, state = member._learner, member._state
         if ops.Pool is None or not isinstance(learner, KernelExpansion) or type(learner.strategy) not in POOLED:
             return None
         if learner.may_grow(state) or state["n_features"] > ops.Pool.widest:  # blocks must end where arrays are full
             return None
-        if (
-            state["n_outputs"] == 1 and member._learner.loss(state).kind == "multiclass"
-        ):  # one class so far: encoded differently
+        if state["n_outputs"] == 1 and learner.loss(state).kind == "multiclass":  # one class: encoded differently
             return None
-        if ops.Pool.kernel(learner.kernel(state)) is None or member._learner.spec(member._state).core is None:
+        if ops.Pool.kernel(learner.kernel(state)) is None or learner.spec(state).core is None:
             return None
         return state["support"].dtype
+
+    @property
+    def learners(self) -> list[Any]:
+        """Those of the members as they are now."""
+        return [self.of_all[i] for i in self.where]
 
     def fits(self) -> bool:
         """Whether the members are as this family left them."""
@@ -209,13 +209,13 @@ class ExpansionFamily:
     def _specs(self, n: int) -> list[Any]:
         """What the passes over n rows need to know about every member."""
         specs = []
-        for i, (member, state) in enumerate(zip(self.members, self.states, strict=True)):
+        for i, (learner, state) in enumerate(zip(self.learners, self.states, strict=True)):
             outputs = state["n_outputs"]
             self._lengthen_places(i)
-            u, first = self._chances(i, state, n) if member._learner.strategy.random else (None, state["t"])
+            u, first = self._chances(i, state, n) if learner.strategy.random else (None, state["t"])
             joining = None
-            if member._learner.strategy.grows:
-                room = n if member.budget is None else min(n, member.budget - state["n_support"])
+            if learner.strategy.grows:
+                room = n if learner.budget is None else min(n, learner.budget - state["n_support"])
                 joining = np.empty(room, np.int64), np.empty((room, outputs)), np.empty(outputs), np.empty(room)
             specs.append((state, self.kernels[i], self.specs[i], self.places[i], u, first, joining))
         return specs
@@ -230,14 +230,14 @@ class ExpansionFamily:
 
     def _settle(self, block: Any, specs: list[Any], joined: list[int]) -> None:
         """Enter into the states which rows of the block became support vectors."""
-        for i, (member, state, q) in enumerate(zip(self.members, self.states, joined, strict=True)):
+        for i, (learner, state, q) in enumerate(zip(self.learners, self.states, joined, strict=True)):
             if specs[i][-1] is not None:
                 rows, coefficients, decay, born = specs[i][-1]
                 put = functools.partial(self._put, block, i, rows[:q])
-                member._learner.join(state, put, coefficients[:q], decay, born[:q])
-        for member, changed in zip(self.members, self.pool.settle(block, self.states, self.places), strict=True):
+                learner.join(state, put, coefficients[:q], decay, born[:q])
+        for learner, changed in zip(self.learners, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
-                member._learner.drop("expansion")  # it holds the former vectors
+                learner.drop("expansion")  # it holds the former vectors
         self._seen = self._position()
 
     def _put(self, block: Any, i: int, rows: np.ndarray, n: int) -> None:
@@ -270,5 +270,5 @@ class ExpansionFamily:
             self.pool.enter(state["support"][new])
 
 
-def _fourier_kernel(member: Any) -> Any:
-    return member._learner.map.resolved(map_entries(member._state))
+def _fourier_kernel(learner: Any, state: State) -> Any:
+    return learner.map.resolved(map_entries(state))

@@ -18,7 +18,7 @@ machine learning models, Science 383, 2024.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,15 +30,17 @@ from ...kernels.bandwidth import median_rows
 from ...losses import Loss
 from ...random import SeedStream, generator
 from ...rows import Rows, bounds, divided, width_between
+from ...solvers import best_constant
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
-from ...solvers.ridge_trials import RidgeTrials
-from ..binning.fit import best_constant
+from ...solvers.search import Fold, Sample, Tried, downhill, folds, least, path, tried
+from .trials import RidgeTrials
 
 LAMS = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 USUAL = 0.1  # best or next to it on nearly all sets that were tried
-FIRST_FRACTION = 0.5  # of the median distance: where the search of the bandwidth begins
+FIRST_FRACTION = 0.5  # of the median distance: where the search of the bandwidth begins,
+NARROWER, WIDER = tuple(2.0**-k for k in range(2, 8)), tuple(2.0**k for k in range(6))  # and where it goes on
 LEAST_ROWS = 24  # with fewer there is nothing to compare
-FOLDED = 2_000  # fewer rows than this are cut into four folds, each held out once
+FOLDED = 2_000  # fewer rows than this are cut into four folds
 MOST_HELD_OUT = 2_000  # rows that the others are tested on, at most
 ROUNDS = 4  # of widths from gradients, at most
 SLOPE_ROWS = 500  # rows that gradients are taken at; for kernels that are no function of the distance
@@ -95,24 +97,25 @@ def widths(X: Rows, some: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-@dataclass
-class TriedKernel:
-    """A kernel on columns divided by widths, with what its trials have found."""
+@dataclass(frozen=True)
+class Widths:
+    """Trials on columns divided by widths (d,), and the kernel whose bandwidth is the median distance there."""
 
-    error: float  # the least over the penalties
-    lam: int  # the penalty that has it
+    width: np.ndarray
     kernel: Kernel
     trials: list[Any]  # one for each fold
-    alpha: Any  # coefficients (m, penalties, C) of the first fold
+
+    def tried(self, fraction: float) -> Tried:
+        """The kernel scaled by a fraction; what was found are its coefficients (m, penalties, C) in the first fold."""
+        kernel = scaled(self.kernel, fraction)
+        return tried((self, fraction), (trial.path(kernel) for trial in self.trials))
 
 
 @dataclass
 class FalkonSearch:
     """The rows and everything that stays the same while widths, bandwidth and penalty vary."""
 
-    X: Rows  # (n, d)
-    Y: np.ndarray  # (n, C)
-    weight: np.ndarray | None
+    sample: Sample
     loss: Loss
     seed: int
     ops: Any
@@ -125,96 +128,87 @@ class FalkonSearch:
         of it; then the bandwidth goes down and up by halves from there as long as the error falls, with few rows
         and centres, and once more down with more of them: the more centres, the narrower a kernel may be.
         """
-        n = self.X.shape[0]
+        X = self.sample.X
         few, more = (size.of(self.n_centers, self._on_device) for size in (FIRST_TRIALS, LAST_TRIALS))
         order = self._order(more[0])
-        ways = widths(self.X, order)
-        if n < LEAST_ROWS:
-            kernel = scaled(kernel_on(divided(self.X, ways["range"])), FIRST_FRACTION)
-            return ways["range"], kernel, USUAL
-        seen = self.X[order[: few[0]]]
+        ways = widths(X, order)
+        if X.shape[0] < LEAST_ROWS:
+            return ways["range"], scaled(kernel_on(divided(X, ways["range"])), FIRST_FRACTION), USUAL
+        seen = X[order[: few[0]]]
         seen = seen[median_rows(seen.shape[0])]
 
-        def base(width: np.ndarray) -> Kernel:
-            return kernel_on(divided(seen, width))
+        def trials(rows: int, m: int) -> Callable[[np.ndarray], Widths]:
+            samples = self._samples(kernel_on(divided(seen, ways["range"])), rows, m)
+            return lambda width: Widths(width, kernel_on(divided(seen, width)), [s.at(width) for s in samples])
 
-        samples = self._samples(base(ways["range"]), *few)
-        first = {name: _try([s.at(w) for s in samples], scaled(base(w), FIRST_FRACTION)) for name, w in ways.items()}
-        best = min(first, key=lambda name: first[name].error)
-        start, kernel = ways[best], base(ways[best])
-        tried = {FIRST_FRACTION: first[best]}
-        for factor in (0.5, 2.0):
-            fraction = FIRST_FRACTION
-            while tried[fraction].error == min(t.error for t in tried.values()) and 2.0**-6 <= fraction <= 2.0**4:
-                fraction *= factor
-                tried[fraction] = _try(tried[FIRST_FRACTION].trials, scaled(kernel, fraction))
-        fraction = min(tried, key=lambda f: tried[f].error)
-        width, fraction = self._by_slopes(samples, start, fraction, tried[fraction], base)
-        kernel, samples = base(width), self._samples(kernel, *more)
-        trials = [s.at(width) for s in samples]
-        finer = {f: _try(trials, scaled(kernel, f)) for f in (fraction, 0.7 * fraction)}
-        other = 0.5 * fraction if finer[0.7 * fraction].error < finer[fraction].error else 1.4 * fraction
-        finer[other] = _try(trials, scaled(kernel, other))
-        fraction = min(finer, key=lambda f: finer[f].error)
-        found, new = finer[fraction], self._sloped(start, width, finer[fraction])
+        at = trials(*few)
+        first = least([at(width).tried(FIRST_FRACTION) for width in ways.values()])
+        start, _ = first.value
+        best = downhill(start.tried, NARROWER, first)
+        if best is first:
+            best = downhill(start.tried, WIDER, first)
+        (chosen, fraction), at = self._by_slopes(at, start.width, best).value, trials(*more)
+        chosen = at(chosen.width)
+        finer = [chosen.tried(fraction), chosen.tried(0.7 * fraction)]
+        finer.append(chosen.tried((0.5 if finer[1].error < finer[0].error else 1.4) * fraction))
+        best = least(finer)
+        new = self._sloped(start.width, best)
         if new is not None:  # gradients of a better function than those before
-            last = _try([s.at(new) for s in samples], scaled(base(new), fraction))
-            width, found = (new, last) if last.error < found.error else (width, found)
-        return width, found.kernel, LAMS[found.lam]
+            best = downhill(at(new).tried, [best.value[1]], best)
+        chosen, fraction = best.value
+        return chosen.width, scaled(chosen.kernel, fraction), LAMS[best.penalty]
 
-    def _by_slopes(
-        self, samples: list[Any], start: np.ndarray, fraction: float, last: TriedKernel, base: Any
-    ) -> tuple[np.ndarray, float]:
-        """Widths (d,) from gradients, and the fraction of the kernel ``base(width)`` there.
-
-        ``start`` are the first widths, ``last`` what was tried with them and the kernel scaled by ``fraction``.
-        """
-        width = start
+    def _by_slopes(self, at: Callable[[np.ndarray], Widths], start: np.ndarray, best: Tried) -> Tried:
+        """The best so far, or better widths from gradients; ``start`` (d,) are the first widths."""
         for _ in range(ROUNDS):
-            new = self._sloped(start, width, last)
+            new = self._sloped(start, best)
             if new is None:
                 break
-            trials, kernel = [s.at(new) for s in samples], base(new)
-            tried = {f: _try(trials, scaled(kernel, f)) for f in (fraction / 2, fraction, 2 * fraction)}
-            best = min(tried, key=lambda f: tried[f].error)
-            if not tried[best].error < last.error:
+            there, fraction = at(new), best.value[1]
+            last, best = best, least([best, *(there.tried(f) for f in (fraction / 2, fraction, 2 * fraction))])
+            if best is last:
                 break
-            width, fraction, last = new, best, tried[best]
-        return width, fraction
+        return best
 
-    def _sloped(self, start: np.ndarray, width: np.ndarray, last: TriedKernel) -> np.ndarray | None:
-        """Widths (d,) from the gradients of the function learned last, with ``width``; None if they say nothing."""
-        d = len(start)
-        if sp.issparse(self.X) or d < 2:
+    def _sloped(self, start: np.ndarray, last: Tried) -> np.ndarray | None:
+        """Widths (d,) from the gradients of the function that was tried last; None if they say nothing."""
+        d, (at, fraction) = len(start), last.value
+        if sp.issparse(self.sample.X) or d < 2:
             return None
-        some = SLOPE_ROWS if getattr(last.kernel, "radial", False) else max(1, min(SLOPE_ROWS, SLOPES // d))
-        alpha = last.alpha[:, last.lam]
-        slopes = last.trials[0].slopes(last.kernel, alpha, some) * (start / width)  # of the columns at the start
+        kernel = scaled(at.kernel, fraction)
+        some = SLOPE_ROWS if getattr(kernel, "radial", False) else max(1, min(SLOPE_ROWS, SLOPES // d))
+        # of the columns at the start
+        slopes = at.trials[0].slopes(kernel, last.found[:, last.penalty], some) * (start / at.width)
         if not (np.isfinite(slopes).all() and slopes.max() > 0):
             return None
         return start / np.maximum(slopes / slopes.max(), FLATTEST)
 
     def penalty(self, kernel: Kernel) -> float:
         """The best of a few penalties; rows must be divided already."""
-        if self.X.shape[0] < LEAST_ROWS:
+        if self.sample.X.shape[0] < LEAST_ROWS:
             return USUAL
         rows, m = LAST_TRIALS.of(self.n_centers, self._on_device)
         if self.loss.name == "squared":
-            width = np.ones(self.X.shape[1])
-            return LAMS[_try([s.at(width) for s in self._samples(kernel, rows, m)], kernel).lam]
-        total = np.zeros(len(LAMS))
-        for train, test in self._cuts(rows):
-            Y, weight = self.Y[train], self._at(train)
-            offset = best_constant(Y, weight, self.loss)
-            centers = np.arange(min(FIRST_TRIALS.of(self.n_centers, self._on_device)[1], len(train)))
-            Z = CenterMatrix(kernel, self.X[train], centers, self.ops)
-            held = kernel_blocks(kernel, self.X[test], self.X[train[centers]], self.ops)
-            start = None
-            for k, lam in enumerate(LAMS):
-                start = falkon(Z, Y, self.loss, lam, self.ops, weight=weight, offset=offset, start=start, tol=1e-2).W
-                values = self.loss.value(self.Y[test], held.dot(Z.coefficients(start)) + offset)
-                total[k] += np.average(values.sum(axis=1), weights=self._at(test))
-        return LAMS[int(np.argmin(total))]
+            width = np.ones(self.sample.X.shape[1])
+            trials = (s.at(width).path(kernel) for s in self._samples(kernel, rows, m))
+        else:
+            m = FIRST_TRIALS.of(self.n_centers, self._on_device)[1]
+            trials = (self._smooth_path(kernel, fold, m) for fold in self._folds(rows))
+        return LAMS[tried(kernel, trials).penalty]
+
+    def _smooth_path(self, kernel: Kernel, fold: Fold, m: int) -> tuple[np.ndarray, Any]:
+        """Mean losses of the held-out rows, of a loss that is not squared."""
+        (X, Y, weight), held, loss = fold.learned, fold.held, self.loss
+        offset, centers = best_constant(Y, weight, loss), np.arange(min(m, len(Y)))
+        Z = CenterMatrix(kernel, X, centers, self.ops)
+        K = kernel_blocks(kernel, held.X, X[centers], self.ops)
+
+        def step(lam: float, start: Any) -> tuple[Any, float]:
+            W = falkon(Z, Y, loss, lam, self.ops, weight=weight, offset=offset, start=start, tol=1e-2).W
+            values = loss.value(held.Y, K.dot(Z.coefficients(W)) + offset)
+            return W, float(np.average(values.sum(axis=1), weights=held.weight))
+
+        return path(LAMS, step)
 
     @property
     def _on_device(self) -> bool:
@@ -222,38 +216,15 @@ class FalkonSearch:
 
     def _samples(self, kernel: Kernel, rows: int, m: int) -> list[Any]:
         """What trials with a kernel of this kind are made on, one for each fold."""
-        found = []
-        for train, test in self._cuts(rows):
-            held = self.X[test], self.Y[test], self._at(test)
-            found.append(RidgeTrials(self.X[train], self.Y[train], self._at(train), held, m, LAMS))
+        found = [RidgeTrials(fold, m, LAMS) for fold in self._folds(rows)]
         own = getattr(self.ops, "ridge_trials", None)
         return found if own is None else [own(kernel, sample) for sample in found]
 
     def _order(self, rows: int) -> np.ndarray:
         """Some rows in random order."""
-        return generator(self.seed, SeedStream.FALKON_TRIALS).permutation(self.X.shape[0])[:rows]
+        return generator(self.seed, SeedStream.FALKON_TRIALS).permutation(self.sample.X.shape[0])[:rows]
 
-    def _cuts(self, rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Rows to learn from, in random order, and rows to test on: one cut of many rows, four of few.
-
-        To be tested costs a row little, and steadies the choice.
-        """
+    def _folds(self, rows: int) -> list[Fold]:
+        """So many rows to learn from, in random order, and some to test on."""
         order = self._order(rows + MOST_HELD_OUT)
-        if len(order) < FOLDED:
-            quarters = np.array_split(order, 4)
-            for k in range(4):
-                yield np.concatenate(quarters[:k] + quarters[k + 1 :]), quarters[k]
-        else:
-            learned = min(rows, 3 * len(order) // 4)
-            yield order[:learned], order[learned:]
-
-    def _at(self, rows: np.ndarray) -> np.ndarray | None:
-        return None if self.weight is None else self.weight[rows]
-
-
-def _try(trials: list[Any], kernel: Kernel) -> TriedKernel:
-    """Squared errors on the held-out rows of all folds."""
-    paths = [trial.path(kernel) for trial in trials]
-    errors = np.sum([errors for errors, _ in paths], axis=0)
-    lam = int(np.argmin(errors))
-    return TriedKernel(float(errors[lam]), lam, kernel, trials, paths[0][1])
+        return folds(self.sample, order, FOLDED, min(rows, 3 * len(order) // 4))

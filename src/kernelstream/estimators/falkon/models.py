@@ -14,19 +14,20 @@ from ...progress import SolverBar
 from ...random import SeedStream, generator
 from ...registry.caller import warn_unsolved
 from ...rows import Rows, divided, drop, merged, pack, unpack
-from ...solvers import ConjugateGradient, NewtonCG, Solver
+from ...solvers import ConjugateGradient, NewtonCG, Solver, best_constant
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
+from ...solvers.search import Sample
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from .._contract.base import State, StreamEstimator
+from .._contract.base import State
 from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier
 from .._contract.context import one_against_rest
 from .._contract.kept import packed
 from .._contract.kernel import WithKernel, kernel
 from .._contract.regressor import StreamRegressor
+from .._contract.shown import shown
 from .._described import described
-from ..binning.fit import best_constant
 from .choice import FalkonSearch
 
 USUAL_CENTERS = 2000
@@ -76,10 +77,12 @@ class Falkon(WithKernel):
         """
         if "lam" in state:
             return divided(X, state["width"]) if "width" in state else X, state["lam"]
-        loss, lam = self.context.loss_for(2), self.lam
-        common = (loss, state["seed"], _for_trials(self.ops, X, m), m)
+        loss, lam, ops, n = self.context.loss_for(2), self.lam, self.ops, X.shape[0]
+        if n * min(m, n) < DEVICE_CELLS:  # a device would wait more than it works
+            ops = getattr(ops, "host", ops)
+        common = (loss, state["seed"], ops, m)
         if self.free:
-            search = FalkonSearch(X, Y, weight, *common)
+            search = FalkonSearch(Sample(X, Y, weight), *common)
             width, kernel, penalty = search.widths_and_kernel(
                 lambda X: self.given.resolved(self.given.kernel_entries(X))
             )
@@ -90,7 +93,7 @@ class Falkon(WithKernel):
         else:
             self.estimate(state, X)
         if lam is None:
-            lam = FalkonSearch(X, Y, weight, *common).penalty(self.kernel(state))
+            lam = FalkonSearch(Sample(X, Y, weight), *common).penalty(self.kernel(state))
         return X, float(lam)
 
     def solve(self, state: State, X: Rows, Y: np.ndarray, weight: np.ndarray | None) -> None:
@@ -162,24 +165,21 @@ class Falkon(WithKernel):
 
 
 # -------------------------------------------------------------------- what the estimators say of the solution
-def width(est: StreamEstimator) -> np.ndarray:
+@shown
+def width(learner: Falkon, state: State) -> np.ndarray:
     """What the columns are divided by, (d,)."""
-    return est.state_.get("width", np.ones(est.n_features_in_))
+    return state.get("width", np.ones(state["n_features"]))
 
 
-def centers(est: StreamEstimator) -> Rows:
+@shown
+def centers(learner: Falkon, state: State) -> Rows:
     """The centres, (m, d), as they are after the division by ``width_``."""
-    return unpack("centers", est.state_)
+    return unpack("centers", state)
 
 
 def usual_centers(n: int) -> int:
     """How many centres a processor takes of n rows: all of few."""
     return n if n <= FEW_ROWS else USUAL_CENTERS
-
-
-def _for_trials(ops: Any, X: Rows, m: int) -> Any:
-    """The engine that short trials run on: with few rows and centres a device waits more than it works there."""
-    return getattr(ops, "host", ops) if X.shape[0] * min(m, X.shape[0]) < DEVICE_CELLS else ops
 
 
 @described()
@@ -266,9 +266,8 @@ class FalkonClassifier(StreamClassifier):
     """
 
     on_device = True
-    kernel_, width_, centers_ = property(kernel), property(width), property(centers)
+    kernel_, width_, centers_, n_iter_, history_ = kernel, width, centers, n_iter, history
     lam_, dual_coef_, intercept_ = lam, dual_coef, intercept
-    n_iter_, history_ = n_iter, history
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -317,9 +316,8 @@ class FalkonRegressor(StreamRegressor):
     """
 
     on_device = True
-    kernel_, width_, centers_ = property(kernel), property(width), property(centers)
+    kernel_, width_, centers_, n_iter_, history_ = kernel, width, centers, n_iter, history
     lam_, dual_coef_, intercept_ = lam, dual_coef, intercept
-    n_iter_, history_ = n_iter, history
     loss = "squared"
 
     kernel: Any = "gaussian"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from ...state.schema import POSITIVE, Array, Schema
 from .._contract.base import State
 from .._contract.classifier import StreamClassifier
 from .._contract.context import binary_loss
+from .._contract.shown import shown
 from .._described import described
 from ..feature import linear_form
-from .base import SecondOrder, coef, mix_matrices, targets
+from .base import SecondOrder, mix_matrices, targets
 
 
 class Confidence(SecondOrder):
@@ -138,8 +139,7 @@ class AROWClassifier(StreamClassifier):
     """
 
     loss = "hinge"  # how labels are coded
-    _learner: ClassVar[Confidence]
-    coef_, linear_form = property(coef), linear_form
+    coef_, linear_form = shown(Confidence.coef), linear_form
 
     features: FeatureMap | str = "fourier"
     lam: float = 0.1
@@ -197,8 +197,7 @@ class NewtonClassifier(StreamClassifier):
     True
     """
 
-    _learner: ClassVar[Confidence]
-    coef_, linear_form = property(coef), linear_form
+    coef_, linear_form = shown(Confidence.coef), linear_form
 
     features: FeatureMap | str = "fourier"
     loss: Loss | str = "logistic"

@@ -14,8 +14,7 @@ from ...rows import Rows
 from ...second_order import RowRecursion, Rule
 from ...state.change import Change
 from ...state.schema import Schema
-from ...state.turns import in_turn
-from .._contract.base import Shell, State
+from .._contract.base import State
 from .._contract.state import is_trained
 from .._contract.warm_up import runs
 from ..feature import MAP, LinearForm, LinearOnFeatures, map_entries
@@ -116,6 +115,12 @@ class SecondOrder(LinearOnFeatures):
         """Weights of the features, (J, outputs, r)."""
         return self.recursion(state).weights()
 
+    def coef(self, state: State) -> np.ndarray:
+        """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); with several lam those of each, (J, …, r)."""
+        w = self.weights(state)
+        w = w[:, 0] if w.shape[1] == 1 else w
+        return w[0] if len(w) == 1 else w
+
     def linear_form(self, state: State, dtype: Any) -> LinearForm | None:
         if not is_trained(state) or len(self.ridges()) > 1 or self._needs_uncertainty():
             return None
@@ -167,14 +172,6 @@ class SecondOrder(LinearOnFeatures):
         if ridges.ndim != 1 or not len(ridges) or not (np.isfinite(ridges).all() and (ridges > 0).all()):
             raise ValueError(f"lam must be > 0, got {self.lam!r}")
         fraction("forgetting", self.forgetting, one=True)
-
-
-@in_turn
-def coef(est: Shell[SecondOrder]) -> np.ndarray:
-    """Weights ``A^-1 b`` of the features, (r,) or (outputs, r); with several lam those of each, (J, …, r)."""
-    w = est._learner.weights(est.state_)
-    w = w[:, 0] if w.shape[1] == 1 else w
-    return w[0] if len(w) == 1 else w
 
 
 def targets(state: State, y: np.ndarray) -> np.ndarray:

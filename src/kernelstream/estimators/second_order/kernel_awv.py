@@ -17,6 +17,7 @@ from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema, length
 from .._contract.base import State
+from .._contract.blank import blank
 from .._contract.classifier import StreamClassifier
 from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
@@ -40,14 +41,13 @@ class GrowingFactor(WithKernel):
     forecaster: str
 
     def reset(self, state: State) -> None:
-        k = state["n_outputs"]
-        state |= {
-            "rows": np.zeros((FIRST_ROOM, state["n_features"]), state["dtype"]),
-            "L": np.zeros((FIRST_ROOM, FIRST_ROOM)),
-            "e": np.zeros((FIRST_ROOM, k)),
-            "targets": np.zeros((FIRST_ROOM, k)),
-            "n_rows": 0,
-        }
+        state |= blank(self._arrays(state, FIRST_ROOM)) | {"n_rows": 0}
+
+    def _arrays(self, state: State, room: int) -> Schema:
+        """Rows, their factor and targets, with room for so many."""
+        columns = Array((room, state["n_outputs"]), any_order=True)
+        rows = Array((room, state["n_features"]), state["dtype"])
+        return {"rows": rows, "L": Array((room, room)), "e": columns, "targets": columns}
 
     def _project(self, state: State, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``l`` (n, m) of rows X (m, d), and forecasts of kernel ridge regression (m, k)."""
@@ -123,14 +123,8 @@ class GrowingFactor(WithKernel):
         schema = self.kernel_schema(state, trained)
         if not trained:
             return schema
-        room, k = max(1, length(state, "rows")), state["n_outputs"]
-        return schema | {
-            "rows": Array((room, state["n_features"]), state["dtype"]),
-            "L": Array((room, room)),
-            "e": Array((room, k), any_order=True),
-            "targets": Array((room, k), any_order=True),
-            "n_rows": Count(0, room),
-        }
+        room = max(1, length(state, "rows"))
+        return schema | self._arrays(state, room) | {"n_rows": Count(0, room)}
 
     def check_parameters(self) -> None:
         positive("lam", self.lam)

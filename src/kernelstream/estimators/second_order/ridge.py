@@ -13,20 +13,23 @@ from ...checks import one_of
 from ...features import FeatureMap
 from ...features.fourier import FourierMapping
 from ...features.raw import RawMapping
+from ...rows import Rows
 from ...second_order import LeastSquares, experts
 from ...state.change import Change
 from ...state.nested import copied
 from ...state.schema import Array, Schema
 from ...state.turns import in_turn
-from .._contract.base import Shell, State
+from .._contract.base import Shell, State, checked_rows
 from .._contract.classifier import StreamClassifier
-from .._contract.door import checked_rows
+from .._contract.labels import add
 from .._contract.regressor import StreamRegressor
 from .._contract.scaling import scales_columns
+from .._contract.shown import shown
 from .._contract.state import scaled_rows
+from .._contract.targets import public
 from .._described import described
 from ..feature import MAP, linear_form
-from .base import SecondOrder, coef
+from .base import SecondOrder
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)  # lam="auto"
 FORECASTERS = ("ridge", "awv")
@@ -83,6 +86,26 @@ class Ridge(SecondOrder):
         if "expert_loss" not in state:
             return self.shrunk(F, S)[:, 0]
         return experts.learn(self.shrunk(F, S), y, weight, state["expert_loss"], state["expert_bound"], self.forgetting)
+
+    def deviations(self, state: State, X: Rows) -> np.ndarray:
+        """Standard deviations of new targets, (n, outputs); 0 before anything was learned."""
+        std = np.zeros((X.shape[0], state["n_outputs"]))
+        if state["warm_rows"] and not state["warm_count"]:
+            return std
+        recursion = self.recursion(state)
+        self.sync()
+        b, yy, _, mass = second_order.totals(state, self.forgetting)
+        rest = np.maximum(yy - np.einsum("jkr,kr->jk", recursion.weights(), b), 0.0)
+        noise = rest / mass if mass else rest
+        for rows, Z in self.feature_rows(state, X):
+            F, S = recursion.score(Z)
+            assert S is not None
+            variance = noise * (1 + self.forgetting * S)[:, :, None]
+            if "expert_loss" in state:
+                mean, P, theta = experts.combine(self.shrunk(F, S), state["expert_loss"], state["expert_bound"])
+                variance = (theta * (variance + (P - mean[:, None]) ** 2)).sum(axis=1, keepdims=True)
+            std[rows] = np.sqrt(variance[:, 0])
+        return std
 
     def row_learner(self, state: State) -> Any:
         mapping, recursion = self.mapping(state), self.recursion(state)
@@ -189,7 +212,7 @@ def _align(est: Any, mine: State, theirs: State) -> None:
         for label in np.setdiff1d(other["classes"], state["classes"]):
             if state["classes_fixed"]:
                 raise ValueError(f"the other model knows the label {label!r}, which is not in this model's classes")
-            est._add_class(state, label, trained=True)
+            add(est._learner, state, label, trained=True)
     mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
 
 
@@ -264,7 +287,7 @@ class OnlineRidge(StreamRegressor):
 
     _learner: ClassVar[Ridge]
     on_device = True
-    coef_, linear_form = property(coef), linear_form
+    coef_, linear_form = shown(Ridge.coef), linear_form
     merge = merge
     _several_targets = True
 
@@ -296,31 +319,12 @@ class OnlineRidge(StreamRegressor):
         array, or a pair of arrays of the same shape
         """
         mean = super().predict(X)
-        return (mean, self._public(self._deviation(X))) if return_std else mean
-
-    def _deviation(self, X: Any) -> np.ndarray:
-        state = self._state
-        X = checked_rows(self, X, reset=False)
+        if not return_std:
+            return mean
+        state, X = self._state, checked_rows(self, X)
         if scales_columns(state):
             X = scaled_rows(self._ops, X, state)
-        std = np.zeros((X.shape[0], state["n_outputs"]))
-        if state["warm_rows"] and not state["warm_count"]:
-            return std
-        learner = self._learner
-        recursion = learner.recursion(state)
-        self._sync()
-        b, yy, _, mass = second_order.totals(state, self.forgetting)
-        rest = np.maximum(yy - np.einsum("jkr,kr->jk", recursion.weights(), b), 0.0)
-        noise = rest / mass if mass else rest
-        for rows, Z in learner.feature_rows(state, X):
-            F, S = recursion.score(Z)
-            assert S is not None
-            variance = noise * (1 + self.forgetting * S)[:, :, None]
-            if "expert_loss" in state:
-                mean, P, theta = experts.combine(learner.shrunk(F, S), state["expert_loss"], state["expert_bound"])
-                variance = (theta * (variance + (P - mean[:, None]) ** 2)).sum(axis=1, keepdims=True)
-            std[rows] = np.sqrt(variance[:, 0])
-        return std
+        return mean, public(self._learner.deviations(state, X))
 
 
 @described(like=OnlineRidge)
@@ -371,9 +375,8 @@ class OnlineRidgeClassifier(StreamClassifier):
     True
     """
 
-    _learner: ClassVar[Ridge]
     on_device = True
-    coef_, linear_form = property(coef), linear_form
+    coef_, linear_form = shown(Ridge.coef), linear_form
     merge = merge
     loss = "hinge"  # how labels are coded: ±1 for two classes, one column each for more
 

@@ -5,8 +5,10 @@ What ``fit`` says is
 .. math:: f(x) = (1 - p)\, s(x) + p\, b\, g(x)
 
 with s the combination of the members that learn, g the function of all n rows (:mod:`..metric`); for labels, it is
-probabilities that are mixed. Its share p is 1, unless the members lower the loss on held-out rows by more than chance;
-no member has learned these rows, and g forecasts each of them by all others.
+probabilities that are mixed. Its share p is 1, unless the members lower the loss on the last rows by more than chance;
+no member has learned these rows, and g forecasts each of them by all others. Members learn the rows in their order, and
+those that follow a change, or a table that is sorted, are right for the last rows alone: they must also lower the loss
+on rows of all times, though they have learned these, or else p is 1.
 
 For the rows that come then, b g is one more input of the combination, and alone a fourth memory of it, with share p,
 at most 0.9: both count by what they do from then on (:mod:`...passes.stack.python`).
@@ -18,23 +20,23 @@ and b makes the loss small on rows that are forecast by the others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from ...core.targets import Move
 from ...passes.metric.python import logarithms
-from ...passes.stack.python import with_batch
+from ...passes.stack.states import with_batch
 from ...random import SeedStream, generator
 from ...solvers.clock import Clock
 from ...state.nested import State
 from ...state.schema import POSITIVE, Count, Inside, Number, Schema, anything
+from .._contract.composite import inside
+from .._contract.context import learner_of
+from .._contract.layers import Layers
+from .._contract.learner import Learner
 from ..metric import MetricClassifier, MetricRegressor, fit_in_time
-from . import intervals
-
-if TYPE_CHECKING:
-    from .base import Stack
 
 LEAST_ROWS = 200  # rows: with fewer there is no metric to be learned
 MOST_ROWS = 100_000  # rows that are learned at once
@@ -45,9 +47,9 @@ MOST_SHARE = 0.9  # p for the rows that come: whoever was right so far may be wr
 Part = tuple[np.ndarray, np.ndarray, Any]  # rows as members see them, encoded targets, weights or None
 
 
-def helps(stack: Stack, y: np.ndarray) -> bool:
+def helps(regression: bool, y: np.ndarray) -> bool:
     """Whether ``fit`` of rows with targets y, (n,) or (n, k), learns them all at once."""
-    return isinstance(stack.members, str) and len(y) >= LEAST_ROWS and (stack.regression or bool((y != y[0]).any()))
+    return len(y) >= LEAST_ROWS and (regression or bool((y != y[0]).any()))
 
 
 def chosen(seed: int, n: int) -> np.ndarray:
@@ -57,26 +59,9 @@ def chosen(seed: int, n: int) -> np.ndarray:
     )
 
 
-def learn(stack: Stack, state: State, held: Part, S: np.ndarray, others: Part, clock: Clock) -> None:
-    """Learn all rows at once; S (n, outputs) are the scores of those held out, of members that learned the others."""
-    made = _unfitted(stack, state)
-    F, Y, own, rows_left, first = fit_in_time(made, *joined(held, others), len(held[1]), clock)
-    k, metric = len(first), made.state_
-    G = _spread(stack, metric, F, state["n_outputs"])
-    if not stack.regression:
-        place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
-        Y = metric["classes"][np.minimum(place, len(metric["classes"]) - 1), None]
-    share = _chosen_share(stack.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
-    state["batch"] = {"share": share, "rows": int(state["t"]), "metric": metric}
-    errors = np.average(mistakes(stack.regression, G, Y), axis=0, weights=own)
-    for o, part in enumerate(stack.combinations(state)):
-        state[f"o{o}"] = with_batch(part, min(share, MOST_SHARE), float(errors[o]), int(state["t"]))
-    state["history"] = np.pad(state["history"], ((0, 0), (0, 1)))
-    state["recent_on"] = 0  # until a row is learned, none is the next one
-    stack.drop("batch", "rows")
-    # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
-    # that the members have not learned.
-    intervals.fit(stack, state, rows_left, G, Y, own)
+def alone(state: State) -> bool:
+    """Whether forecasts do not depend on the members."""
+    return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
 
 
 def joined(first: Part, second: Part) -> Part:
@@ -88,55 +73,124 @@ def joined(first: Part, second: Part) -> Part:
 def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:
     """The p of least loss on rows with targets Y (n, outputs); less than 1 only where that is more than chance."""
     best, share = 1e-12, 1.0  # gains of less are those of rounding
-    alone, others = losses(regression, G, Y), losses(regression, S, Y)
     for p in SHARES:
-        if regression:
-            mixed = losses(regression, p * G + (1 - p) * S, Y)
-        else:  # minus the logarithm of a mean of probabilities
-            mixed = -np.logaddexp(np.log(p) - alone, np.log(1 - p) - others)
-        gain = alone - mixed
+        gain = _gain(regression, p, G, S, Y)
         mean = float(np.average(gain, weights=weight))
         if mean > best and mean > CHANCE * np.std(gain) / np.sqrt(len(gain)):
             best, share = mean, p
     return share
 
 
-def alone(state: State) -> bool:
-    """Whether forecasts do not depend on the members."""
-    return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
+def _gain(regression: bool, p: float, G: np.ndarray, S: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """By how much (n,) the loss of scores G is larger than that of their mixture with S, which has the share 1 - p."""
+    alone = losses(regression, G, Y)
+    if regression:
+        return alone - losses(regression, p * G + (1 - p) * S, Y)
+    # minus the logarithm of a mean of probabilities
+    return alone + np.logaddexp(np.log(p) - alone, np.log(1 - p) - losses(regression, S, Y))
 
 
-def learner(stack: Stack, state: State) -> Any:
-    """What learned all rows at once; None if nothing did."""
-    return stack.cached("batch", lambda: _unfitted(stack, state)._learner) if "batch" in state else None
+class Batch:
+    """What learns all rows at once, and its scores as those of the whole; what it has learned is ``state["batch"]``."""
 
+    def __init__(self, regression: bool, parameters: dict[str, Any], ops: Any):
+        self.regression, self.parameters, self.ops = regression, parameters, ops
+        self._held: dict[str, Any] = {}
 
-def scores(stack: Stack, state: State, X: np.ndarray) -> np.ndarray:
-    """b g (n, outputs) of rows X as members see them; logarithms of probabilities for several classes."""
-    metric = state["batch"]["metric"]
-    F = learner(stack, state).score(metric, X[:, : metric["n_features"]])
-    G = _spread(stack, metric, F, state["n_outputs"])
-    return G if stack.regression or G.shape[1] == 1 else G - special.logsumexp(G, axis=1, keepdims=True)
+    def unfitted(self, state: State) -> Any:
+        """An estimator of all rows."""
+        made: Any = MetricRegressor if self.regression else MetricClassifier
+        size, engine = self.parameters["size"], self.parameters["engine"]
+        return made(size=size, engine=engine, random_state=int(state["seed"]))
 
-
-def forecasts(stack: Stack, state: State, X: np.ndarray) -> np.ndarray:
-    """The same, with the bits that they have where they come through the members' units."""
-    found = scores(stack, state, X)
-    if not stack.regression:
+    def learner(self, state: State) -> Learner:
+        """The learner of ``state["batch"]["metric"]``."""
+        metric = state["batch"]["metric"]
+        if self._held.get("metric") is not metric:
+            made = self.unfitted(state)
+            made.state_ = metric
+            self._held = {"metric": metric, "learner": inside(made)[0]}
+        found: Learner = self._held["learner"]
         return found
-    mean, unit = state["target_mean"], state["target_unit"]
-    return (found - mean) / unit * unit + mean
 
+    def learn(self, state: State, outputs: int, held: Part, others_say: Any, others: Part, clock: Clock) -> Any:
+        """Learn all rows at once.
 
-def row_learner(stack: Stack, state: State) -> Any:
-    """The function for rows that go through all members in one call of the compiled core, in the members' units."""
-    mean, unit = stack.unit(state, 0) if stack.regression else (0.0, 1.0)
+        ``others_say`` are the scores (n, outputs) of the rows held out, of members that had learned the others, and a
+        function that tells what they say of any rows now. Returns the rows that were forecast by the others, these
+        forecasts, their targets and weights.
+        """
+        made = self.unfitted(state)
+        F, Y, own, rows_left, first = fit_in_time(made, *joined(held, others), len(held[1]), clock)
+        k, metric = len(first), made.state_
+        G = self._spread(metric, F, state["n_outputs"])
+        if not self.regression:
+            place = (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
+            Y = metric["classes"][np.minimum(place, len(metric["classes"]) - 1), None]
+        S, members = others_say
+        share = _chosen_share(self.regression, G[:k], S[first], Y[:k], None if own is None else own[:k])
+        if share < 1 and len(G) > k:  # of rows of all times, which they have learned
+            gain = _gain(self.regression, share, G[k:], members(rows_left[k:]), Y[k:])
+            share = share if float(gain.mean()) > 0 else 1.0
+        state["batch"] = {"share": share, "rows": int(state["t"]), "metric": metric}
+        errors = np.average(mistakes(self.regression, G, Y), axis=0, weights=own)
+        for o in range(outputs):
+            part = with_batch(state[f"o{o}"], min(share, MOST_SHARE), float(errors[o]), int(state["t"]))
+            state[f"o{o}"] = part
+        state["history"] = np.pad(state["history"], ((0, 0), (0, 1)))
+        state["recent_on"] = 0  # until a row is learned, none is the next one
+        return rows_left, G, Y, own
 
-    def function(X: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray((scores(stack, state, X) - mean) / unit)
+    def scores(self, state: State, X: np.ndarray) -> np.ndarray:
+        """b g (n, outputs) of rows X as members see them; logarithms of probabilities for several classes."""
+        metric = state["batch"]["metric"]
+        F = self.learner(state).score(metric, X[:, : metric["n_features"]])
+        G = self._spread(metric, F, state["n_outputs"])
+        return G if self.regression or G.shape[1] == 1 else G - special.logsumexp(G, axis=1, keepdims=True)
 
-    shape = state["n_features"], state["n_outputs"]
-    return stack.ops.row_learner("function", learner(stack, state), state["batch"]["metric"], *shape, function)
+    def forecasts(self, state: State, X: np.ndarray) -> np.ndarray:
+        """The same, with the bits that they have where they come through the members' units."""
+        found = self.scores(state, X)
+        if not self.regression:
+            return found
+        mean, unit = state["target_mean"], state["target_unit"]
+        return (found - mean) / unit * unit + mean
+
+    def row_learner(self, state: State) -> Any:
+        """The function for rows that go through all members in one call of the compiled core, in the members' units."""
+        mean, unit = 0.0, 1.0
+        if self.regression:
+            mean, unit = float(state["target_mean"][0]), float(state["target_unit"][0])
+
+        def function(X: np.ndarray) -> np.ndarray:
+            return np.ascontiguousarray((self.scores(state, X) - mean) / unit)
+
+        shape = state["n_features"], state["n_outputs"]
+        return self.ops.row_learner("function", self.learner(state), state["batch"]["metric"], *shape, function)
+
+    def verify(self, state: State) -> None:
+        """ValueError for a learner that does not fit the state, whose other entries keep to :func:`schema`."""
+        metric, C = state["batch"]["metric"], state["n_outputs"]
+        Layers(learner_of(self.unfitted(state), self.ops)).check(metric, True)
+        if metric["n_features"] > state["n_features"]:
+            raise ValueError(f"the learned metric has {metric['n_features']} columns, more than the model")
+        if self.regression:
+            ok = metric["n_outputs"] == C
+        else:
+            ok = set(metric["classes"].tolist()) <= set((-1, 1) if C == 1 else range(C))
+        if not ok:
+            raise ValueError("the learned metric knows other targets than the model")
+
+    def _spread(self, metric: State, F: np.ndarray, C: int) -> np.ndarray:
+        """b g (n, C) of the whole's outputs, from scores of the function: forecasts, log-odds, one for each class."""
+        if self.regression:
+            return F
+        steepness = metric["steepness"]
+        if C == 1:
+            return steepness * logarithms(F)
+        full = np.full((len(F), C), -1.0)  # a class that it has not seen
+        full[:, metric["classes"].astype(int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
+        return steepness * logarithms(full)
 
 
 def class_added(state: State, place: int) -> None:
@@ -150,7 +204,7 @@ def class_added(state: State, place: int) -> None:
     state["batch"] = state["batch"] | {"metric": metric | {"classes": codes + (codes >= place)}}
 
 
-def moved(stack: Stack, state: State, o: int, move: Move) -> None:
+def moved(state: State, o: int, move: Move) -> None:
     """Carry the function over when the target of an output moves."""
     if "batch" not in state:
         return
@@ -160,7 +214,6 @@ def moved(stack: Stack, state: State, o: int, move: Move) -> None:
     own["offset"][o] = move(own["offset"][o])
     own["amplitude"][o] *= move.factor**2
     state["batch"] = state["batch"] | {"metric": metric | own}
-    stack.drop("batch", "rows")
 
 
 def schema(state: State) -> Schema:
@@ -175,42 +228,6 @@ def schema(state: State) -> Schema:
         "metric": Inside(anything(metric if isinstance(metric, dict) else ())),
     }
     return {"batch": Inside(own)}
-
-
-def verify(stack: Stack, state: State) -> None:
-    """ValueError for a learner that does not fit the state, whose other entries keep to :func:`schema`."""
-    if "batch" not in state:
-        return
-    metric, C = state["batch"]["metric"], state["n_outputs"]
-    made = _unfitted(stack, state)
-    made.state_ = metric
-    made._check_state(True)
-    if metric["n_features"] > state["n_features"]:
-        raise ValueError(f"the learned metric has {metric['n_features']} columns, more than the model")
-    if stack.regression:
-        ok = metric["n_outputs"] == C
-    else:
-        ok = set(metric["classes"].tolist()) <= set((-1, 1) if C == 1 else range(C))
-    if not ok:
-        raise ValueError("the learned metric knows other targets than the model")
-
-
-def _unfitted(stack: Stack, state: State) -> Any:
-    """The estimator of all rows at once."""
-    made = MetricRegressor if stack.regression else MetricClassifier
-    return made(size=stack.parameters["size"], engine=stack.parameters["engine"], random_state=int(state["seed"]))
-
-
-def _spread(stack: Stack, metric: State, F: np.ndarray, C: int) -> np.ndarray:
-    """b g (n, C) of the whole's outputs, from scores of the function: forecasts, log-odds, one for each class."""
-    if stack.regression:
-        return F
-    steepness = metric["steepness"]
-    if C == 1:
-        return steepness * logarithms(F)
-    full = np.full((len(F), C), -1.0)  # a class that it has not seen
-    full[:, metric["classes"].astype(int)] = np.concatenate([-F, F], axis=1) if F.shape[1] == 1 else F
-    return steepness * logarithms(full)
 
 
 def mistakes(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -23,24 +23,24 @@ import numpy as np
 from ...checks import positive
 from ...core import threads
 from ...core.ranges import hold
-from ...passes.stack.python import start_stack
+from ...passes.stack.states import start_stack
 from ...progress import Bar
 from ...random import SeedStream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
-from .._contract import mixed, weights
+from .._contract import weights
 from .._contract.base import Shell
-from .._contract.callbacks import learn_passes, listens, with_callbacks
+from .._contract.callbacks import listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
-from .._contract.state import scaled_rows
-from ..cells.models import CellTables
+from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
 from . import batch
-from .base import Stack, of_output
+from .base import Stack
 from .batch import Part
+from .combination import of_output
 
 MOST_PASSES = 8  # passes, where they are chosen automatically; and
 MOST_ROWS_PASSED = 4_000_000  # rows in all of them together
@@ -94,8 +94,8 @@ def fit(
         limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
-            mixed.fit(
-                self, X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
+            self._fit_any(
+                X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
             )
             bar.update(clock.steps, "all rows", clock.steps)
     return self
@@ -103,21 +103,21 @@ def fit(
 
 def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
     with est._kept(fresh=True):
-        check_order(est, shuffle, 1 if passes == "auto" else passes)
+        check_order(type(est).__name__, False, shuffle, 1 if passes == "auto" else passes)
         _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
-        del est._how
 
 
 def _passes_over(
     est: Shell[Stack], X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
 ) -> None:
     rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True)
-    est._check_whole(target, weight)
+    targets = est._layers.targets
+    targets.check_whole(target, weight)
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
-        est._declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    at_once = shuffle and passes != 1 and batch.helps(est._learner, target[counted])
-    est._how = {"shuffled": shuffle and not at_once}
+        targets.declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
+    at_once = shuffle and passes != 1 and _helps(est._learner, target[counted])
+    shuffled = shuffle and not at_once
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
     if held is not None and at_once:  # the last ones: members take the rows in their order
@@ -127,18 +127,19 @@ def _passes_over(
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
     prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
-    order = Order(est._state["seed"], rows, streamed, shuffle and not at_once, 1, listens(est))
-    learn_passes(est, X, y, order, rows, target, streamed)
+    order = Order(est._state["seed"], rows, streamed, shuffled, 1, listens(est))
+    est._learn_order(X, y, order, rows, target, streamed, shuffled=shuffled)
     if held is None:
         return
     stack, state = est._learner, est._state
     if at_once:
         S = stack.members_score(state, prepare(held)[0], False)
-        est._learn_part(take(rows, held), target[held], None if weight is None else weight[held])
+        own = None if weight is None else weight[held]
+        est._learn_part(take(rows, held), target[held], own, shuffled=shuffled)
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])
-        batch.learn(stack, state, prepare(held), S, others, clock)
+        stack.learn_batch(state, prepare(held), S, others, clock)
         return
     # the combination takes them as a stream
     held_rows = prepare(generator(state["seed"], SeedStream.HELD_OUT_ORDER).permutation(held))
@@ -147,12 +148,16 @@ def _passes_over(
     _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
 
 
+def _helps(stack: Stack, y: np.ndarray) -> bool:
+    return isinstance(stack.members, str) and batch.helps(stack.regression, y)
+
+
 def _more_passes(
     stack: Stack, state: State, prepare: Prepare, train: np.ndarray, held_rows: Part, most: int, clock: Clock
 ) -> None:
     """Members that gain by it go over the rows again, as long as their loss on held-out rows falls."""
-    members = stack.attached(state)
-    active = [i for i, member in enumerate(members) if isinstance(member._learner, REPEATED)]
+    learners = stack.member_learners(state)
+    active = [i for i, learner in enumerate(learners) if isinstance(learner, REPEATED)]
     best = {i: (_held_loss(stack, state, i, *held_rows), None) for i in active}
     for number in range(1, most):
         order = generator(state["seed"], SeedStream.FIT_ORDER, number).permutation(train)
@@ -172,18 +177,18 @@ def _more_passes(
         if kept is not None:
             state["members"][i].clear()
             state["members"][i].update(kept)
-            members[i]._forget()
+            learners[i].forget()
 
 
 def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
-    state = est._state
-    X = np.ascontiguousarray(est._ops.squashed(scaled_rows(est._ops, np.asarray(take(rows, which)), state)))
+    state, targets = est._state, est._layers.targets
+    X = est._learner.seen(state, np.asarray(take(rows, which)))
     y = target[which]
     w = None if weight is None else weight[which]
-    if est._weighs() or weights.SUMS in state:
-        w = weights.over_mean(state, est._row_weights(state, y, w), len(y))
-    return X, est._encode(state, y), w
+    if targets.weighs or weights.SUMS in state:
+        w = weights.over_mean(state, targets.row_weights(state, y, w), len(y))
+    return X, targets.encode(state, y), w
 
 
 def _members_learn(stack: Stack, state: State, which: list[int], X: np.ndarray, y: np.ndarray, weight: Any) -> None:
@@ -205,7 +210,7 @@ def _held_loss(stack: Stack, state: State, i: int, X: np.ndarray, y: np.ndarray,
 def _weigh(stack: Stack, state: State, X: np.ndarray, y: np.ndarray, weight: Any) -> None:
     """The combination, made again on forecasts of held-out rows."""
     F = stack.forecasts(state, X, None, None)
-    for o, part in enumerate(stack.combinations(state)):
+    for o, part in enumerate(stack.combination.parts(state)):
         errors = part["member_errors"].copy()
         for name, value in start_stack(len(stack.examples()), stack.columns(state), stack.regression).items():
             part[name][...] = value

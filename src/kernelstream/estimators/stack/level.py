@@ -21,16 +21,11 @@ quarter of it for labels that are equally frequent. If the kept rows tell too li
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...losses import Logistic
 from ...state.nested import State
 from .._contract import weights
-
-if TYPE_CHECKING:
-    from .base import Stack
 
 KNOWN = 150  # rows from which the members know the level now
 DRIFT = 0.3  # deviation by which the level of the kept rows may have changed
@@ -42,26 +37,23 @@ LEAST_VARIATION = 2.0  # n v: with less, the rows that were kept do not know the
 _sigmoid = Logistic().probability
 
 
-def shift(stack: Stack, state: State) -> float:
-    """What is added to the scores of rows; it follows from the state alone, and is kept until a row is learned."""
-    return float(stack.until_next_row("level", state, None, lambda: _shift(stack, state)))
+def known(state: State) -> tuple[np.ndarray, np.ndarray, float, float] | None:
+    """Rows kept, whether each had the second label, (n,), the share of that label lately, and among how many rows.
 
-
-def _shift(stack: Stack, state: State) -> float:
-    weighs = stack.parameters.get("class_weight") is not None or weights.SUMS in state
-    if stack.regression or state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weighs or "batch" in state:
-        return 0.0
+    None where they tell nothing: of few rows, of more labels than two, of weighted rows, and after ``fit``.
+    """
+    if state["t"] < FIRST_ROWS or len(state["classes"]) != 2 or weights.SUMS in state or "batch" in state:
+        return None
     kept = next((part for part in state["members"] if "sample_down" in part), None)
     if kept is None:
-        return 0.0
+        return None
     places = np.arange(0, min(kept["t"], len(kept["sample_rows"])), ASKED_OF)
     down = kept["sample_down"][places, 0]  # y - p of the row when it came; 0 where the labels were others
     places, labels = places[down != 0], down[down != 0] > 0
     if not len(places):
-        return 0.0
-    rows = kept["sample_rows"][places].astype(state["dtype"])
+        return None
     m, ones = state["o0"]["label_counts"]
-    return towards(stack.members_score(state, rows, False)[:, 0], labels, ones / m, m)
+    return kept["sample_rows"][places].astype(state["dtype"]), labels, ones / m, m
 
 
 def towards(f: np.ndarray, y: np.ndarray, share: float, m: float) -> float:

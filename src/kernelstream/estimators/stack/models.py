@@ -3,7 +3,8 @@ r"""The default learner: different members, combined by a second-order recursion
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,45 +14,19 @@ from ...trust.intervals import check_coverage
 from ...trust.quantiles import check_quantiles, ends_for, forecast_interval, learn_interval, predict_interval
 from .._contract.base import Shell
 from .._contract.classifier import StreamClassifier
-from .._contract.composite import fitted, learners, weights, weights_history
+from .._contract.composite import inside, learners, weights, weights_history
 from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
+from .._contract.targets import public
 from .._described import described
+from .answers import at, changes, collected, explain, half_width, members, quantiles, relevance
 from .base import Stack
 from .fit import fit
-from .intervals import collected, half_width, quantiles, tracker
-from .reasons import explain, relevance
-from .watch import changes
 
 
 def ops(est: Any) -> Any:
     """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
     return engines.get(engines.of_processor(est.engine))
-
-
-@in_turn
-def members(est: Shell[Stack]) -> list[dict[str, Any]]:
-    """A small table: name, weight, error so far and over about the last 1,000 rows, restarts and rows of each member.
-
-    Errors are those of the member alone: the share of mistakes for labels, the root mean squared error for numbers.
-    After ``fit`` the last line is the function learned from all rows at once, "batch"; its errors on those rows are
-    estimated, on some of them, each forecast by all others.
-    Rows that ``fit`` went over several times are counted each time.
-    """
-    state, stack = fitted(est), est._learner
-    names, errors, rows = stack.names(state), stack.errors(state), max(state["t"], 1)
-    restarts, N = state["restarts"].reshape(-1, len(stack.examples())).sum(axis=0), len(stack.examples())
-    table = []
-    for i, (name, weight) in enumerate(zip(names, stack.weights(state), strict=True)):
-        whole, lately = errors[0, i] / rows, errors[1, i] / max(errors[2, i], 1e-300)
-        if stack.regression:
-            whole, lately = whole**0.5, lately**0.5
-        table.append(
-            {"name": name, "weight": float(weight), "error": float(whole), "error_lately": float(lately)}
-            | {"restarts": int(restarts[i]) if i < N else 0}
-            | {"rows": int(state["members"][i]["t"] if i < N else state["batch"]["rows"])}
-        )
-    return table
 
 
 @described()
@@ -165,7 +140,7 @@ class KernelClassifier(StreamClassifier):
     @in_turn
     def forecast_scores(self, X: Any) -> np.ndarray:
         """Scores of rows each of which is the next one of the stream, like those of ``decision_function``."""
-        return self._public(self._scores(X, following=True))
+        return public(self._scores(X, following=True))
 
     @in_turn
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
@@ -220,10 +195,11 @@ class KernelClassifier(StreamClassifier):
         sets : (n, n_classes) bool array
             Columns follow ``classes_``; a set holds all labels before there was a row to learn from.
         """
-        scores, stretches = collected(self, coverage, lambda: self.learn(X, y, classes, sample_weight))
+        scores, stretches = collected(coverage, partial(self._learn_any, X, y, classes, sample_weight))
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
-        loss: Any = self._learner.loss(self._state)
+        stack, state = inside(cast("Shell[Stack]", self))
+        loss: Any = stack.loss(state)
         p = loss.probability(scores)
         p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
         half = np.full(len(p), np.inf)
@@ -307,8 +283,8 @@ class KernelRegressor(StreamRegressor):
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
         """The answers of ``predict`` and ``predict_interval``, from the same scores (:meth:`_scores`)."""
         scores, found = self._scores_and_quantiles(X, ends_for(self, coverage), following)
-        low, high = (self._public(found[:, :, i]) for i in range(2))
-        return self._public(scores), (low, high)
+        low, high = (public(found[:, :, i]) for i in range(2))
+        return public(scores), (low, high)
 
     @in_turn
     def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -335,7 +311,7 @@ class KernelRegressor(StreamRegressor):
     @in_turn
     def forecast(self, X: Any) -> np.ndarray:
         """Predicted targets of rows each of which is the next one of the stream: the latest targets may help."""
-        return self._public(self._scores(X, following=True))
+        return public(self._scores(X, following=True))
 
     @in_turn
     def forecast_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -371,13 +347,12 @@ class KernelRegressor(StreamRegressor):
             Infinite before there was a row to learn from.
         """
         asked = check_quantiles(quantiles)
-        forecast, stretches = collected(self, 0.9, lambda: self.learn(X, y, sample_weight))
+        forecast, stretches = collected(0.9, partial(self._learn_any, X, y, None, sample_weight))
         found = np.where(asked == 0.5, forecast[..., None], np.copysign(np.inf, asked - 0.5))
-        stack: Any = self._learner
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
             own = [part for at, part in stretches if at == o]
             if own:  # the first rows had nothing to go by
                 place = found if forecast.ndim == 1 else found[:, o]
-                held = tracker(stack, self._state, o).at(np.concatenate(own), asked)
+                held = at(self, o, np.concatenate(own), asked)
                 place[len(forecast) - len(held) :] = held
         return forecast, found

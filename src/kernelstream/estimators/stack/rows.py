@@ -6,80 +6,41 @@ continues to the same bits.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ...core import corrupt
 from ...core.arrays import SQUASH
 from ...state.nested import State, copied, parts
 from ...trust.intervals import STEPS
+from .._contract.composite import Pair
+from .._contract.learner import Learner
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
-from . import batch, intervals, level, watch
-
-if TYPE_CHECKING:
-    from .base import Stack
 
 AT_ONCE = 32  # rows of a call up to which they go this way
 # Families whose scores are products of matrices, which add up in another order for one row than for many.
 MULTIPLYING = (LinearOnFeatures, LearnedFeatures)
 
 
-def learn(stack: Stack, state: State, X: Any, y: np.ndarray) -> np.ndarray | None:
-    """Scores (n, outputs) of rows before each is learned; None if they need the long path."""
-    n = X.shape[0]
-    if n > AT_ONCE or n >= watch.ROWS_A_LOOK - state["t"] % watch.ROWS_A_LOOK:  # only the long path can undo a look
-        return None
-    if "renewal" in state:
-        return None
-    if "x_usual" in state and n >= corrupt.rows_until_look(int(state["x_count"])):  # where it is learned what is usual
-        return None
-    bound = bind(stack, state)
-    return None if bound is None else bound.learn(X, y, bool(stack.recent))
+def bind(pairs: list[Pair], state: State, function: Any, ops: Any, levels: np.ndarray, regression: bool) -> Any:
+    """The compiled whole of the members and the function of a batch; None if one has no compiled form.
 
-
-def score(stack: Stack, state: State, X: Any, following: bool) -> np.ndarray | None:
-    """Scores (n, outputs) of few rows, or None; with ``following``, each is the next of the stream."""
-    if batch.alone(state) or "renewal" in state or X.shape[0] > AT_ONCE:
-        return None
-    streams = stack.follows(state)
-    bound = bind(stack, state)
-    scores = None if bound is None else bound.score(X, streams and following)
-    if scores is not None and streams and not following:
-        scores += level.shift(stack, state)
-    return scores
-
-
-def bind(stack: Stack, state: State) -> Any:
-    """The compiled whole, ready for a call; None if a member has no compiled form, or none yet."""
-    if "rows" in stack.derived:
-        held = stack.derived["rows"]
-        if held is None or held.ready():
-            return held
-    if not _may_change(stack, state):
-        return None
+    NotImplemented if one has none yet. ``levels`` are those of the trackers.
+    """
+    if not all(_is_writable(part) for part in (*parts(state), *state["members"])):  # those of a mapped file are not
+        return NotImplemented
     try:
-        learners = [_row_learner(member, member._state) for member in stack.attached(state)]
+        learners = [_row_learner(*pair) for pair in pairs]
     except ValueError:  # a member that is out of range starts again on the long path
-        return None
+        return NotImplemented
     if any(learner is NotImplemented for learner in learners):
-        return None
+        return NotImplemented
     if "batch" in state:
-        learners.append(batch.row_learner(stack, state))
-    held = None
-    if all(learner is not None for learner in learners):
-        coverages = intervals.tracker(stack, state, 0).levels, None if stack.regression else STEPS
-        held = stack.ops.RowStack(state, learners, SQUASH, stack.regression, coverages)
-    stack.derived["rows"] = held
-    return held if held is None or held.ready() else None
-
-
-def _may_change(stack: Stack, state: State) -> bool:
-    """Whether single rows can be learned into these states; those of a mapped file are read-only."""
-    if not stack.standardize or stack.outputs(state) != 1:
-        return False
-    return all(_is_writable(part) for part in (*parts(state), *state["members"]))
+        learners.append(function(state))
+    if any(learner is None for learner in learners):
+        return None
+    return ops.RowStack(state, learners, SQUASH, regression, (levels, None if regression else STEPS))
 
 
 def _is_writable(state: State) -> bool:
@@ -88,26 +49,25 @@ def _is_writable(state: State) -> bool:
     return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
 
 
-def member_scores(member: Any, X: np.ndarray) -> np.ndarray | None:
+def member_scores(learner: Learner, state: State, X: np.ndarray) -> np.ndarray | None:
     """Scores (n, outputs) of rows as the members see them, with the bits that each has alone.
 
     None where the member's own scores are like that, as those of all but MULTIPLYING are, or without a compiled form.
     """
-    if not isinstance(member._learner, MULTIPLYING):
+    if not isinstance(learner, MULTIPLYING):
         return None
-    state = member._state
     try:
-        learner = _row_learner(member, state if _is_writable(state) else copied(state))
+        found = _row_learner(learner, state if _is_writable(state) else copied(state))
     except ValueError:  # a member that is out of range
         return None
     scores = np.empty((len(X), state["n_outputs"]))
-    return scores if learner not in (None, NotImplemented) and learner.score(X, scores) else None
+    return scores if found not in (None, NotImplemented) and found.score(X, scores) else None
 
 
-def _row_learner(member: Any, state: State) -> Any:
+def _row_learner(learner: Learner, state: State) -> Any:
     """The member's learner of single rows; None if its class overrides how rows are learned or scored."""
-    ours = _goes_with(type(member._learner), "row_learner", "learn", "score")
-    return member._learner.row_learner(state) if ours else None
+    ours = _goes_with(type(learner), "row_learner", "learn", "score")
+    return learner.row_learner(state) if ours else None
 
 
 def _goes_with(cls: type, name: str, *others: str) -> bool:

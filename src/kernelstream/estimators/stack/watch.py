@@ -2,12 +2,13 @@
 
 After every 64 rows the detectors of :mod:`kernelstream.monitor` get the errors, and every fourth row as the members
 saw it. What they find are ``changes_``. The last thousand rows are kept: after a rise of the errors, members begin anew
-with the rows since then (:mod:`.renewal`).
+with the rows since then (:mod:`.renewal`). So they do with the last rows where numbers are forecast much worse than one
+number would: what was learned is spoilt, as by wrong targets that ended.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +17,17 @@ from ...monitor import Adwin, KernelTwoSample, Mark
 from ...monitor._blocks import BLOCK
 from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
+from ...rows import padded
 from ...state import undo
 from ...state.nested import State, part
 from ...state.schema import Array, Count, Inside, Schema, length
-from ...state.turns import in_turn
-from .._contract.base import Shell
-from .._contract.composite import fitted
 from .._contract.warm_up import rows_until
-
-if TYPE_CHECKING:
-    from .base import Stack
 
 ROWS_A_LOOK = 64  # rows between two looks
 EVERY = 4  # rows of which one is looked at
 MOST_KEPT, MOST_NUMBERS = 1024, 1 << 17  # rows that are kept, fewer where they hold more numbers
 MARKS = 100  # changes that are remembered
+LOST, LAST = 3.0, 256  # times the deviation of the last targets that an error of no use has; how many these are
 UNKNOWN = -1.0  # error of a row that nobody has seen
 NAMES = ("adwin", "kernel")  # the detectors, in the order that marks count them
 
@@ -40,13 +37,13 @@ def _room(state: State) -> int:
     return ROWS_A_LOOK * int(np.clip(MOST_NUMBERS // state["first_width"], ROWS_A_LOOK, MOST_KEPT) // ROWS_A_LOOK)
 
 
-def start(stack: Stack, state: State) -> State:
-    """Entries of a model that has not watched anything yet."""
+def start(state: State, outputs: int) -> State:
+    """Entries of a model, as its others are, that has not watched anything yet."""
     room = _room(state)
     return {
         "errors": np.full(ROWS_A_LOOK, UNKNOWN),
         "ring_rows": np.zeros((room, state["n_features"]), state["dtype"]),
-        "ring_targets": np.zeros((room, stack.outputs(state))),
+        "ring_targets": np.zeros((room, outputs)),
         "ring_weights": np.ones(room),
         "first": state["t"],
         "marks": np.zeros((0, 3), np.int64),
@@ -61,16 +58,23 @@ def next_look(t: int, begin: int, n: int, weight: np.ndarray | None) -> tuple[in
 
 
 def follow(
-    stack: Stack, state: State, X: np.ndarray, y: np.ndarray, errors: np.ndarray, t: int, weight: np.ndarray | None
+    watched: State,
+    about: tuple[int, bool],
+    X: np.ndarray,
+    y: np.ndarray,
+    errors: np.ndarray,
+    t: int,
+    weight: np.ndarray | None,
 ) -> int | None:
     """Take rows X (n, d) as the members saw them, up to the next look, their targets and errors (n,); t came before.
 
-    Returns the row since which the errors have been larger, where a look finds that they have.
+    Returns the row from which members should begin anew, where a look finds one. ``about`` the model are its seed, and
+    whether its targets are numbers.
     """
     if weight is not None:
         counted = weight > 0
         X, y, errors, weight = X[counted], y[counted], errors[counted], weight[counted]
-    watched, n = state["watch"], len(errors)
+    n = len(errors)
     if not n:
         return None
     watched["errors"][t % ROWS_A_LOOK : t % ROWS_A_LOOK + n] = errors
@@ -80,12 +84,11 @@ def follow(
         undo.rows(watched[name], places)
     watched["ring_rows"][places], watched["ring_targets"][places] = X, y.reshape(n, -1)
     watched["ring_weights"][places] = 1.0 if weight is None else weight
-    return look(stack, state, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
+    return look(watched, *about, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
 
 
-def kept(state: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+def kept(watched: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The rows kept from a row on, of t in all, their targets and weights."""
-    watched = state["watch"]
     room = len(watched["ring_targets"])
     at = np.arange(max(since, watched["first"], t - room), t) % room
     y, weight = watched["ring_targets"][at], watched["ring_weights"][at]
@@ -98,38 +101,40 @@ def moved(watched: State, o: int, move: Move) -> None:
     watched["ring_targets"][:, o] = move(watched["ring_targets"][:, o])
 
 
-def look(stack: Stack, state: State, t: int) -> int | None:
+def widen(watched: State, d: int) -> None:
+    """Take rows of d columns."""
+    watched["ring_rows"] = padded(watched["ring_rows"], d)
+
+
+def lost(watched: State, t: int) -> bool:
+    """Whether the last numbers, t in all, were forecast much worse than their median would have done; by medians."""
+    if t < LAST:
+        return False
+    y = kept(watched, t - LAST, t)[1].reshape(-1, watched["ring_targets"].shape[1])
+    usual = np.median(np.abs(y - np.median(y, axis=0)), axis=0).mean()
+    return bool(np.median(watched["errors"]) > LOST * usual > 0)
+
+
+def look(watched: State, seed: int, numbers: bool, t: int) -> int | None:
     """The last rows are complete: has something changed?"""
-    watched = state["watch"]
     errors = watched["errors"]
     if errors.min() < 0:  # the model comes from a file without
         return None
     first = (t - ROWS_A_LOOK) % len(watched["ring_rows"])
     values = {"adwin": errors, "kernel": watched["ring_rows"][first : first + ROWS_A_LOOK : EVERY]}
     units, since = {"adwin": 1, "kernel": EVERY}, None
-    for name, detector in _attached(stack, state).items():
+    detectors: dict[str, Any] = {"adwin": Adwin(), "kernel": KernelTwoSample(random_state=seed)}
+    for name, detector in detectors.items():
+        detector.state = watched.get(name, detector.state)  # there is none before the first look
         for row, begun in detector.learn(values[name]):
             mark = [t, max(t - units[name] * (row - begun), 0), NAMES.index(name)]
             watched["marks"] = np.concatenate([watched["marks"], np.array([mark], np.int64)])[-MARKS:]
             since = mark[1] if name == "adwin" else since
         watched[name] = detector.state
-    return since
+    return t - LAST if numbers and lost(watched, t) else since
 
 
-def _attached(stack: Stack, state: State) -> dict[str, Any]:
-    """The detectors, whose states are part of the learner's; in a new model they have none yet."""
-    watched = state["watch"]
-    made: dict[str, Any] = {"adwin": Adwin(), "kernel": KernelTwoSample(random_state=state["seed"])}
-    if "adwin" in watched:
-        made = stack.cached("detectors", lambda: made)
-    else:
-        stack.derived["detectors"] = made
-    for name, detector in made.items():
-        detector.state = watched.get(name, detector.state)
-    return made
-
-
-def schema(stack: Stack, state: State) -> Schema:
+def schema(state: State, outputs: int) -> Schema:
     """The entries; those of the detectors exist after the first look."""
     watched, d, count = part(state, "watch"), state["n_features"], Array((1,), "int64", low=0)
     marks: Any = watched.get("marks")
@@ -137,7 +142,7 @@ def schema(stack: Stack, state: State) -> Schema:
     own: Schema = {
         "errors": Array((ROWS_A_LOOK,), low=UNKNOWN),
         "ring_rows": Array((_room(state), d), state["dtype"]),
-        "ring_targets": Array((_room(state), stack.outputs(state))),
+        "ring_targets": Array((_room(state), outputs)),
         "ring_weights": Array((_room(state),), low=0.0),
         "first": Count(0, state["t"]),
         "marks": Array((n, 3), "int64", low=0),
@@ -171,8 +176,7 @@ def schema(stack: Stack, state: State) -> Schema:
     return own | {"adwin": Inside(adwin), "kernel": Inside(inputs)}
 
 
-@in_turn
-def changes(est: Shell[Stack]) -> list[Mark]:
-    """The last hundred changes found, oldest first: of the errors, or of the rows themselves."""
-    marks = fitted(est)["watch"]["marks"].tolist()
-    return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in marks]
+def marks(watched: State) -> list[Mark]:
+    """The last hundred changes found, oldest first."""
+    found = watched["marks"].tolist()
+    return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in found]

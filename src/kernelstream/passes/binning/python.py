@@ -6,7 +6,7 @@ are explained in :mod:`kernelstream.core.cells_python`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,17 +27,9 @@ def cg_dots(P: np.ndarray, Q: np.ndarray, threads: int = 1) -> np.ndarray:
     return np.array([(P * Q).sum(axis=0, dtype=np.float64), (P * P).sum(axis=0, dtype=np.float64)])
 
 
-def cg_step(
-    step: np.ndarray,
-    lam: float,
-    P: np.ndarray,
-    Q: np.ndarray,
-    M: np.ndarray,
-    X: np.ndarray,
-    R: np.ndarray,
-    threads: int = 1,
-) -> np.ndarray:
+def cg_step(step: np.ndarray, lam: float, arrays: dict[str, np.ndarray], threads: int = 1) -> np.ndarray:
     """``X += step P`` and ``R -= step (Q + lam P)`` in place; ``R'M R`` of every column, (C,)."""
+    P, Q, M, X, R = (arrays[name] for name in "PQMXR")
     X += step * P
     R -= step * (Q + R.dtype.type(lam) * P)
     return (R * (M * R)).sum(axis=0, dtype=np.float64)
@@ -50,30 +42,32 @@ def cg_turn(turn: np.ndarray, M: np.ndarray, R: np.ndarray, P: np.ndarray, threa
 
 
 # ---------------------------------------------------------------- coordinate descent
-def cell_lists(cells: np.ndarray, starts: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of each grid sorted by cell, (R, n), and where each cell begins among them, (D,)."""
+class Lasso(NamedTuple):
+    """``sum_i a_i l(y_i, f_i) + lam |w|_1``."""
+
+    y: np.ndarray  # (n,)
+    weight: np.ndarray | None  # (n,), the factors a_i
+    loss: Loss
+    lam: float
+
+
+Lists = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, first, starts
+
+
+def cell_lists(cells: np.ndarray, starts: np.ndarray, threads: int = 1) -> Lists:
+    """Rows of each grid sorted by cell, (R, n); where each cell begins among them, (D,); and ``starts``."""
     rows = np.argsort(cells, axis=1, kind="stable").astype(np.int32)
     first = np.empty(starts[-1], np.int32)
     for r, cell in enumerate(cells):
         counts = np.bincount(cell, minlength=starts[r + 1] - starts[r])
         first[starts[r] : starts[r + 1]] = np.cumsum(counts) - counts
-    return rows, first
+    return rows, first, starts
 
 
 def sweep_cells(
-    lists: tuple[np.ndarray, np.ndarray],
-    starts: np.ndarray,
-    order: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    loss: Loss,
-    lam: float,
-    active: bool,
-    f: np.ndarray,
-    w: np.ndarray,
-    threads: int = 1,
+    lists: Lists, order: np.ndarray, lasso: Lasso, active: bool, f: np.ndarray, w: np.ndarray, threads: int = 1
 ) -> tuple[float, float]:
-    r"""One pass of coordinate descent for ``sum_i a_i l(y_i, f_i) + lam |w|_1``; w and ``f = Z w`` change in place.
+    r"""One pass of coordinate descent; w and ``f = Z w`` change in place.
 
     The cells of one grid have no row in common, so they may move in any order, or at once, with the same result.
 
@@ -83,8 +77,6 @@ def sweep_cells(
         From :func:`cell_lists`.
     order : (R,)
         The order of the grids.
-    weight : (n,) or None
-        The factors a_i.
     active : bool
         Visit only cells whose weight is not zero.
 
@@ -95,7 +87,7 @@ def sweep_cells(
     moved : float
         Largest change of a weight, times the root of its curvature.
     """
-    rows, first = lists
+    (rows, first, starts), (y, weight, loss, lam) = lists, lasso
     n, z = rows.shape[1], 1.0 / np.sqrt(len(rows))
     violation = moved = 0.0
     for r in order:
@@ -144,18 +136,11 @@ def _halved(loss: Loss, y: Any, f: Any, a: Any, z: float, w: float, g: float, d:
 
 
 def sweep_columns(
-    Z: np.ndarray,
-    squares: np.ndarray,
-    order: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    loss: Loss,
-    lam: float,
-    f: np.ndarray,
-    w: np.ndarray,
+    Z: np.ndarray, squares: np.ndarray, order: np.ndarray, lasso: Lasso, f: np.ndarray, w: np.ndarray
 ) -> tuple[float, float]:
     """The same for dense features ``Z'`` (P, n); ``squares = sum_i a_i z_ij^2`` bound the curvature."""
     violation = moved = 0.0
+    y, weight, loss, lam = lasso
     a = 1.0 if weight is None else weight
     for j in order:
         g = float(np.sum(a * loss.gradient(y, f) * Z[j]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,10 @@ from .descent import Descent
 class DeviceFeatureBlocks(FeatureBlocks):
     """Blocks whose scores are summed on the device; only kernels with Fourier features have them."""
 
-    @property
+    @cached_property
     def device(self) -> Any:
         """The blocks there."""
-        held = self.__dict__.get("_device")
-        if held is None:
-            held = self._device = self.ops.doubly_blocks(self)
-        return held
+        return self.ops.doubly_blocks(self)
 
     def scores(self, X: Rows, A: np.ndarray, first: int = 0, together: bool = False) -> np.ndarray:
         if not self.kernel.is_fourier or len(A) == 0:

@@ -38,14 +38,8 @@ class GPDescent(Descent):
     points: Rows | None = None
     left: FeatureBlocks | None = None
 
-    @property
-    def columns(self) -> int:
-        """Number of regressions."""
-        extra = 0 if self.points is None else self.points.shape[0]
-        return 1 + (extra if self.left is None else self.left.width)
-
     def _targets(self, X: Rows) -> np.ndarray:
-        """Of the regressions for the variance, (n, columns - 1)."""
+        """Of the regressions for the variance, (n, their number)."""
         if self.left is not None:
             return self.left.features(X, 0)
         assert self.points is not None
@@ -53,7 +47,7 @@ class GPDescent(Descent):
 
     def learn_batch(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, F: np.ndarray) -> Any:
         G = F - y[:, None]
-        if self.columns > 1:
+        if F.shape[1] > 1:
             G[:, 1:] = F[:, 1:] - state["offset"] - self._targets(X)
         return self.descend(state, X, G if weight is None else G * weight[:, None], F)
 

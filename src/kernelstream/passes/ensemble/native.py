@@ -10,9 +10,6 @@ from ... import _core
 from ...core.threads import get_num_threads
 from ...state.nested import State
 from .python import Hedge
-from .python import combine as combine
-from .python import start_hedge as start_hedge
-from .python import theta as theta
 
 ALONE = 200_000  # rows × features of all learners below which a second thread costs more than it saves
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from ...state import undo as _undo
 from ...state.nested import State
 from ...updates import PassiveAggressive
 from ..linear.native import spec as make_spec
-from ..spec import Spec
+from ..spec import Spec, Told
 from . import python as _expansion_python
+from .rows import SparseRows, WideRows
 
 LARGE = 256  # support vectors from which a fixed inverse is worth its memory, and foresight while the set grows
 ROWS_SOLVED_TOGETHER = 8  # rows of a block from which it pays to foresee which of them will act
@@ -31,38 +31,6 @@ MANY_ACT = 128  # vectors, times the share of rows that act, from which it is as
 SOLVED = 512  # rows handled at once from then on: the inverse is read once for all of them that act
 WIDE = 4096  # columns up to which sparse rows are multiplied through dense tiles
 CHUNK = 512  # support vectors per product when only scores are wanted
-
-
-@dataclass(slots=True)
-class SparseRows:
-    """Rows of a CSR matrix, cut out without copying them."""
-
-    X: Any
-    rows: slice
-    norms: np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.norms), self.X.shape[1]
-
-    @property
-    def csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.X.data, self.X.indices, self.X.indptr[self.rows.start : self.rows.stop + 1]
-
-    def plain(self) -> Rows:
-        """The same rows as a separate matrix."""
-        return self.X[self.rows]
-
-
-class WideRows(SparseRows):
-    """The same for rows with so many columns that no work may be done for each column."""
-
-    def entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of some rows, the number of entries (len(rows),) and their columns, row by row."""
-        start = self.X.indptr[self.rows.start + rows]
-        count = self.X.indptr[self.rows.start + rows + 1] - start
-        before = np.cumsum(count) - count
-        return count, self.X.indices[np.arange(count.sum()) + np.repeat(start - before, count)]
 
 
 class BlockExpansion:
@@ -291,22 +259,20 @@ def tile_width(dtype: Any) -> int:
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
+    targets: Told,
     spec: Spec,
     state: State,
     room: int,
-    *,
-    u: np.ndarray | None = None,
     M: np.ndarray | None = None,
     stop: bool = True,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     """Kernel expansion without removal; see the python engine."""
     if spec.core is None:
-        return _expansion_python.expansion_pass(F, G, y, weight, spec, state, room, u=u, M=M, stop=stop)
+        return _expansion_python.expansion_pass(F, G, targets, spec, state, room, M, stop)
     joined = np.empty(min(len(F), room), np.int64)
     coefficients = np.empty((len(joined), F.shape[1]))
     decay = np.empty(F.shape[1])
+    y, weight, u = targets
     block = {"F": F, "G": G, "M": M, "y": y, "weight": weight, "u": u}
     block |= {"joined": joined, "coefficients": coefficients, "decay": decay}
     consumed, q = _core.expansion_pass(state, block, spec.core, stop)
@@ -314,22 +280,16 @@ def expansion_pass(
 
 
 def budget_pass(
-    expansion: BlockExpansion,
-    X: Any,
-    Z: np.ndarray | None,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    u: np.ndarray | None,
-    state: State,
-    spec: Spec,
+    expansion: BlockExpansion, X: Any, Z: np.ndarray | None, targets: Told, state: State, spec: Spec
 ) -> np.ndarray:
     """Kernel expansion under a budget; see the python engine."""
     merges = isinstance(spec.strategy, Merge)
     if spec.core is None or (merges and not expansion.gaussian):
-        return _by_specification(expansion, X, Z, y, weight, u, state, spec)
+        return _by_specification(expansion, X, Z, targets, state, spec)
     K, G = expansion.columns(X, state), expansion.among(X)
     m, first, start = len(K), state["t"], 0
     owner = np.full(K.shape[1], -1, np.int64)
+    y, weight, u = targets
     block = {"K": K, "G": G, "y": y, "weight": weight, "u": u, "Z": Z, "owner": owner}
     block["scores"] = scores = np.empty((m, len(state["alpha"])))
     inverse = expansion.fixed_inverse(state)
@@ -338,7 +298,7 @@ def budget_pass(
     else:
         block["inverse"], foreseen = inverse, m >= ROWS_SOLVED_TOGETHER
     if foreseen:
-        block |= _solve_likely(inverse, K, G, y, weight, state, spec)
+        block |= _solve_likely(inverse, K, G, Told(y, weight), state, spec)
     while start < m:
         start, blends = _core.budget_pass(state, block, spec.core, start, first)
         if "budget_basis" in state and state["budget_memory"][0] >= REFRESH:
@@ -353,20 +313,14 @@ def budget_pass(
 
 
 def _solve_likely(
-    inverse: np.ndarray | None,
-    K: np.ndarray,
-    G: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    state: State,
-    spec: Spec,
+    inverse: np.ndarray | None, K: np.ndarray, G: np.ndarray, targets: Told, state: State, spec: Spec
 ) -> State:
     """``solved``: K^-1 k of the rows that will act, or k without a fixed inverse; ``solution``: where each has its own.
 
     Which rows act is foreseen by a pass that lets them join instead of projecting them: where the support set covers
     the rows well the two hardly differ. Rows it did not foresee (-1) are solved one by one.
     """
-    n = state["n_support"]
+    n, m = state["n_support"], len(K)
     F = (K[:, :n] @ state["alpha"][:, :n].T) * state["scale"]
     trial = {"t": state["t"], "memory": state["memory"].copy()}
     if "center" in state:
@@ -374,10 +328,10 @@ def _solve_likely(
     # a margin error that is projected moves the function like a passive-aggressive step
     margins = spec.strategy is not None and spec.strategy.restless
     joins = make_spec(spec.loss, PassiveAggressive(C=1.0) if margins else spec.update)
-    _, rows, _, _ = expansion_pass(F, G, y, weight, joins, trial, len(y), stop=False)
-    if inverse is None and margins and len(rows) * n >= MANY_ACT * len(y):
-        rows = np.arange(len(y))  # projections wait until the block ends
-    solution = np.full(len(y), -1)
+    _, rows, _, _ = expansion_pass(F, G, targets, joins, trial, m, stop=False)
+    if inverse is None and margins and len(rows) * n >= MANY_ACT * m:
+        rows = np.arange(m)  # projections wait until the block ends
+    solution = np.full(m, -1)
     solution[rows] = np.arange(len(rows))
     return {"solved": K[rows] if inverse is None else K[rows] @ inverse, "solution": solution, "blas": BLAS}
 
@@ -405,11 +359,14 @@ def _blend(expansion: BlockExpansion, X: Any, state: State, blends: np.ndarray) 
     expansion.changed(state, slots)
 
 
-def _by_specification(expansion: BlockExpansion, X: Any, *rest: Any) -> np.ndarray:
+def _by_specification(
+    expansion: BlockExpansion, X: Any, Z: np.ndarray | None, targets: Told, state: State, spec: Spec
+) -> np.ndarray:
     """The python pass, for parts without a compiled twin and kernels whose values it would have to compute."""
-    state = rest[4]
     rows = X.plain() if isinstance(X, SparseRows) else X
     before = state["support"].copy()
-    scores = _expansion_python.budget_pass(_expansion_python.Expansion(expansion.kernel, state), rows, *rest)
+    scores = _expansion_python.budget_pass(
+        _expansion_python.Expansion(expansion.kernel, state), rows, Z, targets, state, spec
+    )
     expansion.changed(state, np.flatnonzero((before != state["support"]).any(axis=1)))
     return scores

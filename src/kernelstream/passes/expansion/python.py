@@ -14,7 +14,7 @@ from ...losses import Loss
 from ...rows import Rows
 from ...state import undo as _undo
 from ...state.nested import State
-from ..spec import Spec
+from ..spec import Spec, Told
 
 
 class Expansion:
@@ -59,14 +59,7 @@ class Expansion:
 
 @quiet
 def budget_pass(
-    expansion: Expansion,
-    X: Rows,
-    Z: np.ndarray | None,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    u: np.ndarray | None,
-    state: State,
-    spec: Spec,
+    expansion: Expansion, X: Rows, Z: np.ndarray | None, targets: Told, state: State, spec: Spec
 ) -> np.ndarray:
     r"""Kernel expansion under a budget over one block, rows in order; returns the scores before each update, (m, C).
 
@@ -77,17 +70,12 @@ def budget_pass(
     ----------
     X : (m, d)
         Rows of the block; Z (m, P) are their random features, for strategies that use them.
-    y : (m,) float64
-        ±1, class codes or targets.
-    weight : (m,) or None
-        Factors of tau; a row of weight 0 is scored and skipped.
-    u : (m,) or None
-        Uniform random numbers; the j-th belongs to the j-th row of positive weight.
     state : dict
         ``support`` (capacity, d), ``alpha`` (C, capacity), ``scale`` (C,), ``diag`` (capacity,), ``n_support``,
         ``memory``, ``t``, ``center``, and the entries of the strategy. Updated in place.
     """
     loss, update, budget = spec.loss, spec.update, spec.strategy
+    y, weight, u = targets
     K, G = expansion.columns(X, state), expansion.among(X)
     S = SupportSet(state, expansion.kernel, X, K, G, Z)
     memory, center = state["memory"], state.get("center")
@@ -126,13 +114,10 @@ def plain(loss: Loss, y: float, offset: float, f: np.ndarray) -> tuple[Any, Any]
 def expansion_pass(
     F: np.ndarray,
     G: np.ndarray,
-    y: np.ndarray,
-    weight: np.ndarray | None,
+    targets: Told,
     spec: Spec,
     state: State,
     room: int,
-    *,
-    u: np.ndarray | None = None,
     M: np.ndarray | None = None,
     stop: bool = True,
 ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
@@ -154,8 +139,6 @@ def expansion_pass(
         How many rows may join.
     spec : Spec
         Its strategy, if there is one, decides with which coefficient a row joins; without it, with ``tau``.
-    u : (m,), optional
-        Random numbers of the strategy, the j-th for the j-th row of positive weight.
     M : (m, C), optional
         ``sum_j alpha_j t_j k(s_j, x)`` at the start of the block, t_j the row at which s_j joined: the scores returned
         are then those of the mean of all functions so far, ``f - M/T``.
@@ -172,6 +155,7 @@ def expansion_pass(
         Factors for the coefficients held before the block.
     """
     loss, update, growing = spec.loss, spec.update, spec.strategy
+    y, weight, u = targets
     memory, center, t = state["memory"], state.get("center"), state["t"]
     first, outputs = t, F.shape[1]
     joined: list[int] = []

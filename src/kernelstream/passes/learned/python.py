@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,18 @@ from ...updates import REACH, SETTLED, TINY
 TINY_THETA = 1e-20
 
 
+class Learned(NamedTuple):
+    """Frequencies as functions of theta, and how they are learned."""
+
+    spectrum: Spectrum
+    E: np.ndarray  # the fixed random part of the frequencies
+    eta_g: float  # step of theta; 0 leaves the kernel as it is
+    batch_size: int  # rows whose mean gradient makes one step
+
+
 @quiet
 def rrf_pass(
-    X: Rows,
-    y: np.ndarray,
-    weight: np.ndarray | None,
-    state: State,
-    spec: Any,
-    spectrum: Spectrum,
-    E: np.ndarray,
-    eta_g: float,
-    batch_size: int,
+    X: Rows, y: np.ndarray, weight: np.ndarray | None, state: State, spec: Any, learned: Learned
 ) -> np.ndarray:
     r"""Online learning of weights and kernel together, rows in order; returns the scores before each update, (m, C).
 
@@ -55,14 +56,9 @@ def rrf_pass(
         step). Updated in place.
     spec
         From the engine's ``spec``, for an AdaGrad update.
-    spectrum, E
-        The frequencies as functions of theta, and their fixed random part.
-    eta_g : float
-        Step of theta; 0 leaves the kernel as it is.
-    batch_size : int
-        Rows whose mean gradient makes one step.
+    learned : Learned
     """
-    loss, update = spec.loss, spec.update
+    loss, update, (spectrum, E, eta_g, batch_size) = spec.loss, spec.update, learned
     w, center = state["w"], state.get("center")
     D = E.shape[1]
     root, inverse_length = w.dtype.type(math.sqrt(D)), w.dtype.type(state["inverse_length"])

@@ -30,93 +30,21 @@ The compiled twins are cpp/passes/stack_*.hpp.
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
 
 from ...core.overflow import require_finite
-from ...core.targets import Move
 from ...state.nested import State
+from .states import LEAST, MEMORY, RECENT, G, shares
 
-MEMORY = (1.0, 0.9995, 0.995)
-G = len(MEMORY)
-LABEL_RIDGE, LABEL_SHARE, LEAST = 5.0, 0.001, 1e-7
-RECENT, KEPT = 9, 7  # inputs of the second level for labels; rows of its memory of the last ones
+LABEL_RIDGE, LABEL_SHARE = 5.0, 0.001
 NUMBER_RIDGE, CONSTANT_RIDGE, HUBER, SLOW, QUICK, NUMBER_SHARE = 15.0, 20.0, 3.0, 0.9995, 0.99, 0.01
 ROWS_BY_THE_BASE = 10  # first rows, which are predicted by the base alone
-LAST = 6  # inputs of the second level for numbers, and numbers kept of the last rows
 CURVED = 1e-4  # probability from which a class counts in the curvature
 COUNTED = 1.0 - 1.0 / 16000.0  # factor by which counts of labels fade with every row
 ROUNDS, REACHED = 60, 1e-13  # of the search for the length of a step: how many at most, and how exactly
 FADES = {2: 0.8, 3: 0.98, 4: 0.5, 5: 0.9, 6: 0.99}  # of the memories of labels
-
-
-def start_stack(members: int, outputs: int, regression: bool) -> State:
-    """Entries of a state before the first row."""
-    M = members + 1
-    state: State = {
-        "stack_A": np.zeros((G, M, M)),
-        "stack_w": np.zeros((G, M)),
-        "stack_logs": np.zeros(G),
-        "level_logs": np.zeros(2),
-        "member_errors": np.zeros((3, members)),
-    }
-    if regression:
-        K = LAST + 1
-        state |= {"stack_b": np.zeros((G, M)), "stack_loss": np.zeros(members), "stack_numbers": np.zeros(6)}
-        state |= {"recent_A": np.zeros((G, K, K)), "recent_b": np.zeros((G, K)), "recent_w": np.zeros((G, K))}
-        state |= {"recent_loss": np.zeros(LAST), "recent_numbers": np.zeros(6), "recent_logs": np.zeros(G)}
-        return state | {"recent_kept": np.zeros(LAST)}
-    state["stack_w"][:, :members] = 1.0 / members
-    return state | start_recent(outputs) | {"label_counts": np.zeros(2)}
-
-
-def with_batch(state: State, share: float, error: float, rows: int) -> State:
-    """Entries with one more input, a function that ``fit`` learned from a batch, and as a fourth memory that function.
-
-    The function has ``share`` of the forecast; the other memories, which have the rest, do not use the new input yet.
-    ``error`` is what it would have made on the ``rows`` so far, in the mean: squared, or 0 and 1.
-    """
-    N, lately = state["member_errors"].shape[1], state["member_errors"][2, 0]
-    found = dict(state)
-    for name, axes in {"stack_A": (1, 2), "stack_w": (1,), "stack_b": (1,)}.items():
-        if name in state:
-            found[name] = functools.reduce(lambda a, axis: np.insert(a, N, 0.0, axis), axes, state[name])
-    earned = np.append((1 - share) * shares(state["stack_logs"], 0.0), share)
-    found["stack_logs"] = np.log(np.maximum(earned, LEAST))
-    found["member_errors"] = np.column_stack([state["member_errors"], (error * rows, error * lately, lately)])
-    return found
-
-
-def start_recent(outputs: int) -> State:
-    """Entries of the second level of labels before the first row."""
-    w = np.zeros((G, RECENT))
-    w[:, 0] = 1.0
-    kept = np.zeros((KEPT, outputs))
-    if outputs > 1:
-        kept[2:4] = 1.0 / outputs
-    logs = {"recent_logs": np.zeros(G), "level_logs": np.zeros(2)}
-    return {"recent_A": np.zeros((G, RECENT, RECENT)), "recent_w": w, "recent_kept": kept} | logs
-
-
-def move_numbers(state: State, move: Move) -> None:
-    """Carry over what is in the units of the target."""
-    square = move.factor**2
-    for level in ("stack", "recent"):
-        numbers = state[f"{level}_numbers"]
-        numbers[[2, 5]] *= square
-        numbers[4] = move(numbers[4])
-        state[f"{level}_loss"] *= square
-    kept = state["recent_kept"]
-    kept[[0, 4]] = move(kept[[0, 4]])
-    kept[1:4] *= move.factor
-
-
-def shares(logs: np.ndarray, share: float) -> np.ndarray:
-    """Shares of forecasters: ``1 - share`` of what they have earned, the rest spread evenly."""
-    p = np.exp(logs - logs.max())
-    return (1 - share) * p / p.sum() + share / len(logs)
 
 
 def _weights(w: np.ndarray, logs: np.ndarray) -> np.ndarray:
@@ -221,9 +149,9 @@ def _label(F: np.ndarray, y: float, importance: float, state: State, recent: boo
         out = _scores(both[0] * p + both[1] * pr)
     if importance == 0.0:
         return out
-    _label_step(z, y, importance, f, part, state["stack_A"], state["stack_w"], state["stack_logs"])
+    _label_step(z, y, importance, f, part, state, "stack")
     if recent:
-        _label_step(zr, y, importance, f_r, part_r, state["recent_A"], state["recent_w"], state["recent_logs"])
+        _label_step(zr, y, importance, f_r, part_r, state, "recent")
         for i, q in enumerate((p, pr)):
             state["level_logs"][i] = math.log(both[i]) + importance * math.log(_likelihood(q, y))
         _remember_label(p, y, state["recent_kept"])
@@ -234,16 +162,10 @@ def _label(F: np.ndarray, y: float, importance: float, state: State, recent: boo
 
 
 def _label_step(
-    z: np.ndarray,
-    y: float,
-    importance: float,
-    f: np.ndarray,
-    part: np.ndarray,
-    A: np.ndarray,
-    w: np.ndarray,
-    logs: np.ndarray,
+    z: np.ndarray, y: float, importance: float, f: np.ndarray, part: np.ndarray, state: State, level: str
 ) -> None:
-    """A row in one level: inputs z (N, C), scores f (G or 4, C) of its memories with shares ``part``."""
+    """A row in a level, "stack" or "recent": inputs z (N, C), scores f (G or 4, C) of memories with shares ``part``."""
+    A, w, logs = (state[f"{level}_{name}"] for name in ("A", "w", "logs"))
     for k, q in enumerate(_probabilities(f)):
         logs[k] = math.log(part[k]) + importance * math.log(_likelihood(q, y))
         if k == G:  # the function of a batch

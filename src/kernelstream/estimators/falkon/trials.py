@@ -15,12 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve
 
-from ..core.triangular import upper_factor
-from ..kernels import Kernel
-from ..kernels._coordinates import CoordinateKernel
-from ..kernels._rows import squared_distances
-from ..rows import Rows, divided
-from .kernel_blocks import Factor, least_addition
+from ...core.triangular import upper_factor
+from ...kernels import Kernel
+from ...kernels._coordinates import CoordinateKernel
+from ...kernels._rows import squared_distances
+from ...rows import Rows, divided
+from ...solvers.kernel_blocks import Factor, least_addition
+from ...solvers.search import Fold
 
 SLOPE_STEP = 1e-3  # relative step of a squared distance, for the slope of a radial kernel
 STEP = 0.02  # of a column, for the slope of other kernels, in units of the width of the rows
@@ -31,20 +32,16 @@ class RidgeTrials:
 
     Parameters
     ----------
-    X : (n, d) array or CSR
-        Rows to learn from.
-    Y : (n, C) array
-        Their targets.
-    weight : (n,) array or None
-    held : rows (h, d), targets (h, C), weights (h,) or None
+    fold : Fold
     m : int
         How many of the rows are centres.
     lams : tuple of float
         The penalties.
     """
 
-    def __init__(self, X: Rows, Y: np.ndarray, weight: Any, held: tuple[Rows, np.ndarray, Any], m: int, lams: Any):
-        self.X, (self.XH, self.YH, self.wH), self.lams, self.near = X, held, lams, SLOPE_STEP
+    def __init__(self, fold: Fold, m: int, lams: Any):
+        (X, Y, weight), (self.XH, self.YH, self.wH) = fold
+        self.X, self.lams, self.near = X, lams, SLOPE_STEP
         self.m = min(m, X.shape[0])
         self.offset = np.average(Y, axis=0, weights=weight)
         self.a = np.ones(len(Y)) if weight is None else weight
@@ -129,8 +126,9 @@ class Trial:
                 P = phi * alpha[:, c]
                 squares += np.square(2 * (at * P.sum(axis=1)[:, None] - P @ S)).sum(axis=0)
             return np.sqrt(squares / len(at))
-        sums = isinstance(kernel, CoordinateKernel) and kernel.combine is np.add  # one term of them changes
-        totals = kernel.totals(at, S) if sums else None
+        totals = None
+        if isinstance(kernel, CoordinateKernel) and kernel.combine is np.add:  # one term of the sums changes
+            totals = kernel.totals(at, S)
         for j in range(d):
             f = []
             for step in (STEP, -STEP):
