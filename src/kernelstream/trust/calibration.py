@@ -31,6 +31,8 @@ class Calibrator:
         Whether the scores are log-odds already (logarithms of probabilities, up to a constant, for several classes).
         Scores of a hinge are not: they are divided by their running size first.
     engine : {"auto", "native", "python"}
+    state : dict of arrays, optional
+        What another calibrator has learned, to continue from.
 
     Attributes
     ----------
@@ -52,9 +54,11 @@ class Calibrator:
     True
     """
 
-    def __init__(self, n_classes: int = 2, own: bool = True, engine: str = "auto"):
+    def __init__(
+        self, n_classes: int = 2, own: bool = True, engine: str = "auto", state: dict[str, np.ndarray] | None = None
+    ):
         self.own, self.engine = bool(own), engine
-        self.state = self._start(whole("n_classes", n_classes, least=2))
+        self.state = self._start(whole("n_classes", n_classes, least=2)) if state is None else state
 
     @staticmethod
     def _start(n: int, keep: np.ndarray | None = None) -> dict[str, np.ndarray]:
