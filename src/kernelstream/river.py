@@ -122,8 +122,7 @@ class _Adapter:
             new = [name for name in row if name not in self._columns]
             for name in sorted(new, key=lambda name: (str(type(name)), name)):
                 self._columns[name] = len(self._columns)
-        self._take = None
-        wanted = len(self._columns)
+        self._take, wanted = None, len(self._columns)
         if not self._ready():
             self._width = max(wanted, 1) + self.room
         elif wanted > self._width:

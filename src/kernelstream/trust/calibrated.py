@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .. import losses
 from ..next_row import for_next_row
 from ..state.nested import State
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
 from ._wrapper import Wrapper
-from .calibration import Calibrator, probabilities
+from .calibration import Calibrator, loss_of, probabilities
 from .intervals import IntervalTracker, check_coverage
 
 
@@ -182,19 +181,11 @@ class Calibrated(Wrapper):
         """Scores of some classes, as log-odds where the loss makes them so: (m,) for two classes, else (m, C)."""
         if scores.ndim == 2:
             scores = scores[:, columns]
-            loss = self._loss(len(columns))
+            loss = loss_of(self.model, "multiclass" if len(columns) > 2 else "classification")
             if loss is not None and loss.kind == "multiclass" and loss.name != "softmax":
                 scores = np.log(np.maximum(loss.probability(scores), 1e-300))
             return scores[:, 1] - scores[:, 0] if len(columns) == 2 else scores
         return scores
-
-    def _loss(self, n_classes: int) -> Any:
-        """The loss of the model, if it makes probabilities of scores."""
-        spec = getattr(self.model, "loss", None)
-        if not isinstance(spec, (str, losses.Loss)):
-            return None
-        loss: Any = losses.get(spec, "multiclass" if n_classes > 2 else "classification")
-        return loss if hasattr(loss, "probability") else None
 
     def _follow(self, scores: Any, y: Any, weight: Any, before: Any, known: Any, after: Any) -> np.ndarray:
         """Learn from the scores of a call, stretch by stretch: a class exists from the row after its first one.
@@ -256,7 +247,9 @@ class Calibrated(Wrapper):
     def calibrator_(self) -> Calibrator | None:
         """What makes probabilities of scores; None as long as there are fewer than two classes."""
         state = self._beside.get("calibration")
-        return None if state is None else Calibrator(2, self._loss(3) is not None, self.engine, state)
+        return (
+            None if state is None else Calibrator(2, loss_of(self.model, "multiclass") is not None, self.engine, state)
+        )
 
     @property
     def tracker_(self) -> IntervalTracker:
