@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -69,7 +69,7 @@ class _Adapter:
     _est: Any = field(default=None, init=False)
     _mixed: bool = field(default=False, init=False)
     _turns = OwnTurns()
-    _default: ClassVar[Callable[[], Any]]  # the model where none is given
+    _default: ClassVar[Any]  # makes the model where none is given
 
     def __post_init__(self) -> None:
         whole("room", self.room, least=0)
@@ -340,7 +340,7 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     True
     """
 
-    _default = staticmethod(lambda: FeatureRegressor())
+    _default = FeatureRegressor
 
     def predict_one(self, x: Row) -> float:
         """Predicted target of the next row of the stream, 0 before the first row was learned."""
