@@ -113,13 +113,10 @@ class StreamPipeline(Wrapper):
         options = {name: value for name, value in options.items() if value is not None}
         with all_or_nothing(self, model, columns):
             X, _ = columns._learn(rows, y, sample_weight, self._task(model))
-            width = getattr(model, "n_features_in_", None)
-            if width is None:
-                X = padded(X, self._first_width(X))
-            elif X.shape[1] > width:
+            width = getattr(model, "n_features_in_", None) or self._first_width(X)
+            if X.shape[1] > width:
                 self._widen(model, X.shape[1])
-            else:
-                X = padded(X, width)
+            X = padded(X, max(width, X.shape[1]))
             if y is not None and np.ndim(y) == 0:
                 y = np.array([y])
             answer = getattr(model, method)(X, *([] if y is None else [y]), **options, **asked)
@@ -227,9 +224,8 @@ class StreamPipeline(Wrapper):
 
     @_beside.setter
     def _beside(self, own: State) -> None:
-        columns = self._fresh()[0]
-        columns.state_ = own["columns"]
-        self.columns_ = columns
+        self.columns_ = self._fresh()[0]
+        self.columns_.state_ = own["columns"]
 
     def check_state(self) -> None:
         """Raise ValueError where the states do not fit the parameters, themselves or each other."""
