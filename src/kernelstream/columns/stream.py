@@ -12,7 +12,7 @@ from ..checks import whole
 from ..named import named
 from ..next_row import answers_together
 from ..rows import padded
-from ..state.nested import State, part
+from ..state.nested import State
 from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
 from ..trust._wrapper import Wrapper, asked, if_model_has
@@ -113,21 +113,15 @@ class StreamPipeline(Wrapper):
         options = {name: value for name, value in options.items() if value is not None}
         with all_or_nothing(self, model, columns):
             X, _ = columns._learn(rows, y, sample_weight, self._task(model))
-            width = getattr(model, "n_features_in_", None)
-            if width is None:
-                X = padded(X, self._first_width(X))
-            elif X.shape[1] > width:
+            width = getattr(model, "n_features_in_", None) or self._first_width(X)
+            if X.shape[1] > width:
                 self._widen(model, X.shape[1])
-            else:
-                X = padded(X, width)
+            X = padded(X, max(width, X.shape[1]))
             if y is not None and np.ndim(y) == 0:
                 y = np.array([y])
             answer = getattr(model, method)(X, *([] if y is None else [y]), **options, **asked)
             self.columns_, self.model_ = columns, model
             return answer
-
-    def _begin_call(self) -> None:
-        """The encoder and the model undo what they have learned by themselves."""
 
     def _inside_call(self) -> list[Any]:
         return [self.columns_, *super()._inside_call()] if "model_" in self.__dict__ else []
@@ -220,12 +214,18 @@ class StreamPipeline(Wrapper):
     feature_names_in_ = n_features_in_  # type: ignore[assignment]
 
     # ---------------------------------------------------------------- as one estimator
-    def _own(self) -> State:
+    def _start(self, model: Any) -> State:
+        return {"columns": {}}
+
+    @property
+    def _beside(self) -> State:
+        """The encoder's state: it is beside the model, and undoes by itself what it has learned."""
         return {"columns": self.columns_.state_}
 
-    def _set_own(self, entries: State) -> None:
+    @_beside.setter
+    def _beside(self, own: State) -> None:
         self.columns_ = self._fresh()[0]
-        self.columns_.state_ = part(entries, "columns")
+        self.columns_.state_ = own["columns"]
 
     def check_state(self) -> None:
         """Raise ValueError where the states do not fit the parameters, themselves or each other."""

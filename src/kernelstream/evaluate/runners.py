@@ -10,10 +10,9 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import NotFittedError
 
-from kernelstream import losses
-
 from ..innermost import innermost
 from ..next_row import for_next_row
+from ..trust.calibration import loss_of
 from .metrics import CRPS_LEVELS, crps_or_error, of_true_class
 
 # predicted (n,), probability of the true class, or score of the quantiles, (n,) or None
@@ -50,11 +49,8 @@ def labels_of(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 def probabilities_of(est: Any, scores: np.ndarray) -> np.ndarray | None:
     """Probabilities (n, classes) that belong to scores, where the estimator's loss has any."""
-    spec = getattr(est, "loss", None)
-    if not isinstance(spec, (str, losses.Loss)):
-        return None
-    loss: Any = losses.get(spec, "classification" if scores.ndim == 1 else "multiclass")
-    if not hasattr(loss, "probability"):
+    loss = loss_of(est, "classification" if scores.ndim == 1 else "multiclass")
+    if loss is None:
         return None
     p = loss.probability(scores)
     return np.column_stack([1.0 - p, p]) if scores.ndim == 1 else p
@@ -66,6 +62,8 @@ class Runner:
     ``unknown`` is how many rows at the beginning of the last answer were predicted before any row had been learned.
     """
 
+    method = "learn"  # by which it learns,
+    takes_classes = True  # and whether that may be told all classes
     of_two = 0  # which of two classes is predicted before the first row
 
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
@@ -80,7 +78,9 @@ class Runner:
 
     def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
         """Answers of rows before they are learned."""
-        raise NotImplementedError
+        answer = self.answer(X, y)
+        self.learn(X, y)
+        return answer
 
     def answer(self, X: Any, y: np.ndarray) -> Answer:
         """Answers; the model stays as it is (y only picks the probability)."""
@@ -95,9 +95,11 @@ class Runner:
     def _answer(self, X: Any, y: np.ndarray) -> Answer:
         raise NotImplementedError
 
-    def learn(self, X: Any, y: np.ndarray) -> None:
-        """Learn rows."""
-        raise NotImplementedError
+    def learn(self, X: Any, y: np.ndarray) -> Any:
+        """Learn rows; all classes are declared in the first call, which alone needs them."""
+        first, self.has_learned = not self.has_learned, True
+        declares = first and self.task == "classification" and self.classes is not None and self.takes_classes
+        return self._timed(getattr(self.est, self.method), X, y, **({"classes": self.classes} if declares else {}))
 
     def _number(self, forecast: np.ndarray, X: Any, y: np.ndarray) -> Answer:
         if not self.probability:
@@ -123,11 +125,6 @@ class Runner:
         finally:
             self.seconds += self.clock() - start
 
-    def _declaration(self) -> dict[str, Any]:
-        """The ``classes`` argument, which only a first call needs."""
-        first, self.has_learned = not self.has_learned, True
-        return {"classes": self.classes} if first and self.task == "classification" and self.classes is not None else {}
-
 
 class StreamRunner(Runner):
     """An estimator whose ``learn`` returns the score each row had before it was learned."""
@@ -147,7 +144,7 @@ class StreamRunner(Runner):
     def forecast_then_learn(self, X: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Predicted (n,) and, of a classifier where wanted, probabilities (n, classes), before each row was learned."""
         self._note_link()
-        return self._read(self._timed(self.est.learn, X, y, **self._declaration()))
+        return self._read(self.learn(X, y))
 
     def _note_link(self) -> None:
         if self.probability and hasattr(self.est, "link_now"):
@@ -159,9 +156,6 @@ class StreamRunner(Runner):
             return self._number(self._timed(for_next_row(self.est, "predict"), X), X, y)
         predicted, table = self._read(self._timed(for_next_row(self.est, "decision_function"), X))
         return predicted, None if table is None else of_true_class(table, self.est.classes_, y)
-
-    def learn(self, X: Any, y: np.ndarray) -> None:
-        self._timed(self.est.learn, X, y, **self._declaration())
 
     def _read(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         if self.task == "regression":
@@ -183,16 +177,13 @@ class StreamRunner(Runner):
 class BatchRunner(Runner):
     """An estimator with ``predict`` and ``partial_fit`` only: a block is predicted, then fitted."""
 
+    method = "partial_fit"
+
     def __init__(self, est: Any, task: str, classes: Any, probability: bool) -> None:
         super().__init__(est, task, classes, probability)
         if probability and task == "classification" and not hasattr(est, "predict_proba"):
             raise ValueError(f"log_loss needs probabilities, and {est!r} has no predict_proba")
         self.takes_classes = "classes" in inspect.signature(est.partial_fit).parameters
-
-    def answer_then_learn(self, X: Any, y: np.ndarray) -> Answer:
-        answer = self.answer(X, y)
-        self.learn(X, y)
-        return answer
 
     def _answer(self, X: Any, y: np.ndarray) -> Answer:
         predicted = self._timed(self.est.predict, X)
@@ -201,7 +192,3 @@ class BatchRunner(Runner):
         if not self.probability:
             return predicted, None
         return predicted, of_true_class(self._timed(self.est.predict_proba, X), self.est.classes_, y)
-
-    def learn(self, X: Any, y: np.ndarray) -> None:
-        declaration = self._declaration()
-        self._timed(self.est.partial_fit, X, y, **(declaration if self.takes_classes else {}))

@@ -13,13 +13,11 @@ from sklearn.utils.metaestimators import available_if
 
 from ..random import SeedStream, generator
 from ..registry.parameters import WithParameters
-from ..state.nested import State, flatten, nest
+from ..rows import take
+from ..state.nested import State, flatten, nest, part, parts
 from ..state.schema import Schema, check
 from ..state.turns import OwnTurns, in_turn
 from ..state.undo import Undo, all_or_nothing
-from .calibration import Calibrator
-from .intervals import IntervalTracker
-from .quantiles import QuantileTracker
 
 
 def if_model_has(name: str) -> Any:
@@ -65,26 +63,20 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
 class Wrapper(WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
-    A call that raises leaves everything as it was, the model inside and what is learned beside it.
+    What is learned beside it is a dict of states with names. A call that raises leaves everything as it was.
     """
 
     model: Any
+    _beside: State  # what is learned beside the model; there from the first row on, as ``model_`` is
     _turns = OwnTurns()
 
     # ---------------------------------------------------------------- what a wrapper supplies
-    def _begin(self, model: Any) -> None:
-        """Start what is learned beside the model."""
-
-    def _own(self) -> State:
-        """What was learned beside the model: states with names."""
-        raise NotImplementedError
-
-    def _set_own(self, entries: State) -> None:
-        """Replace what was learned beside the model; ``model_`` is in place already."""
+    def _start(self, model: Any) -> State:
+        """What is learned beside a model, before the first row."""
         raise NotImplementedError
 
     def _schema(self) -> Schema:
-        """What the entries of :meth:`_own` may be, once the model inside has been checked."""
+        """What the entries beside the model may be, once it has been checked itself."""
         raise NotImplementedError
 
     def _check_parameters(self) -> None:
@@ -113,18 +105,8 @@ class Wrapper(WithParameters):
         """What goes back with the wrapper when a call fails."""
         return [self.model_] if "model_" in self.__dict__ else []
 
-    def _owners(self) -> list[tuple[Any, State]]:
-        """What is learned beside the model: entries of this object, of calibrators and trackers."""
-        own = [
-            value for value in vars(self).values() if isinstance(value, (Calibrator, IntervalTracker, QuantileTracker))
-        ]
-        states = [value for value in vars(self).values() if isinstance(value, dict)]
-        return [(self, part) for learned in own for part in (vars(learned), learned.state)] + [
-            (self, part) for part in states
-        ]
-
-    def _begin_call(self) -> Undo | None:
-        undo = Undo(self._owners)
+    def _begin_call(self) -> Undo:
+        undo = Undo(lambda: [(self, own) for own in parts(vars(self).get("_beside", {}))])
         undo.begin()
         return undo
 
@@ -134,8 +116,7 @@ class Wrapper(WithParameters):
     def _adopt(self, model: Any) -> None:
         """Make a model the one inside, unless it is already."""
         if self.__dict__.get("model_") is not model:
-            self.model_ = model
-            self._begin(model)
+            self.model_, self._beside = model, self._start(model)
 
     def _has_learned(self, model: Any) -> bool:
         """Whether a model has learned from rows, some of them of positive weight; it is then the one inside."""
@@ -176,8 +157,7 @@ class Wrapper(WithParameters):
                 generator(0, SeedStream.WRAPPER_ORDER).permutation(len(target)) if shuffle else np.arange(len(target))
             )
             extra = {} if weight is None else {"sample_weight": weight[order]}
-            part = rows.iloc[order] if hasattr(rows, "iloc") else rows[order]
-            self.learn(part, target[order], **extra)
+            self.learn(take(rows, order), target[order], **extra)
         return self
 
     def _seen(self, X: Any) -> Any:
@@ -234,7 +214,7 @@ class Wrapper(WithParameters):
         """Everything learned, flat: the entries of the model inside have names that begin with ``model/``."""
         if "model_" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
-        return flatten({"model": getattr(self.model_, "state_", {})} | self._own())
+        return flatten({"model": getattr(self.model_, "state_", {})} | self._beside)
 
     @state_.setter
     @in_turn
@@ -242,19 +222,18 @@ class Wrapper(WithParameters):
         model, own = clone(self.model), dict(nest(state))
         if "model" in own:  # otherwise there are only rows that wait to be learned
             model.state_ = own.pop("model")
-        self.model_ = model
-        self._begin(model)
-        self._set_own(own)
-        strange = own.keys() - self._own().keys()
+        names = self._start(model).keys()
+        strange = own.keys() - names
         if strange:
             raise ValueError(f"state_ has entries that do not belong there: {', '.join(map(repr, sorted(strange)))}")
+        self._beside, self.model_ = {name: part(own, name) for name in names}, model
 
     def check_state(self) -> None:
         """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
         self._check_parameters()
         if hasattr(self.model_, "state_"):
             self.model_.check_state()
-        check(self._own(), self._schema())
+        check(self._beside, self._schema())
 
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__

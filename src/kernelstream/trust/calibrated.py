@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from .. import losses
 from ..next_row import for_next_row
-from ..state.nested import State, part
+from ..state.nested import State
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
 from ._wrapper import Wrapper
-from .calibration import Calibrator, probabilities
+from .calibration import Calibrator, loss_of, probabilities
 from .intervals import IntervalTracker, check_coverage
 
 
+@dataclass(eq=False, repr=False)
 class Calibrated(Wrapper):
     """A classifier with calibrated probabilities, and sets of labels with a given coverage.
 
@@ -58,16 +59,11 @@ class Calibrated(Wrapper):
     (3, 2)
     """
 
-    loss = "logistic"  # ``learn`` returns log-odds, or logarithms of probabilities
+    loss: ClassVar[str] = "logistic"  # ``learn`` returns log-odds, or logarithms of probabilities
 
-    calibrator_: Calibrator | None
-    tracker_: IntervalTracker
-    _known: np.ndarray  # classes of the calibrator
-
-    def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
-        self.model = model
-        self.coverage = coverage
-        self.engine = engine
+    model: Any
+    coverage: float = 0.9
+    engine: str = "auto"
 
     @in_turn
     def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -93,19 +89,19 @@ class Calibrated(Wrapper):
             scores = model.learn(X, y, classes=classes, sample_weight=sample_weight)
             if not self._has_learned(model):
                 return scores
-            after = model.classes_
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, scores.shape[:1])
-            return self._follow(scores, np.asarray(y).reshape(-1), weight, before if classes is None else after, after)
+            known = before if classes is None else model.classes_
+            return self._follow(scores, np.asarray(y).reshape(-1), weight, before, known, model.classes_)
 
     @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """Calibrated scores as ``learn`` returns them, (n,) or (n, n_classes)."""
-        return _public(self._answers(self._fitted().decision_function(X)))
+        return _public(self._answers(X))
 
     @in_turn
     def forecast_scores(self, X: Any) -> np.ndarray:
         """Calibrated scores of rows each of which is the next one of the stream, (n,) or (n, n_classes)."""
-        return _public(self._next_answers(X))
+        return _public(self._answers(X, following=True))
 
     @in_turn
     def predict(self, X: Any) -> np.ndarray:
@@ -126,17 +122,17 @@ class Calibrated(Wrapper):
     @in_turn
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n, n_classes); columns follow ``classes_``."""
-        return probabilities(self._answers(self._fitted().decision_function(X)))
+        return probabilities(self._answers(X))
 
     @in_turn
     def forecast_proba(self, X: Any) -> np.ndarray:
         """Class probabilities of rows each of which is the next one of the stream, (n, n_classes)."""
-        return probabilities(self._next_answers(X))
+        return probabilities(self._answers(X, following=True))
 
     @in_turn
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, (n, n_classes)."""
-        answers = self._answers(self._fitted().decision_function(X))
+        answers = self._answers(X)
         if answers.ndim == 2:
             return answers
         return np.stack([-np.logaddexp(0.0, answers), -np.logaddexp(0.0, -answers)], axis=1)
@@ -171,38 +167,31 @@ class Calibrated(Wrapper):
         return 1.0 - p <= self.tracker_.interval(np.zeros(1), coverage)[1]
 
     # ---------------------------------------------------------------- following the scores
-    def _answers(self, scores: np.ndarray) -> np.ndarray:
-        """Calibrated scores of rows; the calibrator stays as it is."""
-        n_classes = len(self.model_.classes_)
+    def _answers(self, X: Any, following: bool = False) -> np.ndarray:
+        """Calibrated scores of rows, or of rows each of which is the next one; the calibrator stays as it is."""
+        scores = (for_next_row if following else getattr)(self._fitted(), "decision_function")(X)
+        n_classes, calibrator = len(self.model_.classes_), self.calibrator_
         if n_classes == 0:
             raise NotFittedError(f"This {type(self).__name__} has not learned any row yet, so it knows no label")
-        if self.calibrator_ is None:  # one class
+        if calibrator is None:  # one class
             return np.zeros((len(scores), 1))
-        return self.calibrator_.transform(self._plain(scores, np.arange(n_classes)))
-
-    def _next_answers(self, X: Any) -> np.ndarray:
-        return self._answers(for_next_row(self._fitted(), "decision_function")(X))
+        return calibrator.transform(self._plain(scores, np.arange(n_classes)))
 
     def _plain(self, scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Scores of some classes, as log-odds where the loss makes them so: (m,) for two classes, else (m, C)."""
         if scores.ndim == 2:
             scores = scores[:, columns]
-            loss = self._loss(len(columns))
+            loss = loss_of(self.model, "multiclass" if len(columns) > 2 else "classification")
             if loss is not None and loss.kind == "multiclass" and loss.name != "softmax":
                 scores = np.log(np.maximum(loss.probability(scores), 1e-300))
             return scores[:, 1] - scores[:, 0] if len(columns) == 2 else scores
         return scores
 
-    def _loss(self, n_classes: int) -> Any:
-        """The loss of the model, if it makes probabilities of scores."""
-        spec = getattr(self.model, "loss", None)
-        if not isinstance(spec, (str, losses.Loss)):
-            return None
-        loss: Any = losses.get(spec, "multiclass" if n_classes > 2 else "classification")
-        return loss if hasattr(loss, "probability") else None
+    def _follow(self, scores: Any, y: Any, weight: Any, before: Any, known: Any, after: Any) -> np.ndarray:
+        """Learn from the scores of a call, stretch by stretch: a class exists from the row after its first one.
 
-    def _follow(self, scores: Any, y: Any, weight: Any, known: Any, after: Any) -> np.ndarray:
-        """Learn from the scores of a call, stretch by stretch: a class exists from the row after its first one."""
+        Classes: those of the calibrator, those ``known`` from the first row on, and those known after the call.
+        """
         n = len(y)
         counted = np.ones(n, bool) if weight is None else weight > 0
         arrivals = sorted(
@@ -212,7 +201,8 @@ class Calibrated(Wrapper):
         out = np.full((n, len(after)), -np.inf) if wide else np.zeros(n)
         start = 0
         for stop, label in [*((row + 1, label) for row, label in arrivals), (n, None)]:
-            self._grow(known)
+            self._grow(before, known)
+            before = known
             if start < stop:
                 rows = slice(start, stop)
                 ws = None if weight is None else weight[rows]
@@ -220,13 +210,14 @@ class Calibrated(Wrapper):
             start = stop
             if label is not None:
                 known = np.sort(np.append(known.astype(after.dtype), label))
-        self._grow(known)
+        self._grow(before, known)
         return out
 
     def _stretch(self, scores: Any, y: Any, weight: Any, known: Any, after: Any, out: Any) -> None:
         """Learn rows during which the known classes stay the same; a row of another class is answered only."""
         columns = np.searchsorted(after, known)
-        if self.calibrator_ is None:
+        calibrator = self.calibrator_ if len(known) > 1 else None
+        if calibrator is None:
             if out.ndim == 2:  # with one known class it is certain; with none, all are equally likely
                 out[:, columns if len(columns) else slice(None)] = 0.0 if len(columns) else -np.log(len(after))
             return
@@ -234,7 +225,7 @@ class Calibrated(Wrapper):
         new = known[codes] != y
         if new.any():
             weight = np.where(new, 0.0, 1.0 if weight is None else weight)
-        answers = self.calibrator_.learn(self._plain(scores, columns), codes, weight)
+        answers = calibrator.learn(self._plain(scores, columns), codes, weight)
         p = probabilities(answers)
         wrong = 1.0 - p[np.arange(len(p)), codes]
         self.tracker_.learn(np.zeros(len(wrong)), wrong, weight)
@@ -243,31 +234,31 @@ class Calibrated(Wrapper):
         else:
             out[:, columns] = answers if answers.ndim == 2 else np.log(p)
 
-    def _grow(self, known: np.ndarray) -> None:
+    def _grow(self, before: np.ndarray, known: np.ndarray) -> None:
         """Go on with a calibrator of the ``known`` classes."""
-        before, self._known = self._known, known
-        if len(known) < 2 or len(known) == len(before):
-            return
-        if self.calibrator_ is None:
-            self.calibrator_ = Calibrator(len(known), self._loss(3) is not None, self.engine)
-        else:
-            self.calibrator_.grow(np.searchsorted(known, before), len(known))
+        own = self._beside
+        if len(known) > 1 and len(before) < 2:
+            own["calibration"] = Calibrator(len(known)).state
+        elif len(known) > len(before) > 1:
+            own["calibration"] = Calibrator.grown(own["calibration"], np.searchsorted(known, before), len(known))
 
     # ---------------------------------------------------------------- the state
-    def _begin(self, model: Any) -> None:
-        self.calibrator_ = None
-        self.tracker_ = IntervalTracker(self.coverage, self.engine)
-        self._known = np.empty(0)
+    @property
+    def calibrator_(self) -> Calibrator | None:
+        """What makes probabilities of scores; None as long as there are fewer than two classes."""
+        state = self._beside.get("calibration")
+        return (
+            None if state is None else Calibrator(2, loss_of(self.model, "multiclass") is not None, self.engine, state)
+        )
 
-    def _own(self) -> State:
-        own = {"sets": self.tracker_.state}
-        return own if self.calibrator_ is None else own | {"calibration": self.calibrator_.state}
+    @property
+    def tracker_(self) -> IntervalTracker:
+        """What follows 1 - P(true class)."""
+        return IntervalTracker(self.coverage, self.engine, self._beside["sets"])
 
-    def _set_own(self, entries: State) -> None:
-        self._grow(self.model_.classes_)
-        if self.calibrator_ is not None:
-            self.calibrator_.state = part(entries, "calibration")
-        self.tracker_.state = part(entries, "sets")
+    def _start(self, model: Any) -> State:
+        own, n = {"sets": IntervalTracker(self.coverage).state}, len(model.classes_)
+        return own | {"calibration": Calibrator(n).state} if n > 1 else own
 
     def _schema(self) -> Schema:
         own: Schema = {"sets": Inside(IntervalTracker(self.coverage).schema())}

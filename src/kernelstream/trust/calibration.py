@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import engine as engines
+from .. import losses
 from ..checks import whole
 from ..passes.trust.python import PRIOR
 from ..state.schema import Array, Schema
@@ -31,6 +32,8 @@ class Calibrator:
         Whether the scores are log-odds already (logarithms of probabilities, up to a constant, for several classes).
         Scores of a hinge are not: they are divided by their running size first.
     engine : {"auto", "native", "python"}
+    state : dict of arrays, optional
+        What another calibrator has learned, to continue from.
 
     Attributes
     ----------
@@ -52,9 +55,11 @@ class Calibrator:
     True
     """
 
-    def __init__(self, n_classes: int = 2, own: bool = True, engine: str = "auto"):
+    def __init__(
+        self, n_classes: int = 2, own: bool = True, engine: str = "auto", state: dict[str, np.ndarray] | None = None
+    ):
         self.own, self.engine = bool(own), engine
-        self.state = self._start(whole("n_classes", n_classes, least=2))
+        self.state = self._start(whole("n_classes", n_classes, least=2)) if state is None else state
 
     @staticmethod
     def _start(n: int, keep: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -120,16 +125,12 @@ class Calibrator:
         state = {key: part if part.flags.writeable else part.copy() for key, part in self.state.items()}
         return self._pass(self._checked(scores), None, None, state)
 
-    def grow(self, kept: np.ndarray, n_classes: int) -> None:
-        """Go on with more classes; class i so far becomes class ``kept[i]``.
+    @staticmethod
+    def grown(old: dict[str, np.ndarray], kept: np.ndarray, n_classes: int, keep: Any = None) -> dict[str, np.ndarray]:
+        """The state to go on with for more classes; class i so far becomes class ``kept[i]``.
 
         What was learned for two classes is dropped when a third comes: the scores then have another form.
         """
-        self.state = self.grown(self.state, kept, n_classes)
-
-    @staticmethod
-    def grown(old: dict[str, np.ndarray], kept: np.ndarray, n_classes: int, keep: Any = None) -> dict[str, np.ndarray]:
-        """The state for more classes; see :meth:`grow`."""
         new = Calibrator._start(n_classes, keep)
         if old["theta"].ndim == 2:  # s has become -s/2, s/2 and 0
             return new | {"size": old["size"] * [1.0, 1.0 / 6.0, 1.0]}
@@ -150,6 +151,15 @@ class Calibrator:
         out = np.empty_like(scores)
         engines.get(self.engine).calibrate(state, scores, y, weight, self.own, KEEP, out)
         return out
+
+
+def loss_of(model: Any, task: str) -> Any:
+    """The loss of a model, if it makes probabilities of scores; else None."""
+    spec = getattr(model, "loss", None)
+    if not isinstance(spec, (str, losses.Loss)):
+        return None
+    loss: Any = losses.get(spec, task)
+    return loss if hasattr(loss, "probability") else None
 
 
 def probabilities(answers: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 
 from ..checks import whole
 from ..rows import canonical, concat, pack, unpack
-from ..state.nested import State, part
+from ..state.nested import State
 from ..state.schema import Anything, Array, Count, Inside, Schema
 from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
@@ -18,6 +19,7 @@ from ._wrapper import Wrapper
 ROWS = "X"
 
 
+@dataclass(eq=False, repr=False)
 class Delayed(Wrapper):
     """A learner whose rows wait for their targets: remembered by an id when they are predicted, learned later.
 
@@ -56,12 +58,9 @@ class Delayed(Wrapper):
     (True, [7001])
     """
 
-    _wait: dict[str, Any]  # ids, forecasts, …, and the rows packed
-
-    def __init__(self, model: Any, most: int = 10_000, oldest: int | None = None):
-        self.model = model
-        self.most = most
-        self.oldest = oldest
+    model: Any
+    most: int = 10_000
+    oldest: int | None = None
 
     @in_turn
     def remember(self, id: Any, X: Any) -> np.ma.MaskedArray:
@@ -87,7 +86,7 @@ class Delayed(Wrapper):
             rows = rows if rows.dtype == np.float32 else rows.astype(np.float64)
             if not np.isfinite(rows).all():
                 raise ValueError("Input X contains NaN or infinity")
-        waiting = np.empty(0, names.dtype) if fresh else self._wait["ids"]
+        waiting = np.empty(0, names.dtype) if fresh else self._beside["wait"]["ids"]
         if len(waiting) and (waiting.dtype.kind in "US") != (names.dtype.kind in "US"):
             raise ValueError(
                 f"ids must all be integers or all be strings: got {names[0]!r}, but {waiting[0]!r} is waiting"
@@ -96,7 +95,7 @@ class Delayed(Wrapper):
         if len(again) or len(np.unique(names)) < len(names):
             twice = (again if len(again) else names)[:3]
             raise ValueError(f"ids must be unique and not waiting already: {twice}")
-        kept = None if fresh else unpack(ROWS, self._wait)
+        kept = None if fresh else unpack(ROWS, self._beside["wait"])
         if kept is not None and (kept.shape[1] != rows.shape[1] or sp.issparse(kept) != sp.issparse(rows)):
             raise ValueError(f"X has {rows.shape[1]} columns, but the waiting rows have {kept.shape[1]}")
         trained = hasattr(model, "n_features_in_") and not fresh
@@ -141,7 +140,7 @@ class Delayed(Wrapper):
             raise ValueError(f"missing must be 'raise' or 'skip', got {missing!r}")
         if y.shape != names.shape:
             raise ValueError(f"got {len(names)} ids, but y has shape {y.shape}")
-        model, wait = self._fitted(), self._wait
+        model, wait = self._fitted(), self._beside["wait"]
         place = {name: i for i, name in enumerate(wait["ids"].tolist())}
         at = np.array([place.pop(name, -1) for name in names.tolist()], np.intp)
         found = at >= 0
@@ -157,68 +156,50 @@ class Delayed(Wrapper):
             rows: Any = unpack(ROWS, wait)
             model.learn(rows[at[found]], y[found], **part, **kwargs)
             forecast[found], made[found] = wait["forecast"][at[found]], wait["made"][at[found]] > 0
-            self._keep(np.delete(np.arange(len(wait["ids"])), at[found]))
+            self._beside["wait"] = _kept(wait, np.delete(np.arange(len(wait["ids"])), at[found]))
         return np.ma.MaskedArray(forecast, mask=~made)
 
     @property
     def waiting_(self) -> np.ndarray:
         """Ids of the rows that wait, oldest first."""
-        return self._wait["ids"].copy() if "model_" in self.__dict__ else np.empty(0)
+        return self._beside["wait"]["ids"].copy() if "model_" in self.__dict__ else np.empty(0)
 
     @property
     def forgotten_(self) -> int:
         """Rows that were dropped before their targets came."""
-        return int(self._wait["counts"][1]) if "model_" in self.__dict__ else 0
+        return int(self._beside["wait"]["counts"][1]) if "model_" in self.__dict__ else 0
 
     # ---------------------------------------------------------------- what waits
     def _add(self, names: np.ndarray, rows: Any, forecast: np.ndarray, trained: bool) -> None:
-        wait = self._wait
+        wait = self._beside["wait"]
         n = len(names)
         start = int(wait["counts"][0])
         old = wait["forecast"] if wait["made"].any() else np.zeros(len(wait["ids"]), forecast.dtype)
-        self._wait = pack(ROWS, rows) | {
+        wait = pack(ROWS, rows) | {
             "ids": np.concatenate([wait["ids"], names]) if len(wait["ids"]) else names,
             "forecast": np.concatenate([old, forecast if trained or not len(old) else np.zeros(n, old.dtype)]),
             "made": np.concatenate([wait["made"], np.full(n, int(trained), np.int64)]),
             "since": np.concatenate([wait["since"], np.arange(start, start + n)]),
             "counts": wait["counts"] + [n, 0],
         }
-        age = self._wait["counts"][0] - self._wait["since"]
+        age = wait["counts"][0] - wait["since"]
         young = np.ones(len(age), bool) if self.oldest is None else age <= self.oldest
         left = np.flatnonzero(young)[-self.most :]
         lost = len(young) - len(left)
-        if lost:
-            self._keep(left)
-            self._wait["counts"] = self._wait["counts"] + [0, lost]
-
-    def _keep(self, left: np.ndarray) -> None:
-        """Drop all rows but those in ``left``."""
-        wait = self._wait
-        rows: Any = unpack(ROWS, wait)
-        kept = {name: wait[name][left] for name in ("ids", "forecast", "made", "since")}
-        self._wait = pack(ROWS, rows[left]) | kept | {"counts": wait["counts"]}
+        self._beside["wait"] = _kept(wait, left) | {"counts": wait["counts"] + [0, lost]} if lost else wait
 
     # ---------------------------------------------------------------- the state
-    def _begin(self, model: Any) -> None:
-        self._wait = {
-            "ids": np.empty(0, np.int64),
-            "forecast": np.empty(0),
-            "made": np.empty(0, np.int64),
-            "since": np.empty(0, np.int64),
-            "counts": np.zeros(2, np.int64),
-        }
-
-    def _own(self) -> State:
-        return {"wait": self._wait}
-
-    def _set_own(self, entries: State) -> None:
-        self._wait = part(entries, "wait")
+    def _start(self, model: Any) -> State:
+        none = np.empty(0, np.int64)
+        counts = np.zeros(2, np.int64)  # rows that were remembered, and those that were dropped
+        return {"wait": {"ids": none, "forecast": np.empty(0), "made": none, "since": none, "counts": counts}}
 
     def _schema(self) -> Schema:
-        ids: Any = self._wait.get("ids")
+        wait = self._beside["wait"]
+        ids: Any = wait.get("ids")
         n = len(ids) if isinstance(ids, np.ndarray) and ids.ndim == 1 else 0
         for name in ("ids", "forecast"):
-            value: Any = self._wait.get(name)
+            value: Any = wait.get(name)
             if not isinstance(value, np.ndarray) or value.shape != (n,) or value.dtype.kind not in "biufUS":
                 raise ValueError(f"state_['wait/{name}'] must have one entry for each of {n} rows")
         schema: Schema = {
@@ -228,12 +209,12 @@ class Delayed(Wrapper):
             "since": Array((n,), "int64", low=0, rising=True),
             "counts": Array((2,), "int64", low=0),
         }
-        if ROWS in self._wait:
-            value = self._wait[ROWS]
+        if ROWS in wait:
+            value = wait[ROWS]
             width = value.shape[1] if isinstance(value, np.ndarray) and value.ndim == 2 else 0
             schema |= {ROWS: Array((n, width), ("float32", "float64"))}
-        if f"{ROWS}_data" in self._wait:
-            rows: Any = unpack(ROWS, self._wait)
+        if f"{ROWS}_data" in wait:
+            rows: Any = unpack(ROWS, wait)
             rows.check_format(full_check=True)
             if rows.shape[0] != n or not np.isfinite(rows.data).all():
                 raise ValueError(f"state_['wait/{ROWS}_data'] must hold {n} finite rows")
@@ -244,6 +225,13 @@ class Delayed(Wrapper):
     def _check_parameters(self) -> None:
         for name in ("most", "oldest"):
             whole(name, getattr(self, name), optional=name == "oldest")
+
+
+def _kept(wait: dict[str, Any], left: np.ndarray) -> dict[str, Any]:
+    """Of what waits only the rows in ``left``."""
+    rows: Any = unpack(ROWS, wait)
+    kept = {name: wait[name][left] for name in ("ids", "forecast", "made", "since")}
+    return pack(ROWS, rows[left]) | kept | {"counts": wait["counts"]}
 
 
 def _ids(id: Any) -> np.ndarray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..named import Named, named
-from ..state.nested import State, part
+from ..state.nested import State
 from ..state.schema import Array, Count, Inside, Schema
 from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
@@ -18,6 +19,7 @@ from ._wrapper import Wrapper
 from .contributions import Explanation, along, in_turns
 
 
+@dataclass(eq=False, repr=False)
 class Explained(Wrapper):
     r"""A learner that says which columns matter, and which of them moved an answer.
 
@@ -57,10 +59,7 @@ class Explained(Wrapper):
     [4, 1]
     """
 
-    _reasons: dict[str, Any]  # rows that are kept, and how many were learned
-
-    def __init__(self, model: Any):
-        self.model = model
+    model: Any
 
     @in_turn
     def learn(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -72,7 +71,7 @@ class Explained(Wrapper):
         with all_or_nothing(self, model):
             scores = model.learn(X, y, **{name: value for name, value in options.items() if value is not None})
             if self._has_learned(model):
-                rows, own = np.asarray(X, np.float64), self._reasons
+                rows, own = np.asarray(X, np.float64), self._beside["reasons"]
                 if sample_weight is not None:
                     rows = rows[np.broadcast_to(sample_weight, len(rows)) > 0]
                 some, at = recent.taken(own["rows"], len(rows), len(own["kept"]))
@@ -126,24 +125,19 @@ class Explained(Wrapper):
 
     def _recent(self) -> np.ndarray:
         """The rows that are kept so far, (n, d)."""
-        return self._reasons["kept"][: min(self._reasons["rows"], len(self._reasons["kept"]))]
+        own = self._beside["reasons"]
+        return own["kept"][: min(own["rows"], len(own["kept"]))]
 
     def _units(self, rows: np.ndarray) -> np.ndarray:
         return g.deviations(self.model_, rows.std(axis=0))
 
     # ---------------------------------------------------------------- the state
-    def _begin(self, model: Any) -> None:
+    def _start(self, model: Any) -> State:
         d = model.n_features_in_
-        self._reasons = {"kept": np.zeros((recent.places(d), d)), "rows": 0}
-
-    def _own(self) -> State:
-        return {"reasons": self._reasons}
-
-    def _set_own(self, entries: State) -> None:
-        self._reasons = dict(part(entries, "reasons"))
+        return {"reasons": {"kept": np.zeros((recent.places(d), d)), "rows": 0}}
 
     def _schema(self) -> Schema:
         d = self.model_.n_features_in_
-        kept: Any = self._reasons.get("kept")
+        kept: Any = self._beside["reasons"].get("kept")
         n = min(len(kept), recent.MAX_KEPT) if isinstance(kept, np.ndarray) and kept.ndim else 0
         return {"reasons": Inside({"kept": Array((n, d)), "rows": Count()})}

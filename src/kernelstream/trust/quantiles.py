@@ -38,6 +38,8 @@ class QuantileTracker:
         Default coverage of intervals, 0.5 to 0.99.
     engine : {"auto", "native", "python"}, default="auto"
         The compiled loops, or their readable specification.
+    state : dict of arrays, optional
+        What another tracker has learned, to continue from.
 
     Attributes
     ----------
@@ -60,10 +62,16 @@ class QuantileTracker:
     True
     """
 
-    def __init__(self, columns: int = 0, coverage: float = 0.9, engine: str = "auto"):
+    def __init__(
+        self,
+        columns: int = 0,
+        coverage: float = 0.9,
+        engine: str = "auto",
+        state: dict[str, np.ndarray] | None = None,
+    ):
         self.coverage, self.engine = check_coverage(coverage), engine
-        self.levels = np.unique([0.5, *(end for share in (*LEVELS, self.coverage) for end in ends(share))])
-        self.state: dict[str, np.ndarray] = spec.start(special.ndtri(self.levels) * NORMAL, columns)
+        self.levels = np.array(sorted({0.5, *(end for share in (*LEVELS, self.coverage) for end in ends(share))}))
+        self.state = spec.start(special.ndtri(self.levels) * NORMAL, columns) if state is None else state
 
     def schema(self) -> Schema:
         """What the entries of the state may be."""

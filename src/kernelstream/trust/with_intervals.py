@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..next_row import for_next_row
-from ..state.nested import State, part
+from ..state.nested import State
 from ..state.schema import Inside, Schema
 from ..state.turns import in_turn
 from ..state.undo import all_or_nothing
@@ -23,6 +24,7 @@ from .quantiles import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class WithIntervals(Wrapper):
     """A regressor that says how far off it may be: intervals that hold a given share of the targets, and quantiles.
 
@@ -61,10 +63,9 @@ class WithIntervals(Wrapper):
 
     predict_interval, forecast_interval, learn_interval = predict_interval, forecast_interval, learn_interval
 
-    def __init__(self, model: Any, coverage: float = 0.9, engine: str = "auto"):
-        self.model = model
-        self.coverage = coverage
-        self.engine = engine
+    model: Any
+    coverage: float = 0.9
+    engine: str = "auto"
 
     def learn(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
         """Learn the rows in order and return the predictions made before each update, (n,)."""
@@ -91,7 +92,7 @@ class WithIntervals(Wrapper):
         """
         asked = check_quantiles(quantiles)
         forecast, held = self._learn(X, y, sample_weight)
-        return forecast, self._new_tracker().at(held, asked)
+        return forecast, self._tracker().at(held, asked)
 
     @in_turn
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +100,9 @@ class WithIntervals(Wrapper):
         model = self._inside()
         with all_or_nothing(self, model):
             forecast = model.learn(X, y, sample_weight=sample_weight)
-            if not self._has_learned(model):  # nothing was learned
-                return forecast, self._new_tracker().learn(forecast, forecast, weight=np.zeros(len(forecast)))
+            tracker = self.tracker_ if self._has_learned(model) else self._tracker()  # of no rows, or of weight 0
             weight = None if sample_weight is None else np.broadcast_to(sample_weight, forecast.shape)
-            return forecast, self.tracker_.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight=weight)
+            return forecast, tracker.learn(forecast, np.asarray(y, np.float64).reshape(-1), weight=weight)
 
     @in_turn
     def predict_quantiles(self, X: Any, quantiles: Any = (0.1, 0.5, 0.9)) -> np.ndarray:
@@ -143,20 +143,19 @@ class WithIntervals(Wrapper):
         tags.target_tags.multi_output = False
         return tags
 
-    def _begin(self, model: Any) -> None:
-        self.tracker_ = self._new_tracker()
+    @property
+    def tracker_(self) -> QuantileTracker:
+        """What follows the errors."""
+        return self._tracker(self._beside["intervals"])
 
-    def _new_tracker(self) -> QuantileTracker:
-        return QuantileTracker(0, self.coverage, self.engine)
+    def _tracker(self, state: State | None = None) -> QuantileTracker:
+        return QuantileTracker(0, self.coverage, self.engine, state)
 
-    def _own(self) -> State:
-        return {"intervals": self.tracker_.state}
-
-    def _set_own(self, entries: State) -> None:
-        self.tracker_.state = part(entries, "intervals")
+    def _start(self, model: Any) -> State:
+        return {"intervals": self._tracker().state}
 
     def _schema(self) -> Schema:
-        return {"intervals": Inside(self._new_tracker().schema())}
+        return {"intervals": Inside(self._tracker().schema())}
 
     def _check_parameters(self) -> None:
         check_coverage(self.coverage)
