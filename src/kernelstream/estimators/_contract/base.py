@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
 from ... import engine as engines
@@ -142,26 +142,19 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         intake = self._intake(starts)
         X, y, weight, declared = intake.call(X, y, classes, sample_weight, fresh, open_call(self))
         if starts and (X.shape[0] or classes is not None):
-            self._start(int(X.shape[1]), str(X.dtype).rpartition(".")[2], declared, empty)
-            self._made.infinite = intake.layers.infinite
+            before, self._state, self._made = self._state, None, None
+            layers = self._layers
+            layers.infinite = intake.layers.infinite
+            seed = seed_from(layers.learner.seed_source())
+            state = {"n_features": int(X.shape[1]), "dtype": str(X.dtype).rpartition(".")[2], "seed": seed}
+            layers.start(state, declared, before, empty)
+            self._state, self._made = state, layers
         elif starts:  # no rows, and nothing is known yet about those to come
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         elif declared is not None:
             self._layers.targets.declare(self._state, declared)
         return X, y, weight
-
-    def _start(self, d: int, dtype: str, declared: Any, empty: bool) -> None:
-        """A fresh state for rows of d columns; ``empty``: without weights."""
-        before = self._state
-        self._state = None
-        self._forget()
-        layers = self._layers
-        state: State = {"n_features": d, "dtype": dtype, "seed": seed_from(layers.learner.seed_source())}
-        layers.start(state, declared, before)
-        self._state, self._made = state, layers
-        if not (empty or self._at_once or state["warm_rows"]):
-            layers.learner.reset(state)
 
     def _plain_form(self) -> Form | None:
         """What rows of plain calls are like; None while rows still need a decision."""
@@ -307,46 +300,10 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             layers.targets.check_whole(target, weight)
             if self._at_once:
                 layers.rows.warn(self._state, rows[median_rows(rows.shape[0])])
+                rows, target, weight = counted(rows, target, weight)
             listened = listens(self) and not self._at_once
             order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
-            self._learn_order(X, y, order, rows, target, weight)
-
-    def _learn_order(
-        self, X: Any, y: Any, order: Order, rows: Rows, target: np.ndarray, weight: np.ndarray | None, **how: Any
-    ) -> None:
-        """Learn checked rows in the passes of an order; callbacks get X and y as they came."""
-
-        def learn(part: Any, known: bool) -> None:
-            own = None if weight is None else weight[part]
-            self._learn_part(take(rows, part), target[part], own, known, **how)
-
-        learn_passes(self, X, y, order, learn, lambda: self._layers.first_rows.end(self._state, how))
-
-    def _learn_part(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, known: bool = False, **how: Any) -> None:
-        """Learn validated rows of ``fit``: in their order, or all at once those of positive weight."""
-        if self._at_once:
-            X, y, weight = counted(X, y, weight)
-            self._solve(X, y, weight, **how)
-            self._link_from(X, y, weight)
-        else:
-            self._layers.learn(self._state, X, y, weight, how, known)
-
-    def _solve(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
-        """Let the learner solve for all rows, with their public target."""
-        self._layers.solve(self._state, X, y, weight, how)
-
-    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Learn the link of a model that learned all rows at once, without predicting any of them before."""
-        self._layers.link_from(self._state, X, y, weight, self._similar)
-
-    def _similar(
-        self, found: dict[str, Any], X: Rows, y: np.ndarray, weight: np.ndarray | None
-    ) -> Callable[[Any], np.ndarray]:
-        """Scores of a model that solves for some rows with parameters that were found; it has no link."""
-        part = clone(self).set_params(**found)
-        part.random_state = int(self._state["seed"])
-        part._solve(*counted(*part._admit(X, y, None, weight, fresh=True)))
-        return part._scores
+            learn_passes(self, X, y, order, rows, target, weight, {})
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
@@ -354,21 +311,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
         With ``following``, each row is the next one of the stream, to learners for which that makes a difference.
         """
-        return self._scores_of(self._rows_of(X), following)
-
-    def _rows_of(self, X: Any) -> Rows:
-        """Checked rows of numbers, from rows as they come."""
-        if self._state is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
-            )
-        if self._encoder is not None:
-            X = padded(self._encoder._encode(X), self._state["n_features"])
-        made = self._made
-        form = (made and made.form) or self._plain_form()
-        return X if form is not None and plain_rows(X, form) else self._intake()(X)
-
-    def _scores_of(self, X: Rows, following: bool) -> np.ndarray:
+        X = checked_rows(self, X)
         return (self._made or self._layers).score(self._state, X, {"following": following} if self._few_at_once else {})
 
     # ---------------------------------------------------------------- the state
@@ -399,7 +342,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     @in_turn
     def check_state(self) -> None:
         """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
-        self._check_state()
+        self._check_parameters()
+        self._layers.check(self._state)
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     @in_turn
     def widen(self, n_features: int) -> Self:
@@ -539,12 +484,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         check_standardize(self.standardize)
         self._learner.check_parameters()
 
-    def _check_state(self, trained: bool | None = None) -> None:
-        """Raise ValueError where the state does not fit; ``trained``: whether there are weights, None finds out."""
-        self._check_parameters()
-        self._layers.check(self._state, trained)
-        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
-
     @in_turn
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a part as ``features__n_components``, even if the part is given by name."""
@@ -558,7 +497,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if self._reset:
             self._check_parameters()
             try:
-                self._check_state()
+                self.check_state()
             except Superfluous:  # what is not needed any more does no harm
                 pass
             except (ValueError, KeyError) as error:
@@ -635,4 +574,9 @@ def has_fixed_width(est: Any) -> bool:
 
 def checked_rows(est: StreamEstimator, X: Any) -> Rows:
     """Rows of any kind in the one form that the library works with, as a trained estimator takes them."""
-    return est._rows_of(X)
+    if est._state is None:
+        raise NotFittedError(f"This {type(est).__name__} has not learned any row yet: call fit, partial_fit or learn")
+    if est._encoder is not None:
+        X = padded(est._encoder._encode(X), est._state["n_features"])
+    form = (est._made and est._made.form) or est._plain_form()
+    return X if form is not None and plain_rows(X, form) else est._intake()(X)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ...rows import Rows, take
+from .learner import solves
 from .order import Order
 
 try:  # not from ``sklearn.callback`` itself, which imports progress bars
@@ -34,13 +37,13 @@ def listens(est: Any) -> bool:
 
 
 def learn_passes(
-    est: Any, X: Any, y: Any, order: Order, learn: Callable[[Any, bool], None], end: Callable[[], None]
+    est: Any, X: Any, y: Any, order: Order, rows: Rows, target: np.ndarray, weight: np.ndarray | None, how: Any
 ) -> None:
-    """Let ``learn`` go over the parts of an order, and call the callbacks, which get X and y as they came.
+    """Learn checked rows in the passes of an order, and call the callbacks, which get X and y as they came.
 
-    It is told whether the rows are known, from an earlier pass. ``end`` is called after every pass. After every part a
-    callback may end the fit.
+    After every part a callback may end the fit.
     """
+    layers, state = est._layers, est._state
     context, known = None, False
     if listens(est):
         context = est._init_callback_context(max_subtasks=order.n_parts)
@@ -50,13 +53,18 @@ def learn_passes(
         task = None if context is None else context.subcontext(task_name=name)
         if task is not None:
             task.call_on_fit_task_begin(estimator=est, X=X, y=y)
-        learn(part, known)
+        own = take(rows, part), target[part], None if weight is None else weight[part]
+        if solves(layers.learner):
+            layers.solve(state, *own)
+            layers.link_from(state, *own)
+        else:
+            layers.learn(state, *own, how, known)
         attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
         return task is not None and bool(task.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes))
 
     for parts in order:
         ended = any(take_part(f"part {i + 1} of {len(parts)}", part) for i, part in enumerate(parts))
-        end()
+        layers.first_rows.end(state, how)
         if ended:
             break
         known = True

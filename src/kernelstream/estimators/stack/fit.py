@@ -31,7 +31,7 @@ from ...solvers.clock import Clock
 from ...state.nested import State
 from .._contract import weights
 from .._contract.base import Shell
-from .._contract.callbacks import listens, with_callbacks
+from .._contract.callbacks import learn_passes, listens, with_callbacks
 from .._contract.order import Order, check_order
 from .._contract.scaling import scales_columns
 from ..cells.base import CellTables
@@ -128,14 +128,14 @@ def _passes_over(
         streamed[held] = 0.0
     prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
     order = Order(est._state["seed"], rows, streamed, shuffled, 1, listens(est))
-    est._learn_order(X, y, order, rows, target, streamed, shuffled=shuffled)
+    learn_passes(est, X, y, order, rows, target, streamed, {"shuffled": shuffled})
     if held is None:
         return
     stack, state = est._learner, est._state
     if at_once:
         S = stack.members_score(state, prepare(held)[0], False)
         own = None if weight is None else weight[held]
-        est._learn_part(take(rows, held), target[held], own, shuffled=shuffled)
+        est._layers.learn(state, take(rows, held), target[held], own, {"shuffled": shuffled})
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])
