@@ -30,12 +30,12 @@ from ...state.schema import Superfluous
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed
-from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, with_callbacks
 from .context import learner_of
 from .intake import Form, Intake, made_plain, plain_rows
 from .layers import Layers
 from .learner import Learner, solves
-from .order import Order, check_order, counted
+from .order import check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded
 from .targets import NoTarget
@@ -301,9 +301,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             if self._at_once:
                 layers.rows.warn(self._state, rows[median_rows(rows.shape[0])])
                 rows, target, weight = counted(rows, target, weight)
-            listened = listens(self) and not self._at_once
-            order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
-            learn_passes(self, X, y, order, rows, target, weight, {})
+            learn_passes(self, X, y, rows, target, weight, shuffle, passes, {})
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:

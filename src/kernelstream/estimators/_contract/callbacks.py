@@ -9,7 +9,7 @@ import numpy as np
 
 from ...rows import Rows, take
 from .learner import solves
-from .order import Order
+from .order import passes_over
 
 try:  # not from ``sklearn.callback`` itself, which imports progress bars
     from sklearn.callback._callback_support import CallbackSupportMixin as CallbackSupportMixin
@@ -37,16 +37,26 @@ def listens(est: Any) -> bool:
 
 
 def learn_passes(
-    est: Any, X: Any, y: Any, order: Order, rows: Rows, target: np.ndarray, weight: np.ndarray | None, how: Any
+    est: Any,
+    X: Any,
+    y: Any,
+    rows: Rows,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    shuffle: bool,
+    passes: int,
+    how: dict[str, Any],
 ) -> None:
-    """Learn checked rows in the passes of an order, and call the callbacks, which get X and y as they came.
+    """Learn checked rows in passes, or all at once, and call the callbacks, which get X and y as they came.
 
     After every part a callback may end the fit.
     """
-    layers, state = est._layers, est._state
-    context, known = None, False
-    if listens(est):
-        context = est._init_callback_context(max_subtasks=order.n_parts)
+    layers, state, context, known = est._layers, est._state, None, False
+    at_once, listened = solves(layers.learner), listens(est)
+    options = shuffle and not at_once, passes, listened and not at_once
+    n_parts, order = passes_over(state["seed"], rows, weight, *options)
+    if listened:
+        context = est._init_callback_context(max_subtasks=n_parts)
         context.call_on_fit_task_begin(estimator=est, X=X, y=y)
 
     def take_part(name: str, part: Any) -> bool:
@@ -54,7 +64,7 @@ def learn_passes(
         if task is not None:
             task.call_on_fit_task_begin(estimator=est, X=X, y=y)
         own = take(rows, part), target[part], None if weight is None else weight[part]
-        if solves(layers.learner):
+        if at_once:
             layers.solve(state, *own)
             layers.link_from(state, *own)
         else:

@@ -56,8 +56,9 @@ class Form(NamedTuple):
         if state["warm_rows"] or layers.targets.weighs or weights.SUMS in state:
             return None
         ops, dtype, scaled = layers.learner.ops, np.dtype(state["dtype"]), scales_columns(state)
+        rows = layers.rows if scaled else layers.rows.inner
         bounds = ops.all_below, MODERATE[state["dtype"]], layers.learner.domains(), ops.plain_rows
-        return cls(dtype, state["n_features"], *bounds, dtype == np.float32, scaled, layers, layers.plain(state))
+        return cls(dtype, state["n_features"], *bounds, dtype == np.float32, scaled, layers, rows)
 
 
 def plain_rows(X: Any, form: Form) -> bool:

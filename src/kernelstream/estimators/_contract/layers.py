@@ -26,7 +26,6 @@ from .learner import Learner, solves
 from .link import Linked, needs_link
 from .order import counted
 from .scaled import Scaled
-from .scaling import scales_columns
 from .state import COMMON, is_trained
 from .targets import NoTarget
 
@@ -73,10 +72,6 @@ class Layers:
     def first_rows(self) -> FirstRows:
         """For rows with public targets."""
         return FirstRows(self.rows, self.targets, self.linked)
-
-    def plain(self, state: State) -> Any:
-        """What learns plain rows after the first ones: the outermost layer that has something to do."""
-        return self.rows if scales_columns(state) else self.rows.inner
 
     def start(self, state: State, declared: Any, before: State | None, empty: bool = False) -> None:
         """Add the entries that need no rows to a state that has the width, the type of numbers and the seed.

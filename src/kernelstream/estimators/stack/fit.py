@@ -31,8 +31,8 @@ from ...solvers.clock import Clock
 from ...state.nested import State
 from .._contract import weights
 from .._contract.base import Shell
-from .._contract.callbacks import learn_passes, listens, with_callbacks
-from .._contract.order import Order, check_order
+from .._contract.callbacks import learn_passes, with_callbacks
+from .._contract.order import check_order
 from .._contract.scaling import scales_columns
 from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
@@ -127,8 +127,7 @@ def _passes_over(
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
     prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
-    order = Order(est._state["seed"], rows, streamed, shuffled, 1, listens(est))
-    learn_passes(est, X, y, order, rows, target, streamed, {"shuffled": shuffled})
+    learn_passes(est, X, y, rows, target, streamed, shuffled, 1, {"shuffled": shuffled})
     if held is None:
         return
     stack, state = est._learner, est._state

@@ -161,7 +161,7 @@ class KernelClassifier(StreamClassifier):
             Columns follow ``classes_``. A set is empty if no label fits; before the first forecast it holds all labels.
         """
         coverage = check_coverage(coverage)
-        return self._sets_of(self._proba(X), coverage)
+        return self._sets_of(self.predict_proba(X), coverage)
 
     @in_turn
     def forecast_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
