@@ -7,7 +7,7 @@ layers of :mod:`.layers` around it. :mod:`.classifier` and :mod:`.regressor` add
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from ... import engine as engines
 from ...checks import flag, fraction, is_whole
 from ...columns import Columns
+from ...columns._store import NEVER
 from ...core.overflow import reword
 from ...kernels.bandwidth import median_rows
 from ...random import seed_from
@@ -60,7 +61,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
-    _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
@@ -76,8 +76,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = vars(cls).get("_learns")
-        if learns is not None:  # what a shell does follows from the methods that its learner has
-            cls._few_at_once = learns.learn_few is not None
+        if learns is not None:
             cls._at_once = solves(learns)
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
@@ -107,7 +106,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self
         """
         with self._turns:
-            self._fit_any(X, y, sample_weight, shuffle, lambda X: self._fit_rows(X, y, sample_weight, shuffle, passes))
+            with self._kept(fresh=True):
+                self._fit_rows(self._all_encoded(X, y, sample_weight, shuffle), y, sample_weight, shuffle, passes)
+            self._name_columns()
         return self
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
@@ -205,20 +206,24 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return scores
 
     def _learn_pieces(self, encoder: Columns, rows: np.ndarray, widths: Any, learn: Any) -> np.ndarray:
-        """Learn encoded rows with a copy of the state, which is widened wherever there are more columns."""
+        """Learn encoded rows as if new columns had come in calls of their own: with a copy of the state, made wider."""
         self._sync()
         with self._kept(fresh=True):
-            width = 1  # of a model without a column, which waits for one
+            start, width = 0, 1  # of a model without a column, which waits for one
             if self._encoder is not None:
                 self._state, width = copied(self._state), self._state["n_features"]
                 self._forget()
             self._encoder, scores, classes = encoder, [], []
-            for at, piece, wider in mixed.pieces(rows, widths, width):
-                if piece is not None:
-                    scores.append(learn(piece, at))
+            for stop, wider in [*widths, (len(rows), NEVER)]:
+                if wider <= width:
+                    continue
+                if stop > start or not len(rows):
+                    piece = np.ascontiguousarray(padded(rows[start:stop, :width], width))
+                    scores.append(learn(piece, slice(start, stop)))
                     classes.append((self._state or {}).get("classes"))
-                if wider is not None and self._state is not None:
+                if wider < NEVER and self._state is not None:
                     self._widened(wider)
+                start, width = stop, wider
             return self._layers.targets.joined(self._state, scores, classes)
 
     def _learn_numbers(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: dict[str, Any]) -> np.ndarray:
@@ -245,8 +250,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if call is not None and call.running:  # the caller that opened it undoes what fails
             call.nothing_learned = False
             return form.layers.learn_believed(self._state, X, y, form.rows, how)
-        if self._few_at_once and not how:
-            found = form.layers.learner.learn_few(self._state, X, y)
+        learner = form.layers.learner
+        if learner.learn_few is not None and not how:  # a short path for few rows
+            found = learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
         try:
@@ -279,29 +285,26 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             return self._layers.learn(self._state, X, y, weight, how)
 
     # ---------------------------------------------------------------- all rows of a fit
-    def _fit_any(self, X: Any, y: Any, sample_weight: Any, shuffle: Any, fit: Callable[[Any], None]) -> None:
-        """``fit`` rows, encoded where they must be: all of them have the columns that there are at the end."""
-        with self._kept(fresh=True):
-            encoder = mixed.new_encoder(self.columns, self.engine) if mixed.needs_encoder(self.columns, X) else None
-            if encoder is not None and shuffle:
-                X = encoder._fit(X, y, sample_weight, "label" if is_classifier(self) else "number")
-            elif encoder is not None:
-                X, _ = encoder._learn(X, y, sample_weight, "label" if is_classifier(self) else "number")
+    def _all_encoded(self, X: Any, y: Any, sample_weight: Any, shuffle: Any) -> Any:
+        """Rows of a fit, encoded where they must be: all of them have the columns that there are at the end."""
+        self._encoder = None
+        if mixed.needs_encoder(self.columns, X):
+            encoder, kind = mixed.new_encoder(self.columns, self.engine), "label" if is_classifier(self) else "number"
+            learned = (X, y, sample_weight, kind)
+            X = encoder._fit(*learned) if shuffle else encoder._learn(*learned)[0]
             self._encoder = encoder
-            fit(X)
-        self._name_columns()
+        return X
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
         """The body of ``fit``."""
-        with self._kept(fresh=True):
-            check_order(type(self).__name__, self._at_once, shuffle, passes)
-            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            layers = self._layers
-            layers.targets.check_whole(target, weight)
-            if self._at_once:
-                layers.rows.warn(self._state, rows[median_rows(rows.shape[0])])
-                rows, target, weight = counted(rows, target, weight)
-            learn_passes(self, X, y, rows, target, weight, shuffle, passes, {})
+        check_order(type(self).__name__, self._at_once, shuffle, passes)
+        rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+        layers = self._layers
+        layers.targets.check_whole(target, weight)
+        if self._at_once:
+            layers.rows.warn(self._state, rows[median_rows(rows.shape[0])])
+            rows, target, weight = counted(rows, target, weight)
+        learn_passes(self, X, y, rows, target, weight, shuffle, passes, {})
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
@@ -309,8 +312,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
         With ``following``, each row is the next one of the stream, to learners for which that makes a difference.
         """
-        X = checked_rows(self, X)
-        return (self._made or self._layers).score(self._state, X, {"following": following} if self._few_at_once else {})
+        X, layers = checked_rows(self, X), self._made or self._layers
+        return layers.score(self._state, X, {} if self._learns.score_few is None else {"following": following})
 
     # ---------------------------------------------------------------- the state
     @property

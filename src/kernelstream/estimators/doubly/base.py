@@ -270,17 +270,16 @@ def fit(
     -------
     self
     """
-    with self._turns:
+    with self._turns, self._kept(fresh=True):
         if not shuffle:
             self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
             return self
-        with self._kept(fresh=True):
-            check_order(type(self).__name__, False, shuffle, 1)
-            how = {} if passes is None else {"passes": checked_passes(passes)}
-            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            self._layers.targets.check_whole(target, weight)
-            solve(self._layers, self._state, *counted(rows, target, weight), **how)
-            self._layers.link_from(self._state, *counted(rows, target, weight), solve)
+        check_order(type(self).__name__, False, shuffle, 1)
+        how = {} if passes is None else {"passes": checked_passes(passes)}
+        rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+        self._layers.targets.check_whole(target, weight)
+        solve(self._layers, self._state, *counted(rows, target, weight), **how)
+        self._layers.link_from(self._state, *counted(rows, target, weight), solve)
     return self
 
 

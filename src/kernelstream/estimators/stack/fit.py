@@ -94,17 +94,13 @@ def fit(
         limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
-            self._fit_any(
-                X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
-            )
+            with self._kept(fresh=True):
+                X = self._all_encoded(X, y, sample_weight, shuffle)
+                check_order(type(self).__name__, False, shuffle, 1 if passes == "auto" else passes)
+                _passes_over(self, X, y, sample_weight, shuffle, passes, clock)
+            self._name_columns()
             bar.update(clock.steps, "all rows", clock.steps)
     return self
-
-
-def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
-    with est._kept(fresh=True):
-        check_order(type(est).__name__, False, shuffle, 1 if passes == "auto" else passes)
-        _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
 
 
 def _passes_over(
