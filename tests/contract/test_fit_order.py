@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kernelstream as ks
-from kernelstream.estimators import DoublySchedule, DoublyStep
+from kernelstream.estimators import DoublySchedule, DoublyStep, FalkonRegressor
 from kernelstream.estimators._contract import order as _order
 from kernelstream.features import Nystroem, RandomFourier
 from kernelstream.kernels import Gaussian
@@ -188,6 +188,17 @@ def test_no_more_than_a_part_of_the_rows_is_copied(monkeypatch):
     whole = clone(est)
     monkeypatch.undo()
     np.testing.assert_allclose(whole.fit(rows, target).state_["w"], est.state_["w"], rtol=1e-9, atol=1e-11)
+
+
+def test_rows_of_weight_zero_do_not_cut_what_is_learned_all_at_once(monkeypatch):
+    monkeypatch.setattr(_order, "BYTES", 1 << 16)
+    rows = np.random.default_rng(0).normal(size=(2500, 20))
+    weight = np.ones(len(rows))
+    weight[7] = 0.0
+    est = FalkonRegressor(gamma=0.5, lam=1e-3, n_centers=50, random_state=0)
+    found = clone(est).fit(rows, rows[:, 0], weight)
+    expected = clone(est).fit(rows[weight > 0], rows[weight > 0, 0])
+    assert_same_state(found.state_, expected.state_, 0.0, "without the row")
 
 
 def test_bad_arguments():

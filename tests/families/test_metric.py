@@ -280,7 +280,7 @@ def test_many_rows_have_leaves(monkeypatch):
     np.testing.assert_array_equal(reloaded(model).predict(X), model.predict(X))
     model.state_ = state | {"leaves": state["leaves"][:-1]}
     with pytest.raises(ValueError, match="leaves"):
-        model._check_state(True)
+        model._layers.check(model._state, True)
 
 
 @pytest.mark.parametrize("leaves", [False, True])

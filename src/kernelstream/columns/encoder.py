@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils._set_output import _wrap_data_with_container
 
 from ..checks import flag, one_of, positive, whole
-from ..registry.caller import caller
+from ..registry.caller import warn
 from ..registry.names import did_you_mean
 from ..registry.parameters import WithParameters
 from ..state.turns import OwnTurns, in_turn
@@ -290,4 +289,4 @@ class Columns(Known, TransformerMixin, WithParameters):
         warned = self.__dict__.setdefault("_warned", set())
         if what not in warned:
             warned.add(what)
-            warnings.warn(text, UserWarning, stacklevel=caller())
+            warn(text)

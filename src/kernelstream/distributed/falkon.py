@@ -66,7 +66,7 @@ def _solved_by_sums(start: Shell[Falkon], parts: Parts) -> dict[str, Any]:
     Y, weight = wanted(y)
     _, state["lam"] = learner.choose(state, X, Y, weight, wanted_centers)
     start._forget()
-    start._link_from(X, y, weight)
+    start._layers.link_from(state, X, y, weight)
 
     centers = np.arange(n) if n == m else np.sort(generator(state["seed"], SeedStream.MAP).choice(n, m, replace=False))
     S, kernel = _wide(picked(parts, counts, centers)[0], state), learner.kernel(state)

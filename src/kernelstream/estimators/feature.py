@@ -29,7 +29,7 @@ from ._contract.base import Shell, State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
-from ._contract.state import centres, is_trained, no_centres, scales
+from ._contract.state import blank, centres, is_trained, scales
 from ._contract.warm_up import WARM_UP
 from ._described import described
 
@@ -142,7 +142,7 @@ class LinearOnFeatures(Learner):
         if average:
             state["w_mean"] = weights.copy()
         self._keep_factor(state, state["n_features"])
-        state |= no_centres(self, outputs)
+        state |= blank(centres(self, outputs))
 
     def _keep_factor(self, state: State, d: int) -> None:
         """Where rows may be sparse, let the sums of squares of many columns fade by one common factor."""

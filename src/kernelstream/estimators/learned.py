@@ -24,12 +24,11 @@ from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema
 from ..updates import AdaGrad, check_auto
 from ._contract.base import State
-from ._contract.blank import blank
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._contract.shown import shown
-from ._contract.state import centres, no_centres
+from ._contract.state import blank, centres
 from ._contract.warm_up import WARM_UP
 from ._described import described
 from .feature import mix_outputs
@@ -150,7 +149,7 @@ class LearnedFeatures(Learner):
         theta = self.spectrum.start(state["seed"], state["n_features"]).astype(state["dtype"])
         memory = self.update.memory(state["n_outputs"], 2 * self.n_components)
         state |= blank(self._arrays(state)) | {"theta": theta, "theta0": theta.copy(), "memory": memory}
-        state |= no_centres(self)
+        state |= blank(centres(self))
 
     def _arrays(self, state: State) -> Schema:
         """Weights and what is learned of the kernel, with their sums."""

@@ -30,7 +30,7 @@ from ._contract.classifier import StreamClassifier
 from ._contract.kernel import WithKernel
 from ._contract.regressor import StreamRegressor
 from ._contract.scaling import AUTO
-from ._contract.state import centres, no_centres
+from ._contract.state import blank, centres
 from ._described import described
 from .feature import MAP, LinearOnFeatures, linear_form, mix_outputs
 
@@ -95,7 +95,7 @@ class TwoPhases(WithKernel, LinearOnFeatures):
             "n_support": 0,
             "memory": self.early_update.memory(state["n_outputs"]),
         }
-        state |= no_centres(self)
+        state |= blank(centres(self))
 
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         n, start = X.shape[0], 0

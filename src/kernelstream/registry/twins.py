@@ -6,11 +6,10 @@ A part without a compiled version works with every engine: its model then uses t
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .caller import caller
+from .caller import warn
 from .names import home
 
 try:
@@ -71,9 +70,8 @@ def _warn_once(parts: list[Any]) -> None:
     if not new:
         return
     _WARNED.update(home(type(part)) for part in new)
-    warnings.warn(
+    warn(
         f"{', '.join(map(repr, new))}: no compiled version. Models with it use the python engine: same results, many "
         f"times slower",
         RuntimeWarning,
-        stacklevel=caller(),
     )

@@ -7,18 +7,19 @@ layers of :mod:`.layers` around it. :mod:`.classifier` and :mod:`.regressor` add
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import NotFittedError
 
 from ... import engine as engines
 from ...checks import flag, fraction, is_whole
 from ...columns import Columns
+from ...columns._store import NEVER
 from ...core.overflow import reword
 from ...kernels.bandwidth import median_rows
 from ...random import seed_from
@@ -30,12 +31,12 @@ from ...state.schema import Superfluous
 from ...state.turns import OwnTurns, in_turn
 from ...state.undo import Undo, all_or_nothing, open_call
 from . import mixed
-from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, listens, with_callbacks
+from .callbacks import LISTENERS, CallbackSupportMixin, learn_passes, with_callbacks
 from .context import learner_of
 from .intake import Form, Intake, made_plain, plain_rows
 from .layers import Layers
 from .learner import Learner, solves
-from .order import Order, check_order, counted
+from .order import check_order, counted
 from .parts import unfolded
 from .scaling import check_standardize, demanded
 from .targets import NoTarget
@@ -60,7 +61,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
-    _few_at_once: ClassVar[bool] = False  # whether its learner has a short path for few rows, see `Learner.learn_few`
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
     _several_targets: ClassVar[bool] = False  # whether a regressor may have more than one output
     _learns: ClassVar[type[Learner]]  # what learns: a class of learners
@@ -76,8 +76,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     def __init_subclass__(cls, **options: Any) -> None:
         learns = vars(cls).get("_learns")
-        if learns is not None:  # what a shell does follows from the methods that its learner has
-            cls._few_at_once = learns.learn_few is not None
+        if learns is not None:
             cls._at_once = solves(learns)
             for name in ("learn", "learn_row", "partial_fit") if cls._at_once else ():
                 setattr(cls, name, _Absent())
@@ -107,7 +106,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         self
         """
         with self._turns:
-            self._fit_any(X, y, sample_weight, shuffle, lambda X: self._fit_rows(X, y, sample_weight, shuffle, passes))
+            with self._kept(fresh=True):
+                self._fit_rows(self._all_encoded(X, y, sample_weight, shuffle), y, sample_weight, shuffle, passes)
+            self._name_columns()
         return self
 
     def learn_row(self, X: np.ndarray, y: Any) -> None:
@@ -142,26 +143,19 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         intake = self._intake(starts)
         X, y, weight, declared = intake.call(X, y, classes, sample_weight, fresh, open_call(self))
         if starts and (X.shape[0] or classes is not None):
-            self._start(int(X.shape[1]), str(X.dtype).rpartition(".")[2], declared, empty)
-            self._made.infinite = intake.layers.infinite
+            before, self._state, self._made = self._state, None, None
+            layers = self._layers
+            layers.infinite = intake.layers.infinite
+            seed = seed_from(layers.learner.seed_source())
+            state = {"n_features": int(X.shape[1]), "dtype": str(X.dtype).rpartition(".")[2], "seed": seed}
+            layers.start(state, declared, before, empty)
+            self._state, self._made = state, layers
         elif starts:  # no rows, and nothing is known yet about those to come
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         elif declared is not None:
             self._layers.targets.declare(self._state, declared)
         return X, y, weight
-
-    def _start(self, d: int, dtype: str, declared: Any, empty: bool) -> None:
-        """A fresh state for rows of d columns; ``empty``: without weights."""
-        before = self._state
-        self._state = None
-        self._forget()
-        layers = self._layers
-        state: State = {"n_features": d, "dtype": dtype, "seed": seed_from(layers.learner.seed_source())}
-        layers.start(state, declared, before)
-        self._state, self._made = state, layers
-        if not (empty or self._at_once or state["warm_rows"]):
-            layers.learner.reset(state)
 
     def _plain_form(self) -> Form | None:
         """What rows of plain calls are like; None while rows still need a decision."""
@@ -212,20 +206,24 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         return scores
 
     def _learn_pieces(self, encoder: Columns, rows: np.ndarray, widths: Any, learn: Any) -> np.ndarray:
-        """Learn encoded rows with a copy of the state, which is widened wherever there are more columns."""
+        """Learn encoded rows as if new columns had come in calls of their own: with a copy of the state, made wider."""
         self._sync()
         with self._kept(fresh=True):
-            width = 1  # of a model without a column, which waits for one
+            start, width = 0, 1  # of a model without a column, which waits for one
             if self._encoder is not None:
                 self._state, width = copied(self._state), self._state["n_features"]
                 self._forget()
             self._encoder, scores, classes = encoder, [], []
-            for at, piece, wider in mixed.pieces(rows, widths, width):
-                if piece is not None:
-                    scores.append(learn(piece, at))
+            for stop, wider in [*widths, (len(rows), NEVER)]:
+                if wider <= width:
+                    continue
+                if stop > start or not len(rows):
+                    piece = np.ascontiguousarray(padded(rows[start:stop, :width], width))
+                    scores.append(learn(piece, slice(start, stop)))
                     classes.append((self._state or {}).get("classes"))
-                if wider is not None and self._state is not None:
+                if wider < NEVER and self._state is not None:
                     self._widened(wider)
+                start, width = stop, wider
             return self._layers.targets.joined(self._state, scores, classes)
 
     def _learn_numbers(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: dict[str, Any]) -> np.ndarray:
@@ -252,8 +250,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if call is not None and call.running:  # the caller that opened it undoes what fails
             call.nothing_learned = False
             return form.layers.learn_believed(self._state, X, y, form.rows, how)
-        if self._few_at_once and not how:
-            found = form.layers.learner.learn_few(self._state, X, y)
+        learner = form.layers.learner
+        if learner.learn_few is not None and not how:  # a short path for few rows
+            found = learner.learn_few(self._state, X, y)
             if found is not None:
                 return found
         try:
@@ -286,67 +285,26 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
             return self._layers.learn(self._state, X, y, weight, how)
 
     # ---------------------------------------------------------------- all rows of a fit
-    def _fit_any(self, X: Any, y: Any, sample_weight: Any, shuffle: Any, fit: Callable[[Any], None]) -> None:
-        """``fit`` rows, encoded where they must be: all of them have the columns that there are at the end."""
-        with self._kept(fresh=True):
-            encoder = mixed.new_encoder(self.columns, self.engine) if mixed.needs_encoder(self.columns, X) else None
-            if encoder is not None and shuffle:
-                X = encoder._fit(X, y, sample_weight, "label" if is_classifier(self) else "number")
-            elif encoder is not None:
-                X, _ = encoder._learn(X, y, sample_weight, "label" if is_classifier(self) else "number")
+    def _all_encoded(self, X: Any, y: Any, sample_weight: Any, shuffle: Any) -> Any:
+        """Rows of a fit, encoded where they must be: all of them have the columns that there are at the end."""
+        self._encoder = None
+        if mixed.needs_encoder(self.columns, X):
+            encoder, kind = mixed.new_encoder(self.columns, self.engine), "label" if is_classifier(self) else "number"
+            learned = (X, y, sample_weight, kind)
+            X = encoder._fit(*learned) if shuffle else encoder._learn(*learned)[0]
             self._encoder = encoder
-            fit(X)
-        self._name_columns()
+        return X
 
     def _fit_rows(self, X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: int) -> None:
         """The body of ``fit``."""
-        with self._kept(fresh=True):
-            check_order(type(self).__name__, self._at_once, shuffle, passes)
-            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            layers = self._layers
-            layers.targets.check_whole(target, weight)
-            if self._at_once:
-                layers.rows.warn(self._state, rows[median_rows(rows.shape[0])])
-            listened = listens(self) and not self._at_once
-            order = Order(self._state["seed"], rows, weight, shuffle and not self._at_once, passes, listened)
-            self._learn_order(X, y, order, rows, target, weight)
-
-    def _learn_order(
-        self, X: Any, y: Any, order: Order, rows: Rows, target: np.ndarray, weight: np.ndarray | None, **how: Any
-    ) -> None:
-        """Learn checked rows in the passes of an order; callbacks get X and y as they came."""
-
-        def learn(part: Any, known: bool) -> None:
-            own = None if weight is None else weight[part]
-            self._learn_part(take(rows, part), target[part], own, known, **how)
-
-        learn_passes(self, X, y, order, learn, lambda: self._layers.first_rows.end(self._state, how))
-
-    def _learn_part(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, known: bool = False, **how: Any) -> None:
-        """Learn validated rows of ``fit``: in their order, or all at once those of positive weight."""
+        check_order(type(self).__name__, self._at_once, shuffle, passes)
+        rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+        layers = self._layers
+        layers.targets.check_whole(target, weight)
         if self._at_once:
-            X, y, weight = counted(X, y, weight)
-            self._solve(X, y, weight, **how)
-            self._link_from(X, y, weight)
-        else:
-            self._layers.learn(self._state, X, y, weight, how, known)
-
-    def _solve(self, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
-        """Let the learner solve for all rows, with their public target."""
-        self._layers.solve(self._state, X, y, weight, how)
-
-    def _link_from(self, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Learn the link of a model that learned all rows at once, without predicting any of them before."""
-        self._layers.link_from(self._state, X, y, weight, self._similar)
-
-    def _similar(
-        self, found: dict[str, Any], X: Rows, y: np.ndarray, weight: np.ndarray | None
-    ) -> Callable[[Any], np.ndarray]:
-        """Scores of a model that solves for some rows with parameters that were found; it has no link."""
-        part = clone(self).set_params(**found)
-        part.random_state = int(self._state["seed"])
-        part._solve(*counted(*part._admit(X, y, None, weight, fresh=True)))
-        return part._scores
+            layers.rows.warn(self._state, rows[median_rows(rows.shape[0])])
+            rows, target, weight = counted(rows, target, weight)
+        learn_passes(self, X, y, rows, target, weight, shuffle, passes, {})
 
     # ---------------------------------------------------------------- scoring
     def _scores(self, X: Any, following: bool = False) -> np.ndarray:
@@ -354,22 +312,8 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
         With ``following``, each row is the next one of the stream, to learners for which that makes a difference.
         """
-        return self._scores_of(self._rows_of(X), following)
-
-    def _rows_of(self, X: Any) -> Rows:
-        """Checked rows of numbers, from rows as they come."""
-        if self._state is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} has not learned any row yet: call fit, partial_fit or learn"
-            )
-        if self._encoder is not None:
-            X = padded(self._encoder._encode(X), self._state["n_features"])
-        made = self._made
-        form = (made and made.form) or self._plain_form()
-        return X if form is not None and plain_rows(X, form) else self._intake()(X)
-
-    def _scores_of(self, X: Rows, following: bool) -> np.ndarray:
-        return (self._made or self._layers).score(self._state, X, {"following": following} if self._few_at_once else {})
+        X, layers = checked_rows(self, X), self._made or self._layers
+        return layers.score(self._state, X, {} if self._learns.score_few is None else {"following": following})
 
     # ---------------------------------------------------------------- the state
     @property
@@ -399,7 +343,9 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     @in_turn
     def check_state(self) -> None:
         """Raise ValueError where ``state_``, of a file, say, does not fit the parameters, or itself."""
-        self._check_state()
+        self._check_parameters()
+        self._layers.check(self._state)
+        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
 
     @in_turn
     def widen(self, n_features: int) -> Self:
@@ -539,12 +485,6 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         check_standardize(self.standardize)
         self._learner.check_parameters()
 
-    def _check_state(self, trained: bool | None = None) -> None:
-        """Raise ValueError where the state does not fit; ``trained``: whether there are weights, None finds out."""
-        self._check_parameters()
-        self._layers.check(self._state, trained)
-        engines.get(self.engine if engines.usable(self.engine) else "auto")  # raises for an unknown engine
-
     @in_turn
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a part as ``features__n_components``, even if the part is given by name."""
@@ -558,7 +498,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if self._reset:
             self._check_parameters()
             try:
-                self._check_state()
+                self.check_state()
             except Superfluous:  # what is not needed any more does no harm
                 pass
             except (ValueError, KeyError) as error:
@@ -635,4 +575,9 @@ def has_fixed_width(est: Any) -> bool:
 
 def checked_rows(est: StreamEstimator, X: Any) -> Rows:
     """Rows of any kind in the one form that the library works with, as a trained estimator takes them."""
-    return est._rows_of(X)
+    if est._state is None:
+        raise NotFittedError(f"This {type(est).__name__} has not learned any row yet: call fit, partial_fit or learn")
+    if est._encoder is not None:
+        X = padded(est._encoder._encode(X), est._state["n_features"])
+    form = (est._made and est._made.form) or est._plain_form()
+    return X if form is not None and plain_rows(X, form) else est._intake()(X)

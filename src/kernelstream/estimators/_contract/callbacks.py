@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
-from .order import Order
+import numpy as np
+
+from ...rows import Rows, take
+from .learner import solves
+from .order import passes_over
 
 try:  # not from ``sklearn.callback`` itself, which imports progress bars
     from sklearn.callback._callback_support import CallbackSupportMixin as CallbackSupportMixin
@@ -34,29 +37,44 @@ def listens(est: Any) -> bool:
 
 
 def learn_passes(
-    est: Any, X: Any, y: Any, order: Order, learn: Callable[[Any, bool], None], end: Callable[[], None]
+    est: Any,
+    X: Any,
+    y: Any,
+    rows: Rows,
+    target: np.ndarray,
+    weight: np.ndarray | None,
+    shuffle: bool,
+    passes: int,
+    how: dict[str, Any],
 ) -> None:
-    """Let ``learn`` go over the parts of an order, and call the callbacks, which get X and y as they came.
+    """Learn checked rows in passes, or all at once, and call the callbacks, which get X and y as they came.
 
-    It is told whether the rows are known, from an earlier pass. ``end`` is called after every pass. After every part a
-    callback may end the fit.
+    After every part a callback may end the fit.
     """
-    context, known = None, False
-    if listens(est):
-        context = est._init_callback_context(max_subtasks=order.n_parts)
+    layers, state, context, known = est._layers, est._state, None, False
+    at_once, listened = solves(layers.learner), listens(est)
+    options = shuffle and not at_once, passes, listened and not at_once
+    n_parts, order = passes_over(state["seed"], rows, weight, *options)
+    if listened:
+        context = est._init_callback_context(max_subtasks=n_parts)
         context.call_on_fit_task_begin(estimator=est, X=X, y=y)
 
     def take_part(name: str, part: Any) -> bool:
         task = None if context is None else context.subcontext(task_name=name)
         if task is not None:
             task.call_on_fit_task_begin(estimator=est, X=X, y=y)
-        learn(part, known)
+        own = take(rows, part), target[part], None if weight is None else weight[part]
+        if at_once:
+            layers.solve(state, *own)
+            layers.link_from(state, *own)
+        else:
+            layers.learn(state, *own, how, known)
         attributes = {"reconstruction_attributes": lambda: {"state_": copy.deepcopy(est.state_)}}
         return task is not None and bool(task.call_on_fit_task_end(estimator=est, X=X, y=y, **attributes))
 
     for parts in order:
         ended = any(take_part(f"part {i + 1} of {len(parts)}", part) for i, part in enumerate(parts))
-        end()
+        layers.first_rows.end(state, how)
         if ended:
             break
         known = True

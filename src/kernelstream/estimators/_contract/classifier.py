@@ -114,16 +114,13 @@ class StreamClassifier(ClassifierMixin, StreamEstimator):
         The loss defines them (logistic, softmax), or else they are learned from the scores that rows had before they
         were learned, and from how often such scores were right.
         """
-        return self._proba(X)
+        return self._proba_of(self._scores(X))
 
     @in_turn
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities, (n, n_classes)."""
         with np.errstate(divide="ignore"):
-            return np.log(self._proba(X))
-
-    def _proba(self, X: Any) -> np.ndarray:
-        return self._proba_of(self._scores(X))
+            return np.log(self.predict_proba(X))
 
     @in_turn
     def _labels_and_proba(self, X: Any, following: bool = False) -> tuple[np.ndarray, np.ndarray]:

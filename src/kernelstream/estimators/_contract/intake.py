@@ -5,7 +5,6 @@ Anything that cannot be learned is a ValueError. A :class:`Form` tells what the 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 
 from ...checks import few
 from ...core.arrays import all_below
-from ...registry.caller import caller
+from ...registry.caller import warn
 from ...rows import (
     MODERATE,
     Rows,
@@ -57,8 +56,9 @@ class Form(NamedTuple):
         if state["warm_rows"] or layers.targets.weighs or weights.SUMS in state:
             return None
         ops, dtype, scaled = layers.learner.ops, np.dtype(state["dtype"]), scales_columns(state)
+        rows = layers.rows if scaled else layers.rows.inner
         bounds = ops.all_below, MODERATE[state["dtype"]], layers.learner.domains(), ops.plain_rows
-        return cls(dtype, state["n_features"], *bounds, dtype == np.float32, scaled, layers, layers.plain(state))
+        return cls(dtype, state["n_features"], *bounds, dtype == np.float32, scaled, layers, rows)
 
 
 def plain_rows(X: Any, form: Form) -> bool:
@@ -213,7 +213,7 @@ class Intake(NamedTuple):
         self.layers.infinite.update(new)
         if new:
             names = column_names(getattr(self.est, "feature_names_in_", None), new)
-            warnings.warn(f"column {names}: infinity is taken for a gap", UserWarning, stacklevel=caller())
+            warn(f"column {names}: infinity is taken for a gap")
         X = X.copy()
         (X.data if sp.issparse(X) else X)[infinite] = np.nan
         return X

@@ -42,10 +42,6 @@ class WithKernel(Learner):
     def estimate(self, state: State, X: Rows) -> None:
         renew_under(state, self.prefix, self.given.kernel_entries(X))
 
-    def enter_kernel(self, state: State, kernel: Kernel) -> None:
-        """Enter the numbers of a kernel that was chosen."""
-        renew_under(state, self.prefix, self.given.entries_of(kernel))
-
     def kernel_schema(self, state: State, trained: bool) -> Schema:
         """Schema of the numbers that the kernel has taken from rows; they are checked here."""
         if not trained and self.given.kernel_needs_data:

@@ -8,6 +8,7 @@ columns, :class:`.first_rows.FirstRows` keeps the first rows until what they tel
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +22,10 @@ from ...state.undo import Undo
 from . import kept, scaled, weights
 from .first_rows import FirstRows
 from .labels import Labels
-from .learner import Learner
-from .link import Linked, Similar, needs_link
+from .learner import Learner, solves
+from .link import Linked, needs_link
+from .order import counted
 from .scaled import Scaled
-from .scaling import scales_columns
 from .state import COMMON, is_trained
 from .targets import NoTarget
 
@@ -72,16 +73,17 @@ class Layers:
         """For rows with public targets."""
         return FirstRows(self.rows, self.targets, self.linked)
 
-    def plain(self, state: State) -> Any:
-        """What learns plain rows after the first ones: the outermost layer that has something to do."""
-        return self.rows if scales_columns(state) else self.rows.inner
+    def start(self, state: State, declared: Any, before: State | None, empty: bool = False) -> None:
+        """Add the entries that need no rows to a state that has the width, the type of numbers and the seed.
 
-    def start(self, state: State, declared: Any, before: State | None) -> None:
-        """Add the entries that need no rows to a state that has the width, the type of numbers and the seed."""
+        With ``empty``, there will be no weights.
+        """
         state |= {"t": 0, "n_outputs": 1, "warm_rows": self.rows.first_rows(), "warm_count": 0}
         self.rows.start(state)
         self.targets.declare(state, declared)
         self.learner.start(state, before)
+        if not (empty or solves(self.learner) or state["warm_rows"]):
+            self.learner.reset(state)
 
     def learn(
         self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, how: dict[str, Any], known: bool = False
@@ -135,15 +137,30 @@ class Layers:
                 self.learner.derived["held"] = undo.put_back()
 
     # ---------------------------------------------------------------- all rows at once, other widths, files
-    def solve(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, how: dict[str, Any]) -> None:
+    def solve(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
         """Let the learner solve for all rows, with their public target."""
         self.learner.solve(state, X, *self.targets.batch(state, y, weight), **how)
         state["t"] = X.shape[0]
 
-    def link_from(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, similar: Similar) -> None:
-        """Learn the link of a model that learned all rows at once, from those that a similar one predicts."""
-        if self.linked is not None:
-            self.linked.fit(state, X, y, self.targets.encode(state, y), weight, similar)
+    def link_from(
+        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, solve: Callable[..., None] = solve
+    ) -> None:
+        """Learn the link of a model that learned all rows at once by ``solve``, without predicting any of them before.
+
+        It is learned from rows that a similar model predicts, which solves for others with the parameters found.
+        """
+        if self.linked is None:
+            return
+
+        def similar(found: dict[str, Any], X: Rows, y: np.ndarray, weight: np.ndarray | None) -> Any:
+            given = self.learner.parameters | found | {"random_state": state["seed"]}
+            layers = Layers(type(self.learner)(given, self.learner.context), self.encoded, self.names)
+            own: State = {name: state[name] for name in ("n_features", "dtype", "seed")}
+            layers.start(own, layers.targets.check(None, y, None, len(y), weight)[1], None)
+            solve(layers, own, *counted(X, y, weight))
+            return lambda X: layers.score(own, X, {})
+
+        self.linked.fit(state, X, y, self.targets.encode(state, y), weight, similar)
 
     def check(self, state: State, trained: bool | None = None) -> None:
         """Raise ValueError when a state (of a file, say) does not fit the parameters, or itself.

@@ -8,16 +8,15 @@ whose first rows are something else (a data frame with words or gaps, dictionari
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
-from ...columns._growing import Widths
 from ...columns._parse import alone
-from ...columns._store import NEVER, Journal
+from ...columns._store import Journal
 from ...rows import is_pandas, padded
 from ...state.nested import State
 from ...state.turns import in_turn
@@ -109,18 +108,3 @@ def learn_row(
             if not state["t"] > t:  # or else an error came after the row had been learned
                 journal.undo()
             raise
-
-
-def pieces(rows: np.ndarray, widths: Widths, width: int) -> Iterator[tuple[slice, np.ndarray | None, int | None]]:
-    """Pieces of encoded rows, each with the columns that there are by then: as if it had come in a call of its own.
-
-    Yields the places of the rows, the rows, or None where there are none, and the width from then on, if it grows.
-    """
-    start = 0
-    for stop, wider in [*widths, (len(rows), NEVER)]:
-        if wider <= width:
-            continue
-        some = stop > start or not len(rows)
-        piece = np.ascontiguousarray(padded(rows[start:stop, :width], width)) if some else None
-        yield slice(start, stop), piece, wider if wider < NEVER else None
-        start, width = stop, wider

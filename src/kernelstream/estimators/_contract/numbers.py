@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +26,7 @@ from ...core.targets import (
     no_targets,
     stay,
 )
-from ...registry.caller import caller
+from ...registry.caller import warn
 from ...state.nested import State
 from ...state.schema import Array, Schema, check
 from .glitches import outlying_values
@@ -121,21 +120,19 @@ class Numbers(NoTarget):
 def _warn_of_wild(seen: np.ndarray) -> None:
     """Warn once that a row was set aside."""
     o = int(seen[DOUBT].argmax())
-    warnings.warn(
+    warn(
         f"a target lies far outside the others, more than {FAR:g} times their range ({seen[LOW, o]:g} to "
         f"{seen[HIGH, o]:g}): the row was not learned, and neither will similar rows be, unless a dozen of them arrive "
         f"within a short time",
         RuntimeWarning,
-        stacklevel=caller(),
     )
 
 
 def _warn_of_move(move: Move) -> None:
     """Warn once that the target has another level or unit."""
     unit = "" if move.factor == 1 else f", and varies {move.factor:.3g} times as much"
-    warnings.warn(
+    warn(
         f"the target has moved from about {move.middle:g} to about {move.to:g}{unit}, which is said once. The default "
         "learner carries over what it has learned, others learn the new level row by row",
         RuntimeWarning,
-        stacklevel=caller(),
     )

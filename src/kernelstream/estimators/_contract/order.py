@@ -36,41 +36,25 @@ def counted(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, np
     return X[some], y[some], weight[some]
 
 
-class Order:
+def passes_over(
+    seed: int, X: Rows, weight: np.ndarray | None, shuffle: bool, passes: int, listened: bool
+) -> tuple[int, Iterator[list[Any]]]:
     """Passes over rows, each a list of parts: slices or indices, in the order in which to learn them.
 
-    Rows of weight 0 are left out. No more than a part is copied at a time.
-
-    Parameters
-    ----------
-    seed : int
-        Of the random orders.
-    X : (n, d)
-        Rows, of which only the size counts.
-    weight : (n,) or None
-    shuffle : bool
-    passes : int
-    listened : bool
-        Whether callbacks are registered.
+    Before them, how many parts there are in all. Rows of weight 0 are left out; of the others only the size counts. No
+    more than a part is copied at a time; parts are smaller where callbacks are ``listened`` to.
     """
+    n = X.shape[0]
+    rows = np.arange(n) if weight is None else np.flatnonzero(weight)
+    in_place = not shuffle and len(rows) == n
+    entries = X.nnz / n if sp.issparse(X) else X.shape[1]
+    size = n if in_place else max(LEAST_PART, int(BYTES // (8 * max(entries, 1))))
+    if listened:
+        size = min(size, max(LEAST_PART, -(-len(rows) // REPORTS)))
+    cuts = threads.cuts(len(rows), size)
 
-    def __init__(self, seed: int, X: Rows, weight: np.ndarray | None, shuffle: bool, passes: int, listened: bool):
-        n = X.shape[0]
-        self.seed, self.shuffle, self.passes = seed, shuffle, passes
-        self.rows = np.arange(n) if weight is None else np.flatnonzero(weight)
-        self.in_place = not shuffle and len(self.rows) == n
-        entries = X.nnz / n if sp.issparse(X) else X.shape[1]
-        size = n if self.in_place else max(LEAST_PART, int(BYTES // (8 * max(entries, 1))))
-        self.size = min(size, max(LEAST_PART, -(-len(self.rows) // REPORTS))) if listened else size
+    def parts(i: int) -> list[Any]:
+        order = generator(seed, SeedStream.FIT_ORDER, i).permutation(rows) if shuffle else rows
+        return cuts if in_place else [order[cut] for cut in cuts]
 
-    @property
-    def n_parts(self) -> int:
-        """Of all passes."""
-        return self.passes * -(-len(self.rows) // self.size)
-
-    def __iter__(self) -> Iterator[list[Any]]:
-        n = len(self.rows)
-        cuts = threads.cuts(n, self.size)
-        for i in range(self.passes):
-            rows = generator(self.seed, SeedStream.FIT_ORDER, i).permutation(self.rows) if self.shuffle else self.rows
-            yield cuts if self.in_place else [rows[cut] for cut in cuts]
+    return passes * len(cuts), map(parts, range(passes))

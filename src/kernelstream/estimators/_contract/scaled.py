@@ -6,7 +6,6 @@ Whether columns are scaled is told by the parameter ``standardize`` or, where th
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,7 @@ import scipy.sparse as sp
 from ...checks import few
 from ...core import corrupt, threads
 from ...core.ranges import COLUMNS, long_tailed, retake, settle
-from ...registry.caller import caller
+from ...registry.caller import warn
 from ...rows import Rows, dense, host, padded
 from ...state.nested import State
 from ...state.schema import Array, Number, Schema, length
@@ -176,12 +175,10 @@ class Scaled:
         if not units_differ(X):
             return
         other = "leave gamma to the model" if hasattr(learner, "free") else "give gamma a number"
-        warnings.warn(
+        warn(
             f"{learner.context.name} compares all columns with one width, but they have different units: "
             f"{extremes(X, self.names)}. Scale them beforehand, for example with "
-            f"StandardScaler (MaxAbsScaler for sparse rows), or {other}",
-            UserWarning,
-            stacklevel=caller(),
+            f"StandardScaler (MaxAbsScaler for sparse rows), or {other}"
         )
 
     def _warn_about_codes(self, usual: np.ndarray, before: np.ndarray | None = None) -> None:
@@ -190,11 +187,9 @@ class Scaled:
         new = (usual[places] < corrupt.NONE) & (True if before is None else usual[places] != before[places])
         for j in np.flatnonzero(new.any(axis=0)):
             found = few(f"{code:g}" for code in usual[places, j][new[:, j]])
-            warnings.warn(
+            warn(
                 f"column {column_names(self.names, [j])}: {found} is far outside all other numbers and has come "
-                f"{corrupt.REPEATS} times or more: it is taken for a gap",
-                UserWarning,
-                stacklevel=caller(),
+                f"{corrupt.REPEATS} times or more: it is taken for a gap"
             )
 
     def _warn_about_tiny(self, X: Any) -> None:
@@ -204,11 +199,9 @@ class Scaled:
         spread = np.ptp(X, axis=0)
         tiny = np.flatnonzero((spread > 0) & (spread < TINY))
         if len(tiny):
-            warnings.warn(
+            warn(
                 f"column {column_names(self.names, tiny)}: numbers that vary by less than {TINY:g} count as constant, "
-                "because their squares are 0. Multiply them by a power of ten",
-                UserWarning,
-                stacklevel=caller(),
+                "because their squares are 0. Multiply them by a power of ten"
             )
 
 

@@ -39,9 +39,9 @@ def centres(learner: Learner, outputs: int = 1) -> Schema:
     return {"center": Array((2,) if outputs == 1 else (2, outputs))} if learner.parameters.get("center") else {}
 
 
-def no_centres(learner: Learner, outputs: int = 1) -> State:
-    """The same before the first row."""
-    return {"center": np.zeros((2,) if outputs == 1 else (2, outputs))} if centres(learner) else {}
+def blank(schema: Schema) -> State:
+    """Entries of an untrained model: zeros in the shapes and types that a schema says; of its other entries none."""
+    return {name: np.zeros(entry.shape, entry.dtype) for name, entry in schema.items() if isinstance(entry, Array)}
 
 
 def scaled_rows(ops: Any, X: Any, state: State) -> np.ndarray:

@@ -22,11 +22,10 @@ from ...state.change import Change
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, anything, check, foreign, length
 from ...updates import NormAdaGrad, Update
 from .._contract.base import State
-from .._contract.blank import blank
 from .._contract.deviations import STANDARD, UNIT, check_center, deviation, in_units
 from .._contract.kernel import WithKernel
 from .._contract.shown import shown
-from .._contract.state import centres, no_centres, scales
+from .._contract.state import blank, centres, scales
 from .._contract.warm_up import WARM_UP
 
 SMALLEST = 64  # vectors for which an unbounded support set has room at first
@@ -154,7 +153,7 @@ class KernelExpansion(WithKernel):
             state["warned"] = 0
         if self._in_deviations:  # that of a member stays 1: the whole divides the targets
             state.setdefault(UNIT, 1.0)
-        state |= strategy.begin(state, capacity, self.kernel(state)) | no_centres(self)
+        state |= strategy.begin(state, capacity, self.kernel(state)) | blank(centres(self))
         self.drop("expansion")
 
     @in_units

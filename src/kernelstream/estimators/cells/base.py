@@ -29,9 +29,9 @@ from ...state.change import Change
 from ...state.schema import Array, Count, Schema
 from ...updates import check_auto
 from .._contract.base import State
-from .._contract.blank import blank
 from .._contract.deviations import deviation
 from .._contract.learner import Learner
+from .._contract.state import blank
 from .._contract.warm_up import WARM_UP, runs
 from .grids import COLUMNS, LEVELS, by_column, column_weights, draw, levels_of
 

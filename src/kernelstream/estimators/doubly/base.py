@@ -26,6 +26,7 @@ from .._contract.base import Shell, State
 from .._contract.codes import decoded, encoded, outputs_of
 from .._contract.kernel import WithKernel
 from .._contract.kernel import kernel as kernel
+from .._contract.layers import Layers
 from .._contract.order import check_order, counted
 from .._contract.warm_up import WARM_UP, runs
 from .step import (
@@ -269,23 +270,23 @@ def fit(
     -------
     self
     """
-    with self._turns:
+    with self._turns, self._kept(fresh=True):
         if not shuffle:
             self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
             return self
-        with self._kept(fresh=True):
-            check_order(type(self).__name__, False, shuffle, 1)
-            how = {} if passes is None else {"passes": checked_passes(passes)}
-            rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
-            self._layers.targets.check_whole(target, weight)
-            self._solve(*counted(rows, target, weight), **how)
-            self._link_from(*counted(rows, target, weight))
+        check_order(type(self).__name__, False, shuffle, 1)
+        how = {} if passes is None else {"passes": checked_passes(passes)}
+        rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)
+        self._layers.targets.check_whole(target, weight)
+        solve(self._layers, self._state, *counted(rows, target, weight), **how)
+        self._layers.link_from(self._state, *counted(rows, target, weight), solve)
     return self
 
 
-def solve(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
+def solve(layers: Layers, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, passes: Any = None) -> None:
     """Scale all rows as the first ones of a stream are, and train with them; y is the public target."""
-    state, layers, learner, n = est._state, est._layers, est._learner, len(y)
+    learner: Any = layers.learner
+    n = len(y)
     if "classes" in state:
         _, weight = layers.targets.batch(state, y, weight)
         state["n_outputs"] = outputs_of(learner, len(state["classes"]))
@@ -294,5 +295,5 @@ def solve(est: Shell[Doubly], X: Rows, y: np.ndarray, weight: np.ndarray | None,
     layers.rows.warn(state, X[first])
     X = layers.rows.settled(state, X, None)
     state |= {"warm_rows": 0, "warm_count": 0}
-    passes = how.get("passes", learner.schedule.passes)
+    passes = learner.schedule.passes if passes is None else passes
     learner.train(state, X, layers.targets.encode(state, y), np.ones(n) if weight is None else weight, first, passes)

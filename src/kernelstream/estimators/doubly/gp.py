@@ -19,7 +19,7 @@ from ...state.turns import in_turn
 from .._contract.base import State, checked_rows
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, solve
+from .base import PARTS, Doubly, fit, kernel
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep
 
@@ -199,7 +199,7 @@ class DoublyStochasticGP(StreamRegressor):
     _learner: ClassVar[GaussianProcess]
     loss = "squared"
     _named_parts: ClassVar = PARTS | {"step": {"auto": lambda: DoublyStep(theta0=30.0, precondition=0.05)}}
-    fit, _solve, kernel_ = fit, solve, kernel
+    fit, kernel_ = fit, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

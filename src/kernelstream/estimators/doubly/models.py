@@ -10,7 +10,7 @@ from ...losses import Loss
 from .._contract.classifier import StreamClassifier
 from .._contract.regressor import StreamRegressor
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, solve
+from .base import PARTS, Doubly, fit, kernel
 from .step import DoublySchedule, DoublyStep
 
 # Plain steps learn directions of small variance last: papers/studies/defaults.py compares both.
@@ -90,7 +90,7 @@ class DoublyStochasticClassifier(StreamClassifier):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    fit, _solve, kernel_ = fit, solve, kernel
+    fit, kernel_ = fit, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None
@@ -142,7 +142,7 @@ class DoublyStochasticRegressor(StreamRegressor):
 
     on_device = True
     _named_parts: ClassVar = AUTO_PARTS
-    fit, _solve, kernel_ = fit, solve, kernel
+    fit, kernel_ = fit, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -18,7 +18,7 @@ from ...state.turns import in_turn
 from .._contract.base import State
 from .._contract.outlier import StreamOutlier
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, solve
+from .base import PARTS, Doubly, fit, kernel
 from .models import DoublyStochasticRegressor
 from .step import DoublySchedule, DoublyStep
 
@@ -115,7 +115,7 @@ class DoublyStochasticOneClass(StreamOutlier):
     """
 
     _named_parts: ClassVar = PARTS
-    fit, _solve, kernel_ = fit, solve, kernel
+    fit, kernel_ = fit, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

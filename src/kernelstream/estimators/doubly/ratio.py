@@ -11,7 +11,7 @@ from ...passes.doubly.novelty import RatioLoss
 from .._contract.classifier import StreamClassifier
 from .._contract.labels import Labels
 from .._described import described
-from .base import PARTS, Doubly, fit, kernel, solve
+from .base import PARTS, Doubly, fit, kernel
 from .models import DoublyStochasticClassifier
 from .step import DoublySchedule, DoublyStep
 
@@ -104,7 +104,7 @@ class DensityRatioEstimator(StreamClassifier):
     loss = RatioLoss()
     class_weight: Any = field(default="balanced", init=False)
     _named_parts: ClassVar = PARTS
-    fit, _solve, kernel_ = fit, solve, kernel
+    fit, kernel_ = fit, kernel
 
     kernel: Any = "gaussian"
     gamma: float | str | None = None

@@ -18,8 +18,8 @@ from ...solvers import ConjugateGradient, NewtonCG, Solver, best_constant
 from ...solvers.falkon import CenterMatrix, falkon, kernel_blocks
 from ...solvers.kernel_ridge import kernel_ridge
 from ...solvers.search import Sample
+from ...state.nested import State, renew_under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check, length
-from .._contract.base import State
 from .._contract.batch import dual_coef, history, intercept, lam, n_iter
 from .._contract.classifier import StreamClassifier
 from .._contract.context import one_against_rest
@@ -88,7 +88,7 @@ class Falkon(WithKernel):
             )
             lam = penalty if lam is None and loss.name == "squared" else lam
             state["width"] = width
-            self.enter_kernel(state, kernel)
+            renew_under(state, self.prefix, self.given.entries_of(kernel))
             X = divided(X, width)
         else:
             self.estimate(state, X)

@@ -17,10 +17,10 @@ from ...state import undo as _undo
 from ...state.change import Change
 from ...state.schema import Array, Count, Schema, length
 from .._contract.base import State
-from .._contract.blank import blank
 from .._contract.classifier import StreamClassifier
 from .._contract.kernel import WithKernel
 from .._contract.regressor import StreamRegressor
+from .._contract.state import blank
 from .._described import described
 from .base import targets
 from .ridge import FORECASTERS

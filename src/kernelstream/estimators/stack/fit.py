@@ -31,8 +31,8 @@ from ...solvers.clock import Clock
 from ...state.nested import State
 from .._contract import weights
 from .._contract.base import Shell
-from .._contract.callbacks import listens, with_callbacks
-from .._contract.order import Order, check_order
+from .._contract.callbacks import learn_passes, with_callbacks
+from .._contract.order import check_order
 from .._contract.scaling import scales_columns
 from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
@@ -94,17 +94,13 @@ def fit(
         limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
-            self._fit_any(
-                X, y, sample_weight, shuffle, partial(_fit_rows, self, y, sample_weight, shuffle, passes, clock)
-            )
+            with self._kept(fresh=True):
+                X = self._all_encoded(X, y, sample_weight, shuffle)
+                check_order(type(self).__name__, False, shuffle, 1 if passes == "auto" else passes)
+                _passes_over(self, X, y, sample_weight, shuffle, passes, clock)
+            self._name_columns()
             bar.update(clock.steps, "all rows", clock.steps)
     return self
-
-
-def _fit_rows(est: Shell[Stack], y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock, X: Any) -> None:
-    with est._kept(fresh=True):
-        check_order(type(est).__name__, False, shuffle, 1 if passes == "auto" else passes)
-        _passes_over(est, X, y, sample_weight, shuffle, passes, clock)
 
 
 def _passes_over(
@@ -127,15 +123,14 @@ def _passes_over(
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
     prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
-    order = Order(est._state["seed"], rows, streamed, shuffled, 1, listens(est))
-    est._learn_order(X, y, order, rows, target, streamed, shuffled=shuffled)
+    learn_passes(est, X, y, rows, target, streamed, shuffled, 1, {"shuffled": shuffled})
     if held is None:
         return
     stack, state = est._learner, est._state
     if at_once:
         S = stack.members_score(state, prepare(held)[0], False)
         own = None if weight is None else weight[held]
-        est._learn_part(take(rows, held), target[held], own, shuffled=shuffled)
+        est._layers.learn(state, take(rows, held), target[held], own, {"shuffled": shuffled})
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])

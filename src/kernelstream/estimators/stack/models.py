@@ -12,7 +12,7 @@ from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
 from ...trust.quantiles import check_quantiles, ends_for, forecast_interval, learn_interval, predict_interval
-from .._contract.base import Shell
+from .._contract.base import Shell, checked_rows
 from .._contract.classifier import StreamClassifier
 from .._contract.composite import inside, learners, weights, weights_history
 from .._contract.mixed import columns
@@ -161,7 +161,7 @@ class KernelClassifier(StreamClassifier):
             Columns follow ``classes_``. A set is empty if no label fits; before the first forecast it holds all labels.
         """
         coverage = check_coverage(coverage)
-        return self._sets_of(self._proba(X), coverage)
+        return self._sets_of(self.predict_proba(X), coverage)
 
     @in_turn
     def forecast_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
@@ -323,8 +323,8 @@ class KernelRegressor(StreamRegressor):
         return found[:, 0] if found.shape[1] == 1 else found
 
     def _scores_and_quantiles(self, X: Any, asked: Any, following: bool) -> tuple[np.ndarray, np.ndarray]:
-        levels, rows = check_quantiles(asked), self._rows_of(X)
-        scores = self._scores_of(rows, following)
+        levels, rows = check_quantiles(asked), checked_rows(self, X)
+        scores = self._layers.score(self._state, rows, {"following": following})
         return scores, quantiles(self, rows, scores, levels, following)
 
     @in_turn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from ... import engine as engines
 from ...checks import one_of
 from ...core import threads
 from ...core.overflow import LEARNING
-from ...registry.caller import caller
+from ...registry.caller import warn
 from ...rows import dense
 from ...state.change import Change
 from ...state.nested import State
@@ -104,12 +103,10 @@ class Team(Composite):
     def start(self, state: State, before: State | None) -> None:
         if state["n_features"] > BROAD and self.standardize:  # said once, by the whole
             name = self.context.name
-            warnings.warn(
+            warn(
                 f"{name} is made for tables of up to {BROAD:,} columns, and slow with {state['n_features']:,}: "
                 f"select or combine columns first (scikit-learn's SelectKBest or PCA), or use "
-                f"{name.replace('Kernel', 'Feature')}",
-                UserWarning,
-                stacklevel=caller(),
+                f"{name.replace('Kernel', 'Feature')}"
             )
         state["first_width"] = state["n_features"]
         super().start(state, before)
