@@ -18,7 +18,7 @@ from kernelstream.kernels import Matern
 from kernelstream.solvers import metric as formulas
 from kernelstream.solvers import metric_search as search
 from kernelstream.solvers import ranks
-from kernelstream.solvers.kernel_ridge import descend, row_matrix
+from kernelstream.solvers.kernel_ridge import by_products, descend, row_matrix
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(260, 5)) * [1.0, 10.0, 0.1, 1.0, 1.0] + [0.0, 50.0, 0.0, 0.0, 0.0]
@@ -165,6 +165,45 @@ def test_every_row_is_judged_by_the_others(judged, name):
         left.append(np.square(Y[i] - K[i, o] @ alpha).sum())
     expected = np.average(left[-judged:], weights=WEIGHT[60 - judged : 60])
     assert error == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("outputs, last", [(1, 30), (1, 0), (3, 60)])
+def test_products_solve_what_a_factor_solves(monkeypatch, outputs, last):
+    """All rows, and all but the last ones; the same to the last bit on any number of threads."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(400, 3))
+    K = np.exp(-np.linalg.norm(rows[:, None] - rows, axis=2)).astype(np.float32)
+    Y, more = rng.normal(size=(400, outputs)), 0.1 / rng.integers(1, 4, 400)
+    assert by_products(K, more, Y, last, 1e-7) is None  # too few rows
+    for name, value in {"LEAST_ROWS": 400, "PIVOTS": 60, "ITERATION": 0.5}.items():
+        monkeypatch.setattr(f"kernelstream.solvers.kernel_ridge.{name}", value)
+    alpha, away = by_products(K, more, Y, last, 1e-7)
+    np.testing.assert_allclose(alpha, np.linalg.solve(K + np.diag(more), Y), atol=1e-4)
+    others = slice(400 - last)
+    left = np.linalg.solve((K + np.diag(more))[others, others], Y[others])
+    np.testing.assert_allclose(away, Y[400 - last :] - K[400 - last :, others] @ left, atol=1e-4)
+    for count in (1, 3):
+        with ks.settings.using(threads=count):
+            again = by_products(K, more, Y, last, 1e-7)
+            assert (again[0] == alpha).all() and (again[1] == away).all()
+    assert by_products(K, 1e-6 * more, Y, last, 1e-7) is None  # it would take too many products
+    assert by_products(K, more, Y, last, -1.0) is None  # it never gets there
+
+
+@pytest.mark.parametrize("made, y", [(ks.MetricRegressor, NUMBERS), (ks.MetricClassifier, THREE)])
+def test_many_rows_are_solved_by_products(monkeypatch, made, y):
+    """The model is the same but for the tolerance, and so is what is known of rows that are left out."""
+    by_factor = made(random_state=0).fit(X, y)
+    solved = []
+    for name, value in {"LEAST_ROWS": 100, "PIVOTS": 60, "ITERATION": 0.2}.items():
+        monkeypatch.setattr(f"kernelstream.solvers.kernel_ridge.{name}", value)
+    monkeypatch.setattr(models, "by_products", lambda *given: solved.append(by_products(*given)) or solved[-1])
+    products = made(random_state=0).fit(X, y)
+    assert len(solved) == 1 and solved[0] is not None
+    scores = [getattr(model, "predict" if y is NUMBERS else "decision_function") for model in (by_factor, products)]
+    np.testing.assert_allclose(scores[1](X), scores[0](X), atol=0.001)
+    if y is THREE:
+        assert products.state_["steepness"] == pytest.approx(by_factor.state_["steepness"], rel=0.01)
 
 
 def test_ranks_of_many_values_and_of_few():

@@ -17,7 +17,7 @@ from ..passes.metric.python import leaf_of, logarithms
 from ..random import SeedStream, generator
 from ..rows import Rows, merged
 from ..solvers.clock import Clock
-from ..solvers.kernel_ridge import RowMatrix, addition, descend
+from ..solvers.kernel_ridge import RowMatrix, addition, by_products, descend
 from ..solvers.metric import KernelMetric, between, systems_of, table
 from ..solvers.metric import Rows as Pair
 from ..solvers.metric_search import BROAD, TriedMetric, learn_metric, of_distances, sees_few
@@ -35,7 +35,7 @@ ON_GPU = 1 << 22  # kernel values of a call from which a GPU has them before the
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
 ROWS_AT_ONCE = 1024  # rows whose variances are computed at once: each has kernel values with all rows of a leaf
-TOLERANCE = 1e-6  # relative residual of the solution
+TOLERANCE, COARSE = 1e-6, 1e-4  # relative residuals of the solution by a factor, and by products
 LEFT = 0.2  # part of the rows whose forecasts by the others teach probabilities,
 MOST_LEFT = 4000  # and how many at most
 
@@ -122,13 +122,7 @@ class LearnedMetric(Learner):
             one, mean, total = one[some], mean[some], None if total is None else total[some]
         leave = held[one]
         lam = float(metric.lam if self.lam is None else self.lam)
-        state |= {
-            "root": metric.root,
-            "scales": metric.scales,
-            "share": metric.share,
-            "ranks": metric.ranks,
-            "lam": lam,
-        }
+        state |= vars(metric) | {"lam": lam}
         X_one = standard_rows(state, X[one], self.ops)
         Z, W = metric.rows(pair_of(state, X_one, self.ops))
         tree, parts = _leaves.cut(Z, _depth(len(Z), effort), effort.leaf)
@@ -177,16 +171,17 @@ class LearnedMetric(Learner):
         self, rows: Pair, share: float, more: np.ndarray, Y: np.ndarray, last: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, C) of rows in the metric, and residuals (last, C) where the last ones are left out."""
-        matrix = self._matrix(rows, share, more)
+        own = getattr(self.ops, "metric_matrix", None)
+        if own is not None:  # on a GPU, where factors take little time
+            matrix = own(rows, share, more)
+        else:
+            K = table(rows, share, self.ops)
+            found = by_products(K, more, Y, last, COARSE)
+            if found is not None:
+                return found
+            matrix = RowMatrix(K, 1 + more, self.ops)
         alpha = descend(matrix, Y, TOLERANCE).W
         return alpha, matrix.left_out(alpha, last) if last else np.empty((0, Y.shape[1]))
-
-    def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
-        """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
-        own = getattr(self.ops, "metric_matrix", None)
-        if own is not None:
-            return own(rows, share, more)
-        return RowMatrix(table(rows, share, self.ops), 1 + more, self.ops)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(pair_of(state, standard_rows(state, X, self.ops), self.ops), one_by_one=True)
@@ -338,8 +333,8 @@ class HeldOut:
             return replace(one, error=np.inf, alpha=None)
         begin, metric, learner = time.monotonic(), one.metric, self.learner
         rows = metric.rows(self.rows)
-        matrix = learner._matrix(rows, metric.share, addition(metric.lam, len(self.a), self.a))
-        alpha = descend(matrix, self.targets, TOLERANCE).W
+        more = addition(metric.lam, len(self.a), self.a)
+        alpha, _ = learner._solved(rows, metric.share, more, self.targets, 0)
         make = learner._maker(len(self.Y) * len(self.targets))
         F = make(rows, metric.share, alpha)(metric.rows(self.asked))
         if learner.regression:

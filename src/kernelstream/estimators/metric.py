@@ -125,9 +125,9 @@ class MetricClassifier(StreamClassifier):
 
     Notes
     -----
-    Time grows with the cube of the number of rows in a system, memory with the square: 256 MB for 8,000 rows, 1.6 GB
-    for 20,000. A model keeps all rows. For words and gaps, put :class:`~kernelstream.columns.Columns` before it in a
-    pipeline.
+    Memory grows with the square of the number of rows in a system: 256 MB for 8,000 rows, 1.6 GB for 20,000. So does
+    time from 7,000 rows on, by conjugate gradients [3]_, unless the penalty is small; else time grows with the cube.
+    A model keeps all rows. For words and gaps, put :class:`~kernelstream.columns.Columns` before it in a pipeline.
 
     References
     ----------
@@ -135,6 +135,7 @@ class MetricClassifier(StreamClassifier):
        backpropagation-free machine learning models, Science 383, 2024.
     .. [2] Beaglehole, Holzmüller, Radhakrishnan, Belkin: xRFM: accurate, scalable, and interpretable feature learning
        models for tabular data, arXiv 2508.10053, 2025.
+    .. [3] Frangella, Tropp, Udell: Randomized Nyström preconditioning, SIAM J. Matrix Anal. Appl. 44, 2023.
 
     Examples
     --------
