@@ -36,7 +36,6 @@ def repeatable(request, monkeypatch):
 def short_searches(monkeypatch):
     """Searches and trials as short as they can be, for tests to which it does not matter what they find."""
     from kernelstream.estimators._metric_learner import SIZES
-    from kernelstream.solvers.metric_search import Searched
 
     for name, value in {
         "estimators.doubly.base.Doubly.least_steps": 4,
@@ -44,9 +43,7 @@ def short_searches(monkeypatch):
         "estimators.binning.search.FEW_GRIDS": 2,
         "estimators.binning.search.MORE_GRIDS": 2,
         "estimators.binning.search._FOLDED": 0,
-        "estimators._metric_learner.SIZES": {
-            name: each._replace(searched=Searched(100, 100, 200, 200)) for name, each in SIZES.items()
-        },
+        "estimators._metric_learner.SIZES": {name: each._replace(searched=(100, 100)) for name, each in SIZES.items()},
         "solvers.metric_search.ROUNDS": 1,
     }.items():
         monkeypatch.setattr(f"kernelstream.{name}", value)

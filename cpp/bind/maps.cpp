@@ -49,13 +49,11 @@ void bound_exponential_square(Matrix<const T> X, Matrix<const T> U, Matrix<const
 }
 
 template <class T>
-void bound_symmetric_product(Matrix<const T> K, Vector<const double> diagonal, Matrix<const double> V, std::size_t first, std::size_t stop,
-                             Matrix<double> out) {
+void bound_symmetric_product(Matrix<const T> K, Vector<const double> diagonal, Matrix<const double> V, Matrix<double> out) {
     const std::size_t n = K.shape(0), C = V.shape(0);
-    require(fits(K, n, n) && fits(diagonal, n) && fits(V, C, n) && fits(out, C, n) && first % 4 == 0 && first <= stop && stop <= n,
-            "symmetric_product: shapes do not agree");
+    require(fits(K, n, n) && fits(diagonal, n) && fits(V, C, n) && fits(out, C, n), "symmetric_product: shapes do not agree");
     nb::gil_scoped_release release;
-    symmetric_product<T>(n, C, K.data(), diagonal.data(), V.data(), first, stop, out.data());
+    symmetric_product<T>(n, C, K.data(), diagonal.data(), V.data(), out.data());
 }
 
 template <class T>
@@ -110,7 +108,7 @@ const Group group([](nb::module_& m, auto type) {
           "out (n, m) <- share exp(-|x - z|_2) + (1 - share) exp(-|u - v|_1) for X, U (n, d) and m rows of both kinds in tiles.");
     m.def("exponential_square", &bound_exponential_square<T>, plain, plain, plain, plain, plain, value, value,
           "Rows of the same mixture K (n, n) from one on, X, U (m, d), and columns: all up to the diagonal; n rows of both kinds in tiles.");
-    m.def("symmetric_product", &bound_symmetric_product<T>, plain, plain, plain, value, value, plain,
+    m.def("symmetric_product", &bound_symmetric_product<T>, plain, plain, plain, plain,
           "out (C, n) <- V (C, n) times a symmetric matrix with a diagonal (n,) and otherwise K (n, n) below it.");
     m.def("exponential_sums", &bound_exponential_sums<T>, plain, plain, plain, plain, value, value,
           "out (n, C) <- exp(-c |x - z|) A' for X (n, d), m rows z in tiles and A (C, m).");

@@ -131,17 +131,15 @@ KS_CLONES void exponential_square(std::size_t n, std::size_t m, std::size_t d, c
     }
 }
 
-// out (C, n) <- V (C, n) times the part of a symmetric matrix, which is K (n, n) below the diagonal, that some rows of K hold: those from
-// `first`, a multiple of four, up to `stop`, and the same numbers of its columns. In double.
+// out (C, n) <- V (C, n) times a symmetric matrix, which is K (n, n) below the diagonal, in double.
 template <class T>
-KS_CLONES void symmetric_product(std::size_t n, std::size_t C, const T* K, const double* diagonal, const double* V, std::size_t first,
-                                 std::size_t stop, double* out) {
+KS_CLONES void symmetric_product(std::size_t n, std::size_t C, const T* K, const double* diagonal, const double* V, double* out) {
     constexpr std::size_t Q = 4, part = 1024;  // so many columns of V and out stay in the cache
     for (std::size_t c = 0; c < C; ++c)
-        for (std::size_t i = 0; i < n; ++i) out[c * n + i] = i < first || i >= stop ? 0.0 : diagonal[i] * V[c * n + i];
-    for (std::size_t start = 0; start < stop; start += part)
-        for (std::size_t i = std::max(start, first); i < stop; i += Q) {
-            const std::size_t rows = std::min(Q, stop - i), width = rows < Q ? 0 : std::min(part, i - start);
+        for (std::size_t i = 0; i < n; ++i) out[c * n + i] = diagonal[i] * V[c * n + i];
+    for (std::size_t start = 0; start < n; start += part)
+        for (std::size_t i = start; i < n; i += Q) {
+            const std::size_t rows = std::min(Q, n - i), width = rows < Q ? 0 : std::min(part, i - start);
             for (std::size_t c = 0; c < C; ++c) {
                 const double *KS_RESTRICT v = V + c * n, *KS_RESTRICT at = v + i, *KS_RESTRICT along = v + start;
                 double *KS_RESTRICT o = out + c * n, *KS_RESTRICT to = o + start;

@@ -10,13 +10,11 @@ import scipy.sparse as sp
 
 from .. import _core
 from ..rows import Rows
-from . import threads
 from .arrays import SQUASH
 from .philox import SEED_MASK
 from .workspace import on_lines
 from .workspace import workspace as workspace
 
-PRODUCT_ROWS, MOST_PARTS = 1024, 8  # rows of a symmetric matrix for each part of a product, and parts at most
 BLOCK = 128  # rows per call of a feature map: two blocks of projections stay in the second-level cache
 
 all_below = _core.all_below
@@ -127,16 +125,9 @@ def exponential_square(K: np.ndarray, rows: Any, tiled: Any, share: float, part:
 
 def symmetric_product(K: np.ndarray, diagonal: np.ndarray, V: np.ndarray) -> np.ndarray:
     """A matrix (n, n) times V (n, C), in float64: K below its diagonal, symmetric, with another diagonal (n,)."""
-    n, columns = len(K), np.ascontiguousarray(V.T)
-    parts = int(np.clip(n // PRODUCT_ROWS, 1, MOST_PARTS))  # of about as many numbers below the diagonal
-    ends = [4 * int(n / 4 * math.sqrt(i / parts)) for i in range(parts)] + [n]
-    sums = np.empty((parts, *columns.shape))
-
-    def work(i: int) -> None:
-        _core.symmetric_product(K, diagonal, columns, ends[i], ends[i + 1], sums[i])
-
-    threads.each(work, range(parts))
-    return sums.sum(axis=0).T  # in the order of the parts, whatever the number of threads
+    out = np.empty(V.T.shape)
+    _core.symmetric_product(K, diagonal, np.ascontiguousarray(V.T), out)
+    return out.T
 
 
 def exponential_sums(X: np.ndarray, S: np.ndarray, A: np.ndarray, norm: int, c: float) -> np.ndarray:

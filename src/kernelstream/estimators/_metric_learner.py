@@ -16,12 +16,11 @@ from ..core import threads
 from ..passes.metric.python import leaf_of, logarithms
 from ..random import SeedStream, generator
 from ..rows import Rows, merged
-from ..solvers import pivoted
 from ..solvers.clock import Clock
-from ..solvers.kernel_ridge import RowMatrix, addition, descend
+from ..solvers.kernel_ridge import RowMatrix, addition, by_products, descend
 from ..solvers.metric import KernelMetric, between, systems_of, table
 from ..solvers.metric import Rows as Pair
-from ..solvers.metric_search import BROAD, Searched, TriedMetric, learn_metric, of_distances, sees_few
+from ..solvers.metric_search import BROAD, TriedMetric, learn_metric, of_distances, sees_few
 from ..solvers.ranks import KNOTS, rank_knots
 from ..state.schema import POSITIVE, Array, Number, Schema, check, length
 from . import _leaves
@@ -36,7 +35,7 @@ ON_GPU = 1 << 22  # kernel values of a call from which a GPU has them before the
 WIDE = 2000  # columns up to which sparse rows are made dense
 ROWS_A_THREAD = 64  # rows that one thread scores at once
 ROWS_AT_ONCE = 1024  # rows whose variances are computed at once: each has kernel values with all rows of a leaf
-TOLERANCE, BY_PRODUCTS = 1e-6, 1e-3  # relative residuals of a solution by a factor, and by products
+TOLERANCE, COARSE = 1e-6, 1e-4  # relative residuals of the solution by a factor, and by products
 LEFT = 0.2  # part of the rows whose forecasts by the others teach probabilities,
 MOST_LEFT = 4000  # and how many at most
 
@@ -44,16 +43,16 @@ MOST_LEFT = 4000  # and how many at most
 class Effort(NamedTuple):
     """How many rows a size takes."""
 
-    searched: Searched  # for the search of the metric
+    searched: tuple[int, int]  # enough for the search of the metric, and too many
     exact: int  # up to which one system has all rows
     leaf: int  # largest number in a leaf if there are very many
     fine: bool = False  # whether the search is finer: where it costs little
 
 
 SIZES = {
-    "small": Effort(Searched(1000, 1000, 2000, 2000), 5_000, 2_500),
-    "medium": Effort(Searched(1500, 2500, 5000, 8000), 20_000, 10_000),
-    "large": Effort(Searched(3000, 5000, 10_000, 20_000), 20_000, 20_000),
+    "small": Effort((1000, 1000), 5_000, 2_500),
+    "medium": Effort((2500, 5000), 20_000, 10_000),
+    "large": Effort((5000, 10_000), 20_000, 20_000),
 }
 
 ROWS_FOR_A_COLUMN = 10  # with fewer a metric fits the rows that it was learned from
@@ -116,20 +115,14 @@ class LearnedMetric(Learner):
         if again and X.shape[1] <= BROAD:
             pair = pair_of(state, standard_rows(state, X[one], self.ops), self.ops)
             metric = of_distances(HeldOut(self, pair, mean, total, held[one], offset, clock), metric)
-        lam = float(metric.lam if self.lam is None else self.lam)
-        n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact, self._products(mean.shape[1], lam))
+        n = clock.rows(len(one), 2 ** _depth(len(one), effort), effort.exact)
         some = np.arange(len(one))
         if n < len(one):  # there is no time for more
             some = np.sort(generator(state["seed"], SeedStream.METRIC_ROWS).permutation(len(one))[:n])
             one, mean, total = one[some], mean[some], None if total is None else total[some]
         leave = held[one]
-        state |= {
-            "root": metric.root,
-            "scales": metric.scales,
-            "share": metric.share,
-            "ranks": metric.ranks,
-            "lam": lam,
-        }
+        lam = float(metric.lam if self.lam is None else self.lam)
+        state |= vars(metric) | {"lam": lam}
         X_one = standard_rows(state, X[one], self.ops)
         Z, W = metric.rows(pair_of(state, X_one, self.ops))
         tree, parts = _leaves.cut(Z, _depth(len(Z), effort), effort.leaf)
@@ -140,8 +133,7 @@ class LearnedMetric(Learner):
             own = (Z[part], W[part])
             more = addition(lam, len(part), None if total is None else total[part])
             last = int(np.count_nonzero(leave[part]))
-            products = len(part) >= self._products(mean.shape[1], lam)
-            alpha[part], away = self._solved(own, metric.share, more, mean[part], last, products)
+            alpha[part], away = self._solved(own, metric.share, more, mean[part], last)
             forecast[part[len(part) - last :]] -= away
         left = np.flatnonzero(held & np.isin(place, some))
         F = forecast[np.searchsorted(some, place[left])] * unit + offset
@@ -172,30 +164,24 @@ class LearnedMetric(Learner):
         exact = 0 if room is None else min(EXACT_ON_GPU, room(4))
         if exact <= own.exact:
             return own
-        return Effort(Searched(*(2 * rows for rows in own.searched)), exact, exact, fine=True)
-
-    def _products(self, outputs: int, lam: float) -> float:
-        """Rows from which a system is solved by products: never on a GPU, whose factors take little time."""
-        return float("inf") if hasattr(self.ops, "metric_matrix") else pivoted.least_rows(outputs, lam)
+        least, most = own.searched
+        return Effort((2 * least, 2 * most), exact, exact, fine=True)
 
     def _solved(
-        self, rows: Pair, share: float, more: np.ndarray, Y: np.ndarray, last: int, products: bool
+        self, rows: Pair, share: float, more: np.ndarray, Y: np.ndarray, last: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients (n, C) of rows in the metric, and residuals (last, C) where the last ones are left out."""
-        if products:
-            found = pivoted.solved(table(rows, share, self.ops), more, Y, last, BY_PRODUCTS, self.ops)
+        own = getattr(self.ops, "metric_matrix", None)
+        if own is not None:  # on a GPU, where factors take little time
+            matrix = own(rows, share, more)
+        else:
+            K = table(rows, share, self.ops)
+            found = by_products(K, more, Y, last, COARSE)
             if found is not None:
                 return found
-        matrix = self._matrix(rows, share, more)
+            matrix = RowMatrix(K, 1 + more, self.ops)
         alpha = descend(matrix, Y, TOLERANCE).W
         return alpha, matrix.left_out(alpha, last) if last else np.empty((0, Y.shape[1]))
-
-    def _matrix(self, rows: Pair, share: float, more: np.ndarray) -> Any:
-        """The kernel matrix of rows in the metric, with so much added to its diagonal, and its factor."""
-        own = getattr(self.ops, "metric_matrix", None)
-        if own is not None:
-            return own(rows, share, more)
-        return RowMatrix(table(rows, share, self.ops), 1 + more, self.ops)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         Z, W = self._metric(state).rows(pair_of(state, standard_rows(state, X, self.ops), self.ops), one_by_one=True)
@@ -347,8 +333,8 @@ class HeldOut:
             return replace(one, error=np.inf, alpha=None)
         begin, metric, learner = time.monotonic(), one.metric, self.learner
         rows = metric.rows(self.rows)
-        matrix = learner._matrix(rows, metric.share, addition(metric.lam, len(self.a), self.a))
-        alpha = descend(matrix, self.targets, TOLERANCE).W
+        more = addition(metric.lam, len(self.a), self.a)
+        alpha, _ = learner._solved(rows, metric.share, more, self.targets, 0)
         make = learner._maker(len(self.Y) * len(self.targets))
         F = make(rows, metric.share, alpha)(metric.rows(self.asked))
         if learner.regression:

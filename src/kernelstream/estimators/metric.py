@@ -85,9 +85,8 @@ class MetricClassifier(StreamClassifier):
     lam : float or None, default=None
         Penalty next to the *sum* of the losses (scikit-learn's ``alpha`` of kernel ridge); None chooses it.
     size : {"small", "medium", "large"}, default="medium"
-        Trades time for accuracy, by about a factor of four each. The metric is searched on 1,000 rows; on
-        1,500 and then, what came close, on 2,500; or on twice as many; and improved once on two fifths of all, at least
-        2,000, 5,000 or 10,000 and at most 2,000, 8,000 or 20,000. One system has up to 5,000 rows (2,500 in a leaf
+        Trades time for accuracy, by about a factor of four each. The metric is searched on 1,000 rows; on a quarter of
+        all, but at least 2,500 and at most 5,000; or on twice as many. One system has up to 5,000 rows (2,500 in a leaf
         of very many rows), 20,000 (10,000), or 20,000 (as many in a leaf). If there are fewer rows than in ten leaves,
         leaves are larger.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
@@ -127,7 +126,7 @@ class MetricClassifier(StreamClassifier):
     Notes
     -----
     Memory grows with the square of the number of rows in a system: 256 MB for 8,000 rows, 1.6 GB for 20,000. So does
-    time from 6,000 rows on, by conjugate gradients [3]_, unless the penalty is small; else time grows with the cube.
+    time from 7,000 rows on, by conjugate gradients [3]_, unless the penalty is small; else time grows with the cube.
     A model keeps all rows. For words and gaps, put :class:`~kernelstream.columns.Columns` before it in a pipeline.
 
     References
@@ -136,8 +135,7 @@ class MetricClassifier(StreamClassifier):
        backpropagation-free machine learning models, Science 383, 2024.
     .. [2] Beaglehole, Holzmüller, Radhakrishnan, Belkin: xRFM: accurate, scalable, and interpretable feature learning
        models for tabular data, arXiv 2508.10053, 2025.
-    .. [3] Díaz, Epperly, Frangella, Tropp, Webber: Robust, randomized preconditioning for kernel ridge regression,
-       arXiv 2304.12465, 2023.
+    .. [3] Frangella, Tropp, Udell: Randomized Nyström preconditioning, SIAM J. Matrix Anal. Appl. 44, 2023.
 
     Examples
     --------

@@ -198,7 +198,7 @@ class MetricWindow(Learner):
         trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
         plain = plain_start(rows.shape[1], False, BROAD)
         if t < IMPROVED:
-            return from_few(trials, plain).best
+            return from_few(trials, plain)
         near, apart = state["lengths"].tolist()
         last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
         # A metric that has lost a direction does not find it again: all directions alike are a start too. With many

@@ -2,7 +2,8 @@ r"""Kernel ridge regression with every row as a centre.
 
 .. math:: (K + \lambda A^{-1})\, \alpha = y - b
 
-One triangular factor, and conjugate gradients that take off what its rounding left.
+One triangular factor, and conjugate gradients that take off what its rounding left; or for many rows, as time of a
+factor grows with their cube and that of products with their square, conjugate gradients and a factor of few columns.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from ..core.triangular import divided_by, factorise
+from ..core import threads
+from ..core.triangular import divided_by, factorise, upper_factor
 from ..kernels import Kernel
 from ..rows import Rows
 from ..state.blas_threads import on_one_blas_thread
@@ -21,6 +24,8 @@ from .cg import System, conjugate_gradients
 from .kernel_blocks import Centers
 
 LARGEST_INVERSE_WEIGHT = 1e15  # times lam: a row of so little weight has no say
+LEAST_ROWS, PIVOTS = 7000, 500  # rows from which products may take less time than a factor, and what divides them
+ITERATION, ROWS_AT_ONCE = 40, 512  # C + 4 times so many rows: a factor takes as much more time as an iteration
 
 
 class RowMatrix:
@@ -114,3 +119,47 @@ def descend(
     system = System(None, alpha, Y.copy(), None, tol, max_iter, report)
     history, converged = conjugate_gradients(matrix.dot, matrix.divide, system)
     return Solution(alpha, history, len(history), converged)
+
+
+def by_products(
+    K: np.ndarray, more: np.ndarray, Y: np.ndarray, last: int, tol: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    r"""Coefficients (n, C) of K + D, and residuals (last, C) of the last rows by the others; None: a factor is faster.
+
+    .. math:: K \approx F F', \qquad (F F' + D)^{-1} = D^{-1} - D^{-1} F\, (I + F' D^{-1} F)^{-1} F' D^{-1}
+
+    divides the residuals, with F from the columns of K at some rows, evenly spread. Rows to leave out have no weight.
+    """
+    (n, C), most = Y.shape, int(len(Y) / (ITERATION * (Y.shape[1] + 4)))
+    if n < LEAST_ROWS:
+        return None
+    pivots = np.arange(PIVOTS) * n // PIVOTS
+    T = upper_factor(K[np.ix_(pivots, pivots)].astype(np.float64), float(np.finfo(K.dtype).eps) * PIVOTS**0.5)
+    F = solve_triangular(T.astype(K.dtype), K[pivots], trans=1)  # F', (pivots, n)
+    rest = max(n - float(np.einsum("ij,ij->", F, F, dtype=np.float64)), 0.0)
+    if 5 * np.sqrt(rest / (PIVOTS * np.median(more))) > most:  # so many iterations, by experience
+        return None
+    targets, D = np.concatenate([Y, Y], axis=1), np.repeat([more, more], C, axis=0).T
+    targets[n - last :, C:], D[n - last :, C:] = 0.0, LARGEST_INVERSE_WEIGHT
+    inner = [((F / more.astype(K.dtype)) @ F.T).astype(np.float64) for more in (D[:, 0], D[:, C])]
+    if not all(factorise(A, np.diagonal(A) + 1.0) for A in inner):
+        return None
+
+    def product(V: np.ndarray) -> np.ndarray:
+        out, single = D * V, V.astype(K.dtype)
+
+        def work(part: slice) -> None:
+            out[part] += K[part] @ single
+
+        threads.each(work, threads.cuts(n, ROWS_AT_ONCE))
+        return out
+
+    def divide(R: np.ndarray) -> np.ndarray:
+        along = np.split((F @ (R / D).astype(K.dtype)).astype(np.float64), 2, axis=1)
+        found = np.concatenate([divided_by(A, V) for A, V in zip(inner, along, strict=True)], axis=1)
+        return (R - F.T @ found.astype(K.dtype)) / D
+
+    X = np.zeros_like(targets)
+    _, converged = conjugate_gradients(product, divide, System(None, X, targets, None, tol, 2 * most))
+    left = Y[n - last :] - K[n - last :] @ X[:, C:].astype(K.dtype)
+    return (X[:, :C], left) if converged else None

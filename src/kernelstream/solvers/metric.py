@@ -26,14 +26,11 @@ from scipy import special
 
 from ..core import threads
 from ..core.triangular import divided_by, factorise, inverse_diagonal
-from . import pivoted
 from .kernel_ridge import addition
 
 JUDGED = 1000  # rows that are forecast by all others, at most: not those that gradients are taken at, if there are more
 TINY = np.finfo(float).tiny
 GROUPS = 10  # of rows by their values in one column: what their means explain is what it says alone
-TOLERANCE = 1e-3  # of a solution by products
-SPREAD_ROWS = 2000  # rows up to which candidates are solved side by side: one alone does not keep threads busy
 SLOPES = 800  # rows that gradients are taken at, at most;
 SIGNS = 10**8  # of the second kind no more than so many comparisons of columns
 LEAST_DISTANCE = 1e-10  # distance below which a kernel function has no gradient
@@ -84,7 +81,7 @@ class Systems:
         self.ops, self.X, self.Y, self.a = ops, X, Y, a
         n, d = X[0].shape
         self.judged, self.some, self.near = min(judged, n), min(SLOPES, n), LEAST_DISTANCE
-        self.side_by_side, self.products = n <= SPREAD_ROWS, pivoted.least_rows(Y.shape[1], np.inf)
+        self.factor: np.ndarray | None = None
         self.few = int(np.clip(SIGNS // (n * d), 50, self.some))  # rows that slopes of the second kind are taken at
 
     def columns(self) -> np.ndarray:
@@ -102,21 +99,14 @@ class Systems:
 
     def solved(self, K: Any, lam: float) -> tuple[float, Any]:
         """The mean squared error at the last rows, each by all others, and the coefficients (n, C); K stays."""
-        if len(self.Y) >= pivoted.least_rows(self.Y.shape[1], lam):
-            more = addition(lam, len(self.a), self.a)
-            found = pivoted.solved(K, more, self.Y.astype(np.float64), self.judged, TOLERANCE, self.ops)
-            if found is not None:
-                return self._error(found[1]), found[0]
-        A = K.copy()
+        A = self.factor = np.empty_like(K) if self.factor is None else self.factor  # fresh memory takes longer
+        A[:] = K
         if not factorise(A, self.diagonal(lam)):
             return np.inf, None
         alpha = divided_by(A, self.Y)
-        return self._error(alpha[-self.judged :] / inverse_diagonal(A, self.judged)[:, None]), alpha
-
-    def _error(self, left: np.ndarray) -> float:
-        """The mean of squared residuals (judged, C) of the last rows."""
+        left = alpha[-self.judged :] / inverse_diagonal(A, self.judged)[:, None]
         errors = np.square(left).sum(axis=1, dtype=np.float64)
-        return float(np.average(errors, weights=self.a[-self.judged :]))
+        return float(np.average(errors, weights=self.a[-self.judged :])), alpha
 
     def gradients(self, metric: KernelMetric, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         r"""``G`` (d, d) and ``g`` (d,): weighted means over some rows, and sums over the outputs.

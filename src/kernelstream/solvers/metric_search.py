@@ -1,4 +1,4 @@
-r"""The search for a metric: on few rows by many trials, what comes close again on more, and one round on most.
+r"""The search for a metric: by many trials on few rows, and one round of gradients on more of them.
 
 The kernel is solved again in the metrics that follow, a few times, as long as the error falls: from all columns alike
 on, and from the columns that say something alone, each by as much as it says; then :math:`\rho` (how much of the part
@@ -8,20 +8,19 @@ function of all others. What was found on few rows is improved once on more of t
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..core import threads
 from .clock import Clock
 from .metric import KernelMetric, Rows, root_of, scales_of, systems_of
 
-OF_ALL = 0.4  # of the rows the last stage takes so many, if they are neither too few nor too many
+SEARCHED = 4  # the search takes the fourth part of the rows, if that is neither too few nor too many,
+MORE = 2  # and the improvement at its end so many times as many
 FEWEST = 24  # rows: with fewer there is nothing to compare
 ROUNDS, MOST_ROUNDS = 3, 8  # of gradients on the first rows, and on all rows, as long as the error falls
 RHO, RHOS = 0.5, (0.0, 1.0)  # rho of the rounds, and the values that are tried beside it
@@ -30,7 +29,6 @@ LENGTH, LEAST_LENGTH, MOST_LENGTH = 3.0, 0.1, 100.0  # of both kinds, next to th
 SHARE, SHARES = 0.5, (0.2, 0.8)  # w, and the values that are tried beside it
 RANKS, RANKINGS = 1.0, (0.0, 3.0)  # c, and the values that are tried beside it
 LAM, LEAST_LAM, MOST_LAM = 0.03, 1e-4, 30.0  # the penalty
-MARGIN = 1.1  # errors of candidates, next to the least, up to which they are tried again on more rows
 STEP, FINER = 3.0, 3.0**0.5  # factors by which lengths and penalty go up and down
 DISTANCES_LAM, COARSER = 0.01, 10.0  # the penalty of distances alone on all rows, and the factor by which it goes down
 BROAD = 1000  # columns up to which the part off the diagonal is tried
@@ -56,14 +54,6 @@ class TriedMetric:
         root, scales = root_of(new.G, new.rho, near, p), scales_of(new.g, apart, q)
         return replace(new, metric=replace(self.metric, root=root, scales=scales))
 
-    def choice(self, name: str) -> Any:
-        """Its value of a number by its name: rho, powers, share or ranks."""
-        return getattr(self if name in ("rho", "powers") else self.metric, name)
-
-    def with_choice(self, name: str, value: Any) -> TriedMetric:
-        """The same with another value of such a number; its error is not known."""
-        return self.made(**{name: value}) if name in ("rho", "powers") else self.with_numbers(**{name: value})
-
     def with_numbers(self, **changes: Any) -> TriedMetric:
         """The same with another share, factor of the ranks, penalty or the like; its error is not known."""
         return replace(self, metric=replace(self.metric, **changes))
@@ -80,18 +70,14 @@ class Trials:
         """The same with their errors and coefficients (n, C); where no time is left, errors are infinite."""
         if self.clock.cubed and self.clock.late():
             return [replace(one, error=np.inf, alpha=None) for one in tried]
-        solved, begin = list(tried), time.monotonic()
+        return [self._of(one) for one in tried]
 
-        def work(i: int) -> None:
-            error, alpha = self.systems.solved(self.table(tried[i].metric), tried[i].metric.lam)
-            solved[i] = replace(tried[i], error=error, alpha=alpha)
-
-        threads.each(work, range(len(tried)), self.systems.side_by_side)
-        if tried:
-            self.clock.measured(len(self.systems.Y), (time.monotonic() - begin) / len(tried), self.systems.products)
-        for one in solved:
-            self.clock.step(f"error {one.error:.4g}")
-        return solved
+    def _of(self, tried: TriedMetric) -> TriedMetric:
+        begin = time.monotonic()
+        error, alpha = self.systems.solved(self.table(tried.metric), tried.metric.lam)
+        self.clock.measured(len(self.systems.Y), time.monotonic() - begin)
+        self.clock.step(f"error {error:.4g}")
+        return replace(tried, error=error, alpha=alpha)
 
     def table(self, metric: KernelMetric) -> Any:
         """Kernel values (n, n), those of before where the kernel is the same."""
@@ -103,19 +89,6 @@ class Trials:
         return K
 
 
-class Searched(NamedTuple):
-    """Rows of the stages of a search: the first two, and the least and most of the last."""
-
-    first: int
-    second: int
-    least: int
-    most: int
-
-    def of(self, n: int) -> tuple[int, int, int]:
-        """Rows of each stage, where there are n."""
-        return self.first, self.second, int(np.clip(OF_ALL * n, self.least, self.most))
-
-
 def learn_metric(
     rows: Rows,
     Y: np.ndarray,
@@ -123,15 +96,16 @@ def learn_metric(
     order: np.ndarray,
     ops: Any,
     clock: Clock,
-    searched: Searched,
+    searched: tuple[int, int],
     fine: bool = False,
 ) -> KernelMetric:
     """The metric for rows, whose columns have the deviation 1, as have their ranks, and targets Y (n, C) of mean 0.
 
-    ``order`` (k,) has the numbers of rows as they are taken. What is found on few rows, and what came close to it, is
-    tried again on more. With ``fine`` lengths and penalty are tuned again at the end, in smaller steps.
+    ``order`` (k,) has the numbers of rows as they are taken, and ``searched`` how many are enough, and too many. With
+    ``fine`` lengths and penalty are tuned again at the end, in smaller steps.
     """
     n, d = rows[0].shape
+    first = _first(n, searched)
     a = np.ones(n) if weight is None else weight
 
     def trials(count: int) -> Trials:
@@ -140,22 +114,22 @@ def learn_metric(
 
     if len(order) < FEWEST:
         return plain_metric(d)
-    first, second, most = searched.of(n)
     last = trials(first)
-    found = from_few(last, plain_start(d, bool(rows[1].any())), SHARPER)
-    best = found.best
-    if first < second and first < len(order):
-        last = trials(second)
-        best = _settled(last, found)
-    if second < len(order):
-        last = trials(most)
+    best = from_few(last, plain_start(d, bool(rows[1].any())), SHARPER)
+    if len(order) > first:
+        last = trials(MORE * first)
         best = rounds_from(last, last.of(best)[0], most=1)
     return (tuned(last, best, FINER) if fine else best).metric
 
 
-def sees_few(n: int, searched: Searched) -> bool:
+def _first(n: int, searched: tuple[int, int]) -> int:
+    """Rows of n that the search begins with."""
+    return int(np.clip(n // SEARCHED, *searched))
+
+
+def sees_few(n: int, searched: tuple[int, int]) -> bool:
     """Whether n rows are more than the search has at its end."""
-    return n > searched.of(n)[-1]
+    return n > MORE * _first(n, searched)
 
 
 def of_distances(trials: Any, metric: KernelMetric) -> KernelMetric:
@@ -180,15 +154,7 @@ def plain_start(d: int, ranked: bool, broad: int = BROAD) -> TriedMetric:
     return TriedMetric(plain, np.inf, None, np.eye(d), np.ones(d), rho, POWERS, (LENGTH, LENGTH))
 
 
-class Found(NamedTuple):
-    """What few rows tell."""
-
-    best: TriedMetric
-    start: TriedMetric  # the best of those that the search began with
-    choices: list[tuple[str, Any]]  # numbers of the kernel with values of about the same error
-
-
-def from_few(trials: Trials, plain: TriedMetric, powers: tuple[tuple[float, float], ...] = ()) -> Found:
+def from_few(trials: Trials, plain: TriedMetric, powers: tuple[tuple[float, float], ...] = ()) -> TriedMetric:
     """Rounds of gradients; then rho, the powers that are to be tried, lengths with their penalty, share and ranks.
 
     They begin with all columns alike and the penalty of least error. That one is large where most columns are noise,
@@ -201,36 +167,13 @@ def from_few(trials: Trials, plain: TriedMetric, powers: tuple[tuple[float, floa
         starts.append(walked)
     if columns.any():
         starts.append(_walked(trials, trials.of(plain.made(G=np.diag(columns), g=columns))[0], _penalty))
-    ends = list(starts)
-
-    def work(i: int) -> None:
-        ends[i] = rounds_from(trials, starts[i])
-
-    threads.each(work, range(len(starts)), trials.systems.side_by_side)
-    best, choices = _best(ends), []
-    for name, values in (
-        ("rho", RHOS if best.rho else ()),
-        ("powers", powers),
-        ("", ()),
-        ("share", SHARES),
-        ("ranks", RANKINGS if best.metric.ranks > 0 else ()),
-    ):
-        if not name:
-            best = tuned(trials, best)
-            continue
-        tried = [best, *trials.of(*(best.with_choice(name, value) for value in values))]
-        best = _best(tried)
-        choices += [(name, one.choice(name)) for one in tried if one is not best and one.error < MARGIN * best.error]
-    return Found(best, _best(starts), choices)
-
-
-def _settled(trials: Trials, found: Found) -> TriedMetric:
-    """The best on more rows, after more rounds: choices once more, and lengths; or the beginning, if it is better."""
-    start, best = trials.of(found.start, found.best)
-    best = rounds_from(trials, best)
-    for _, choices in itertools.groupby(found.choices, key=lambda choice: choice[0]):
-        best = _least(trials, best, *(best.with_choice(*choice) for choice in choices))
-    return _best([tuned(trials, best), start])
+    best = _best([rounds_from(trials, start) for start in starts])
+    best = _least(trials, best, *(best.made(rho=rho) for rho in (RHOS if best.rho else ())))
+    best = _least(trials, best, *(best.made(powers=pair) for pair in powers))
+    best = tuned(trials, best)
+    best = _least(trials, best, *(best.with_numbers(share=share) for share in SHARES))
+    ranked = best.metric.ranks > 0
+    return _least(trials, best, *(best.with_numbers(ranks=ranks) for ranks in (RANKINGS if ranked else ())))
 
 
 def rounds_from(trials: Trials, last: TriedMetric, most: int = ROUNDS) -> TriedMetric:

@@ -57,8 +57,6 @@ class DeviceFunction:
 class DeviceSystems:
     """Targets and weights of ``host`` lie on the device, and so do tables, factors and coefficients."""
 
-    side_by_side, products = False, float("inf")  # one system after the other, each by a factor
-
     def __init__(self, ops: Any, host: Any):
         self.ops, self.host, self.X, self.Y, self.a = ops, host, host.X, ops.tensor(host.Y), ops.tensor(host.a)
 
