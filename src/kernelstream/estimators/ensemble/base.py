@@ -60,10 +60,8 @@ class Ensemble(Composite):
         """How weights follow losses."""
         rate = share = 0.0
         if self.combination != "uniform":
-            weights, usual = (
-                named_part(self.context.kind, "combination", self.combination),
-                0.61 if self.regression else 0.99,
-            )
+            weights = named_part(self.context.kind, "combination", self.combination)
+            usual = 0.61 if self.regression else 0.99
             rate = -math.log(usual if isinstance(weights.discount, str) else weights.discount)
             share = float(weights.share)
         return Hedge(rate, share, self.vote == "sign", self.regression)
@@ -159,7 +157,7 @@ class Ensemble(Composite):
         m, which, own = len(state["members"]), None, None
         if draws is not None:
             if expansions is not None and len(expansions.where) == m and not _capacity.scarce(state):
-                rows = slice(rows.start, min(rows.stop, rows.start + expansions.rows()))
+                rows = slice(rows.start, min(rows.stop, rows.start + expansions.pool.rows()))
                 n = rows.stop - rows.start
                 return self._learn_drawn(state, X[rows], y[:n], None if weight is None else weight[:n], hedge)
             n = min(len(y), DRAWN_AHEAD if self.ops.BLOCK > 1 else 1)
@@ -286,11 +284,6 @@ class Ensemble(Composite):
             for learner in learners:
                 composite.check(learner, self.context)
         one_of("vote", self.vote, VOTES)
-        self._check_choices()
-        _capacity.check(self.capacity, self.updates, self.examples)
-
-    def _check_choices(self) -> None:
-        """Raise ValueError where a choice is unknown, or two of them do not fit together."""
         plain = {"combination": "uniform", "updates": "deterministic"}
         for name, other in plain.items():
             value = self.parameters[name]
@@ -306,6 +299,7 @@ class Ensemble(Composite):
                 "combination='uniform' keeps all weights equal, but updates='stochastic' and capacity='weights' need "
                 "weights that change: use combination='hedge'"
             )
+        _capacity.check(self.capacity, self.updates, self.examples)
 
     def schema(self, state: State, trained: bool) -> Schema:
         first: Schema = super().schema(state, trained)

@@ -16,11 +16,6 @@ from ..budget.base import SLOTS, KernelExpansion
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
 
 
-def is_budget(learner: Learner) -> bool:
-    """Whether the learner keeps a support set whose budget can change."""
-    return isinstance(learner, KernelExpansion) and type(learner.strategy) in RESIZABLE
-
-
 def least(learner: Any) -> int:
     """The smallest budget that makes sense."""
     return learner.strategy.least
@@ -32,7 +27,9 @@ def check(capacity: str, updates: Any, examples: Callable[[], list[Learner]]) ->
         raise ValueError(
             "capacity='shared' is a common budget for learners that are drawn: set updates='stochastic' as well"
         )
-    if capacity != "fixed" and not all(map(is_budget, examples())):
+    if capacity == "fixed":
+        return
+    if not all(isinstance(each, KernelExpansion) and type(each.strategy) in RESIZABLE for each in examples()):
         raise ValueError(f"capacity={capacity!r} needs learners with a budget that remove or replace support vectors")
 
 

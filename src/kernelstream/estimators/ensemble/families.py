@@ -150,10 +150,6 @@ class ExpansionFamily:
         """Whether the members are as this family left them."""
         return self._seen == self._position()
 
-    def rows(self) -> int:
-        """Rows that should be learned together."""
-        return self.pool.rows()
-
     def learn(self, X: Rows, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray) -> None:
         """Learn rows with weights (m, n) of all members; writes the scores before each update into their part of F.
 
@@ -161,7 +157,7 @@ class ExpansionFamily:
         """
         start, n = 0, X.shape[0]
         while start < n:
-            rows = slice(start, min(n, start + self.rows()))
+            rows = slice(start, min(n, start + self.pool.rows()))
             start = rows.stop
             part = X if rows == slice(0, n) else X[rows]
             own = None if weights is None else np.ascontiguousarray(weights[self.where, rows])

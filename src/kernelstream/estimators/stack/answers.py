@@ -56,7 +56,9 @@ def members(est: Shell[Stack]) -> list[dict[str, Any]]:
 @in_turn
 def changes(est: Shell[Stack]) -> list[Mark]:
     """The last hundred changes found, oldest first: of the errors, or of the rows themselves."""
-    return watch.marks(fitted(est)["watch"])
+    found = fitted(est)["watch"]["marks"].tolist()
+    names = watch.NAMES
+    return [Mark(row, since, "inputs" if names[d] == "kernel" else "loss", names[d]) for row, since, d in found]
 
 
 # -------------------------------------------------------------------- columns
@@ -129,14 +131,6 @@ def collected(coverage: float, learn: Callable[..., np.ndarray]) -> tuple[np.nda
     return learn(wanted=wanted), wanted.found
 
 
-def half_width(est: Shell[Stack], coverage: float) -> float:
-    """Probability that the labels of a set may leave to others; infinite before the first forecast."""
-    stack, state = inside(est)
-    if "intervals" not in state:
-        return float("inf")
-    return float(stack.tracked.tracker(state["intervals"]["o0"]).interval(np.zeros(1), coverage)[1][0])
-
-
 def quantiles(est: Shell[Stack], X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 
@@ -166,12 +160,6 @@ def _ways(stack: Stack, state: Any, asked: np.ndarray) -> np.ndarray:
     kept = state["reasons"]
     m = min(state["t"], len(kept["y"]))
     if m < FEWEST_KEPT:
-        return np.ones((stack.sets(state), len(asked)))
+        return np.ones((stack.combination.outputs(state), len(asked)))
     rows = kept["X"][:m]
     return stack.tracked.ways(state["intervals"], rows, kept["y"][:m], stack.combined(state, rows), asked)
-
-
-def at(est: Shell[Stack], o: int, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Quantiles (n, k) of an output, from those (n, L) of the levels that are followed."""
-    stack, state = inside(est)
-    return np.asarray(stack.tracked.tracker(state["intervals"][f"o{o}"]).at(values, asked))

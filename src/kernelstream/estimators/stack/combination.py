@@ -49,7 +49,7 @@ class Combination:
         return found | history_schema(state, inputs + ("batch" in state))
 
     def outputs(self, state: State) -> int:
-        """How many combinations there are: one, or one for every target of a regression."""
+        """How many combinations, and sets of members, there are: one, or one for every target of a regression."""
         return int(state["n_outputs"]) if self.regression else 1
 
     def parts(self, state: State) -> list[State]:
@@ -89,12 +89,10 @@ class Combination:
             )
             scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
         state["t"] = after
-        self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
-
-    def _note_weights(self, state: State, place: int, weights: np.ndarray) -> None:
-        """Enter weights (k, N) into the history from a place on; when it is full, every second entry is dropped."""
+        place, weights = t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0)
         room = HISTORY - place
         state["history"][place : place + len(weights)] = weights[:room]
+        # when it is full, every second entry is dropped
         if len(weights) > room:  # one more, for which there is no place, and which will not be among those that stay
             state["history"][: HISTORY // 2] = state["history"][1::2]
             state["history_stride"] *= 2

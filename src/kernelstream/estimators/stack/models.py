@@ -19,19 +19,37 @@ from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
 from .._contract.targets import public
 from .._described import described
-from .answers import at, changes, collected, explain, half_width, members, quantiles, relevance
+from .answers import changes, collected, explain, members, quantiles, relevance
 from .base import Stack
 from .fit import fit
 
 
-def ops(est: Any) -> Any:
-    """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
-    return engines.get(engines.of_processor(est.engine))
+@dataclass(eq=False, repr=False)
+class Stacked:
+    """Parameters and answers of the default estimators, whatever their task."""
+
+    standardize = on_device = True
+
+    fit, explain = fit, explain
+    learners_, members_, columns_ = property(learners), property(members), property(columns)
+    weights_, weights_history_ = property(weights), property(weights_history)
+    relevance_, changes_ = property(relevance), property(changes)
+
+    members: list[Any] | str = "auto"
+    size: str = "medium"
+    _: KW_ONLY
+    recent: bool = True
+    columns: dict[str, str] | str = "auto"
+
+    @property
+    def _ops(self: Any) -> Any:
+        """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
+        return engines.get(engines.of_processor(self.engine))
 
 
 @described()
 @dataclass(eq=False, repr=False)
-class KernelClassifier(StreamClassifier):
+class KernelClassifier(Stacked, StreamClassifier):
     r"""Classifier for streams that works without tuning.
 
     Nine different learners see every row: cells of grids over few columns (with a long and a short memory), hashed
@@ -111,21 +129,7 @@ class KernelClassifier(StreamClassifier):
 
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
 
-    standardize = on_device = True
-
-    fit, explain = fit, explain
-    _ops = property(ops)
-    learners_, members_, columns_ = property(learners), property(members), property(columns)
-    weights_, weights_history_ = property(weights), property(weights_history)
-    relevance_, changes_ = property(relevance), property(changes)
-
     _learns = Stack
-
-    members: list[Any] | str = "auto"
-    size: str = "medium"
-    _: KW_ONLY
-    recent: bool = True
-    columns: dict[str, str] | str = "auto"
 
     @in_turn
     def forecast(self, X: Any) -> np.ndarray:
@@ -171,7 +175,11 @@ class KernelClassifier(StreamClassifier):
     @in_turn
     def _sets_of(self, p: np.ndarray, coverage: float = 0.9) -> np.ndarray:
         """What ``predict_set`` answers, of the probabilities."""
-        return 1.0 - p <= half_width(self, coverage)
+        stack, state = inside(cast("Shell[Stack]", self))
+        if "intervals" not in state:  # before the first forecast
+            return np.ones(p.shape, bool)
+        _, half = stack.tracked.tracker(state["intervals"]["o0"]).interval(np.zeros(1), coverage)
+        return 1.0 - p <= float(half[0])
 
     @in_turn
     def learn_set(
@@ -211,7 +219,7 @@ class KernelClassifier(StreamClassifier):
 
 @described(like=KernelClassifier)
 @dataclass(eq=False, repr=False)
-class KernelRegressor(StreamRegressor):
+class KernelRegressor(Stacked, StreamRegressor):
     r"""Regressor for streams that works without tuning.
 
     The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around a base, their
@@ -260,22 +268,9 @@ class KernelRegressor(StreamRegressor):
     loss = "squared"
     _several_targets = True
 
-    standardize = on_device = True
-
-    fit, explain = fit, explain
     predict_interval, forecast_interval, learn_interval = predict_interval, forecast_interval, learn_interval
-    _ops = property(ops)
-    learners_, members_, columns_ = property(learners), property(members), property(columns)
-    weights_, weights_history_ = property(weights), property(weights_history)
-    relevance_, changes_ = property(relevance), property(changes)
 
     _learns = Stack
-
-    members: list[Any] | str = "auto"
-    size: str = "medium"
-    _: KW_ONLY
-    recent: bool = True
-    columns: dict[str, str] | str = "auto"
 
     @in_turn
     def _predict_with_interval(
@@ -353,6 +348,7 @@ class KernelRegressor(StreamRegressor):
             own = [part for at, part in stretches if at == o]
             if own:  # the first rows had nothing to go by
                 place = found if forecast.ndim == 1 else found[:, o]
-                held = at(self, o, np.concatenate(own), asked)
+                stack, state = inside(cast("Shell[Stack]", self))
+                held = stack.tracked.tracker(state["intervals"][f"o{o}"]).at(np.concatenate(own), asked)
                 place[len(forecast) - len(held) :] = held
         return forecast, found

@@ -13,8 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.targets import Move
-from ...rows import padded
 from ...state.nested import State
 from ...state.schema import Array, Schema
 from ...trust.recent import differences, places, some_of, taken
@@ -45,16 +43,6 @@ def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndar
     kept[at] = X[counted[some]]  # a place that is taken twice has the later row: numpy writes in order
     if "y" in reasons:
         reasons["y"][at] = y.reshape(len(y), -1)[counted[some]]
-
-
-def widen(reasons: State, d: int) -> None:
-    """Take rows of d columns."""
-    reasons["X"] = padded(reasons["X"], d)
-
-
-def moved(reasons: State, o: int, move: Move) -> None:
-    """Carry over the targets kept of an output."""
-    reasons["y"][:, o] = move(reasons["y"][:, o])
 
 
 def relevance(reasons: State, t: int, answers: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

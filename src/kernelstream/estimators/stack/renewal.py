@@ -74,6 +74,7 @@ class Renewal:
     def __init__(self, parameters: dict[str, Any], context: Context, errors: Callable[..., np.ndarray]):
         self.parameters, self.context, self.errors = parameters, context, errors
         self.regression = context.regression
+        self.share = 0.0 if self.regression else SHARE
         self._made: Any = None  # the model, and the state that it has
         self._own: Any = None
 
@@ -91,13 +92,10 @@ class Renewal:
         kind: Any = self.context.kind
         made = clone(kind(**{name: self.parameters[name] for name in kind._get_param_names()}))
         made.engine = engines.of_processor(self.parameters["engine"])
-        made.random_state = int(
-            generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62)
-        )
-        made.columns, made.standardize = (
-            "auto",
-            False,
-        )  # turns are its own: it also learns on a thread beside the members
+        numbers = generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"])
+        made.random_state = int(numbers.integers(1 << 62))
+        # turns are its own: it also learns on a thread beside the members
+        made.columns, made.standardize = "auto", False
         return made
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
@@ -207,7 +205,7 @@ class Renewal:
         both = np.stack([A, B])
         lost = self._losses(state, both, y)
         for i in range(len(y)):
-            w = self._shares(part)
+            w = shares(part["logs"], self.share)  # of the old and the new members in the forecast now
             F[i] = mixed(self.regression, both[:, i], w)
             if weight is not None and not weight[i] > 0:
                 continue
@@ -215,10 +213,6 @@ class Renewal:
             part["logs"][:] = -POWER * np.log(part["sums"]) if self.regression else np.log(w) - lost[:, i]
             part["rows"] += 1
         return F
-
-    def _shares(self, part: State) -> np.ndarray:
-        """Shares (2,) of the old and the new members in the forecast now."""
-        return shares(part["logs"], 0.0 if self.regression else SHARE)
 
     def _losses(self, state: State, F: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Losses (2, n) of forecasts F (2, n, C): mean squared errors, in first targets' units, or -log P(label)."""
@@ -234,7 +228,9 @@ class Renewal:
         made = self.fresh(state)
         plain, next_ = ("predict", "forecast") if self.regression else ("decision_function", "forecast_scores")
         new = getattr(made, next_ if following else plain)(X)
-        return mixed(self.regression, np.stack([scores, new.reshape(scores.shape)]), self._shares(state["renewal"]))
+        return mixed(
+            self.regression, np.stack([scores, new.reshape(scores.shape)]), shares(state["renewal"]["logs"], self.share)
+        )
 
 
 def mixed(regression: bool, F: np.ndarray, w: np.ndarray) -> np.ndarray:

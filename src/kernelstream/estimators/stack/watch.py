@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.targets import Move
-from ...monitor import Adwin, KernelTwoSample, Mark
+from ...monitor import Adwin, KernelTwoSample
 from ...monitor._blocks import BLOCK
 from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
-from ...rows import padded
 from ...state import undo
 from ...state.nested import State, part
 from ...state.schema import Array, Count, Inside, Schema, length
@@ -95,17 +93,6 @@ def kept(watched: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np
     return watched["ring_rows"][at], y[:, 0] if y.shape[1] == 1 else y, None if (weight == 1.0).all() else weight
 
 
-def moved(watched: State, o: int, move: Move) -> None:
-    """Carry over the targets kept of an output."""
-    undo.rows(watched["ring_targets"], slice(None))
-    watched["ring_targets"][:, o] = move(watched["ring_targets"][:, o])
-
-
-def widen(watched: State, d: int) -> None:
-    """Take rows of d columns."""
-    watched["ring_rows"] = padded(watched["ring_rows"], d)
-
-
 def lost(watched: State, t: int) -> bool:
     """Whether the last numbers, t in all, were forecast much worse than their median would have done; by medians."""
     if t < LAST:
@@ -174,9 +161,3 @@ def schema(state: State, outputs: int) -> Schema:
         "W": Array((width, fresh["reference"].size and 16), optional=True),
     }
     return own | {"adwin": Inside(adwin), "kernel": Inside(inputs)}
-
-
-def marks(watched: State) -> list[Mark]:
-    """The last hundred changes found, oldest first."""
-    found = watched["marks"].tolist()
-    return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in found]
