@@ -64,9 +64,7 @@ class Composite(Learner):
     def shells(self, state: State) -> list[Any]:
         """The members as estimators, for users, who may hold them as long as learners and states are these."""
         pairs, held = self.pairs(state), self.derived.get("shells", [])
-        if len(held) != len(pairs) or any(
-            a[1] is not b[0] or a[2] is not b[1] for a, b in zip(held, pairs, strict=True)
-        ):
+        if [(id(learner), id(own)) for _, learner, own in held] != [(id(learner), id(own)) for learner, own in pairs]:
             held = self.derived["shells"] = [(shell(*pair), *pair) for pair in pairs]
         return [made for made, _, _ in held]
 

@@ -103,13 +103,13 @@ class Ensemble(Composite):
         return self.ops.theta(state["log_theta"])
 
     def outputs_changed(self, state: State) -> None:
-        self._regroup()
+        self.drop("family", "expansions")  # which learners share work has changed
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay."""
 
     def reset(self, state: State) -> None:
-        self._regroup()
+        self.outputs_changed(state)
         self.drop("learners")
         if self.capacity != "fixed":
             sizes = _capacity.budgets_of(self.examples())
@@ -134,7 +134,7 @@ class Ensemble(Composite):
             if state["t"] > before and state["t"] % CAPACITY_PERIOD == 0:
                 theta, budgets = self.weights(state), _capacity.budgets_of(self.examples())
                 if _capacity.follow(state, self.member_learners(state), theta, sum(budgets)):
-                    self._regroup()
+                    self.outputs_changed(state)
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -159,7 +159,8 @@ class Ensemble(Composite):
             if expansions is not None and len(expansions.where) == m and not _capacity.scarce(state):
                 rows = slice(rows.start, min(rows.stop, rows.start + expansions.pool.rows()))
                 n = rows.stop - rows.start
-                return self._learn_drawn(state, X[rows], y[:n], None if weight is None else weight[:n], hedge)
+                own = None if weight is None else weight[:n]
+                return expansions.learn_drawn(X[rows], y[:n], own, draws, state, hedge)
             n = min(len(y), DRAWN_AHEAD if self.ops.BLOCK > 1 else 1)
             ahead = None if weight is None else weight[:n]
             u = chances(state["seed"], state["t"], ahead, n, m)
@@ -172,18 +173,6 @@ class Ensemble(Composite):
         F = self._member_scores(state, X, rows, None if P is None else P[: len(y)], y, own)
         counted = which if draws is not None and draws.counted == "drawn" else None
         return self.ops.hedge_pass(F, y, weight, state, hedge, counted)
-
-    def _learn_drawn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, hedge: Hedge) -> np.ndarray:
-        """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
-        expansions, draws, m = self._expansions(state), self._draws_learners, len(state["members"])
-        assert expansions is not None and draws is not None
-        able = np.ones(m, bool)
-        if _capacity.needs_room(state, weight):
-            able[:] = [_capacity.has_room(state, self.member_learners(state), i) for i in range(m)]
-        if weight is not None and state["n_outputs"] > 1:
-            y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
-        u = chances(state["seed"], state["t"], weight, len(y), m)
-        return expansions.learn_drawn(X, y, weight, u, able, draws.smoothing, draws.counted == "drawn", state, hedge)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self.ops, self.hedge()
@@ -205,10 +194,6 @@ class Ensemble(Composite):
             self.drop("expansions")
             return self._expansions(state)
         return found
-
-    def _regroup(self) -> None:
-        """Forget which learners share work, which has changed."""
-        self.drop("family", "expansions")
 
     def _blocks(self, state: State, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""

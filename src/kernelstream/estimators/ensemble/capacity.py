@@ -127,17 +127,11 @@ def resize(learner: Any, state: State, new: int) -> None:
         young = np.arange(n)[::-1] if strategy.turns else np.arange(n)
         slots = slots[np.sort(young[np.argsort(-sizes[young], kind="stable")[:new]])]
     for name, axes in SLOTS.items():
-        if name in state:
-            for axis in axes:
-                state[name] = _take(state[name], slots, new, axis)
+        for axis in axes if name in state else ():
+            taken = np.take(state[name], slots, axis=axis)
+            zeros = [(0, new - len(slots) if i == axis else 0) for i in range(taken.ndim)]
+            state[name] = np.ascontiguousarray(np.pad(taken, zeros))
     state["n_support"] = len(slots)
-
-
-def _take(A: np.ndarray, slots: np.ndarray, length: int, axis: int) -> np.ndarray:
-    """The given slots of an axis, then zeros up to the length."""
-    taken = np.take(A, slots, axis=axis)
-    pad = [(0, length - len(slots) if i == axis else 0) for i in range(A.ndim)]
-    return np.ascontiguousarray(np.pad(taken, pad))
 
 
 def shares(theta: np.ndarray, total: int, least: int) -> np.ndarray:

@@ -116,7 +116,8 @@ class Stack(Team):
         super().class_added(state, place, trained, change)
 
     def moved(self, state: State, o: int, move: Move) -> bool:
-        if move.factor < 1 and not intervals.off(state["intervals"][f"o{o}"], move):
+        usual = state["intervals"][f"o{o}"]["size"][1]
+        if move.factor < 1 and not usual > intervals.OFF * move.deviation:
             return False
         state["target_mean"][o] = move(state["target_mean"][o])
         state["target_unit"][o] *= move.factor

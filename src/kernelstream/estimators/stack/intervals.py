@@ -128,11 +128,6 @@ class Tracked:
         return factors
 
 
-def off(own: State, move: Move) -> bool:
-    """Whether the forecasts of late are worse than one number for the targets that a move leads to."""
-    return bool(own["size"][1] > OFF * move.deviation)
-
-
 def moved(own: State, move: Move) -> None:
     """Carry over what is in the units of the target."""
     own["size"][1] *= move.factor

@@ -78,10 +78,10 @@ def follow(
     watched["errors"][t % ROWS_A_LOOK : t % ROWS_A_LOOK + n] = errors
     room = len(watched["ring_targets"])
     places = slice(t % room, t % room + n)
-    for name in ("ring_rows", "ring_targets", "ring_weights"):
+    told = {"ring_rows": X, "ring_targets": y.reshape(n, -1), "ring_weights": 1.0 if weight is None else weight}
+    for name, new in told.items():
         undo.rows(watched[name], places)
-    watched["ring_rows"][places], watched["ring_targets"][places] = X, y.reshape(n, -1)
-    watched["ring_weights"][places] = 1.0 if weight is None else weight
+        watched[name][places] = new
     return look(watched, *about, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
 
 
