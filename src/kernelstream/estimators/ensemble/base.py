@@ -26,7 +26,7 @@ from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
 from .families import ExpansionFamily, FourierFamily, find
-from .parts import StochasticUpdates, chances, drawn
+from .parts import chances, drawn
 
 VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
@@ -65,13 +65,6 @@ class Ensemble(Composite):
             rate = -math.log(usual if isinstance(weights.discount, str) else weights.discount)
             share = float(weights.share)
         return Hedge(rate, share, self.vote == "sign", self.regression)
-
-    @property
-    def _draws_learners(self) -> StochasticUpdates | None:
-        """How the learners of a row are drawn; None if all learn every row."""
-        if self.updates == "deterministic":
-            return None
-        return self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
 
     def one_width(self) -> bool:
         return self.learners is None or super().one_width()  # our list of widths is for columns with values around 1
@@ -153,9 +146,11 @@ class Ensemble(Composite):
         self, state: State, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray | None, P: np.ndarray | None
     ) -> np.ndarray:
         """Scores (k, C) of the first k of some ``rows``, which are learned; y, weight and P are theirs."""
-        hedge, draws, expansions = self.cached("hedge", self.hedge), self._draws_learners, self._expansions(state)
+        hedge, expansions = self.cached("hedge", self.hedge), self._expansions(state)
+        draws = None  # how the learners of a row are drawn; all learn every row
         m, which, own = len(state["members"]), None, None
-        if draws is not None:
+        if self.updates != "deterministic":
+            draws = self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
             if expansions is not None and len(expansions.where) == m and not _capacity.scarce(state):
                 rows = slice(rows.start, min(rows.stop, rows.start + expansions.pool.rows()))
                 n = rows.stop - rows.start

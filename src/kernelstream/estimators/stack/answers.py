@@ -14,12 +14,11 @@ from ...named import Named, named
 from ...rows import Rows
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
-from ...trust.intervals import check_coverage
 from .._contract.base import Shell, checked_rows
 from .._contract.composite import fitted, inside
 from . import reasons, watch
 from .base import Stack
-from .intervals import FEWEST_KEPT, Wanted
+from .intervals import FEWEST_KEPT
 
 AT_ONCE = 4096  # rows whose quantiles are computed at once
 
@@ -125,12 +124,6 @@ def _sources(est: Shell[Stack]) -> tuple[np.ndarray, int]:
 
 
 # -------------------------------------------------------------------- how sure it is
-def collected(coverage: float, learn: Callable[..., np.ndarray]) -> tuple[np.ndarray, list[Any]]:
-    """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
-    wanted = Wanted(check_coverage(coverage), [])
-    return learn(wanted=wanted), wanted.found
-
-
 def quantiles(est: Shell[Stack], X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 

@@ -54,9 +54,9 @@ def helps(regression: bool, y: np.ndarray) -> bool:
 
 def chosen(seed: int, n: int) -> np.ndarray:
     """Sorted numbers of the rows, of n, that are learned at once: all, or some of very many."""
-    return (
-        np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, SeedStream.STACK_ROWS).permutation(n)[:MOST_ROWS])
-    )
+    if n <= MOST_ROWS:
+        return np.arange(n)
+    return np.sort(generator(seed, SeedStream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
 def alone(state: State) -> bool:
