@@ -13,25 +13,9 @@ from .base import Ensemble
 from .parts import NAMED_PARTS, HedgeWeights, StochasticUpdates
 
 
-@dataclass(eq=False, repr=False)
-class Weighted:
-    """Parameters and answers of learners made of one learner per kernel, whatever their task."""
-
-    _named_parts: ClassVar = NAMED_PARTS
-
-    learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
-
-    learners: list[Any] | None = None
-    combination: HedgeWeights | str = "hedge"
-    updates: StochasticUpdates | str = "deterministic"
-    _: KW_ONLY
-    capacity: str = "fixed"
-    standardize: bool | str = "auto"
-
-
 @described()
 @dataclass(eq=False, repr=False)
-class MultiKernelClassifier(Weighted, StreamClassifier):
+class MultiKernelClassifier(StreamClassifier):
     r"""Classifier made of many, one per kernel, whose votes are weighted by how well each has predicted.
 
     .. math:: \hat y = \mathrm{sign} \sum_i \theta_i\, \mathrm{sign} f_i(x), \qquad
@@ -109,17 +93,26 @@ class MultiKernelClassifier(Weighted, StreamClassifier):
     True
     """
 
+    _named_parts: ClassVar = NAMED_PARTS
+
+    learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
+
     loss = "hinge"  # how labels are coded: ±1 for two classes, a column each for more
 
+    learners: list[Any] | None = None
+    combination: HedgeWeights | str = "hedge"
+    updates: StochasticUpdates | str = "deterministic"
     _: KW_ONLY
+    capacity: str = "fixed"
     vote: str = "sign"
+    standardize: bool | str = "auto"
 
     _learns = Ensemble
 
 
 @described(like=MultiKernelClassifier)
 @dataclass(eq=False, repr=False)
-class MultiKernelRegressor(Weighted, StreamRegressor):
+class MultiKernelRegressor(StreamRegressor):
     r"""Regression by many learners, one per kernel, averaged with weights that follow their squared errors.
 
     .. math:: \hat y = \sum_i \theta_i f_i(x), \qquad
@@ -157,5 +150,16 @@ class MultiKernelRegressor(Weighted, StreamRegressor):
     >>> MultiKernelRegressor(random_state=0).fit(X[:2500], y[:2500]).score(X[2500:], y[2500:]) > 0.97
     True
     """
+
+    _named_parts: ClassVar = NAMED_PARTS
+
+    learners_, weights_, weights_history_ = property(learners), property(weights), property(weights_history)
+
+    learners: list[Any] | None = None
+    combination: HedgeWeights | str = "hedge"
+    updates: StochasticUpdates | str = "deterministic"
+    _: KW_ONLY
+    capacity: str = "fixed"
+    standardize: bool | str = "auto"
 
     _learns = Ensemble

@@ -24,32 +24,14 @@ from .fit import fit
 from .intervals import Wanted
 
 
-@dataclass(eq=False, repr=False)
-class Stacked:
-    """Parameters and answers of the default estimators, whatever their task."""
-
-    standardize = on_device = True
-
-    fit, explain = fit, explain
-    learners_, members_, columns_ = property(learners), property(members), property(columns)
-    weights_, weights_history_ = property(weights), property(weights_history)
-    relevance_, changes_ = property(relevance), property(changes)
-
-    members: list[Any] | str = "auto"
-    size: str = "medium"
-    _: KW_ONLY
-    recent: bool = True
-    columns: dict[str, str] | str = "auto"
-
-    @property
-    def _ops(self: Any) -> Any:
-        """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
-        return engines.get(engines.of_processor(self.engine))
+def ops(est: Any) -> Any:
+    """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
+    return engines.get(engines.of_processor(est.engine))
 
 
 @described()
 @dataclass(eq=False, repr=False)
-class KernelClassifier(Stacked, StreamClassifier):
+class KernelClassifier(StreamClassifier):
     r"""Classifier for streams that works without tuning.
 
     Nine different learners see every row: cells of grids over few columns (with a long and a short memory), hashed
@@ -129,7 +111,21 @@ class KernelClassifier(Stacked, StreamClassifier):
 
     loss = "logistic"  # how labels are coded: ±1 for two classes, a column each for more
 
+    standardize = on_device = True
+
+    fit, explain = fit, explain
+    _ops = property(ops)
+    learners_, members_, columns_ = property(learners), property(members), property(columns)
+    weights_, weights_history_ = property(weights), property(weights_history)
+    relevance_, changes_ = property(relevance), property(changes)
+
     _learns = Stack
+
+    members: list[Any] | str = "auto"
+    size: str = "medium"
+    _: KW_ONLY
+    recent: bool = True
+    columns: dict[str, str] | str = "auto"
 
     @in_turn
     def forecast(self, X: Any) -> np.ndarray:
@@ -220,7 +216,7 @@ class KernelClassifier(Stacked, StreamClassifier):
 
 @described(like=KernelClassifier)
 @dataclass(eq=False, repr=False)
-class KernelRegressor(Stacked, StreamRegressor):
+class KernelRegressor(StreamRegressor):
     r"""Regressor for streams that works without tuning.
 
     The members are those of :class:`KernelClassifier`, for numbers. Their forecasts p are combined around a base, their
@@ -269,9 +265,22 @@ class KernelRegressor(Stacked, StreamRegressor):
     loss = "squared"
     _several_targets = True
 
+    standardize = on_device = True
+
+    fit, explain = fit, explain
     predict_interval, forecast_interval, learn_interval = predict_interval, forecast_interval, learn_interval
+    _ops = property(ops)
+    learners_, members_, columns_ = property(learners), property(members), property(columns)
+    weights_, weights_history_ = property(weights), property(weights_history)
+    relevance_, changes_ = property(relevance), property(changes)
 
     _learns = Stack
+
+    members: list[Any] | str = "auto"
+    size: str = "medium"
+    _: KW_ONLY
+    recent: bool = True
+    columns: dict[str, str] | str = "auto"
 
     @in_turn
     def _predict_with_interval(
