@@ -48,13 +48,14 @@ class Composite(Learner):
 
     def member_learners(self, state: State) -> list[Learner]:
         """What learns in each member."""
-        return self.cached("learners", lambda: self._made(state))
 
-    def _made(self, state: State) -> list[Learner]:
-        examples = self.examples()
-        sets = len(state["members"]) // len(examples)  # one for every output
-        made = [type(example)(example.parameters, example.context) for example in examples * sets]
-        return [self.sized(state, i, learner) for i, learner in enumerate(made)]
+        def make() -> list[Learner]:
+            examples = self.examples()
+            sets = len(state["members"]) // len(examples)  # one for every output
+            made = [type(example)(example.parameters, example.context) for example in examples * sets]
+            return [self.sized(state, i, learner) for i, learner in enumerate(made)]
+
+        return self.cached("learners", make)
 
     def pairs(self, state: State) -> list[Pair]:
         """The members."""
@@ -63,9 +64,7 @@ class Composite(Learner):
     def shells(self, state: State) -> list[Any]:
         """The members as estimators, for users, who may hold them as long as learners and states are these."""
         pairs, held = self.pairs(state), self.derived.get("shells", [])
-        if len(held) != len(pairs) or any(
-            a[1] is not b[0] or a[2] is not b[1] for a, b in zip(held, pairs, strict=True)
-        ):
+        if [(id(learner), id(own)) for _, learner, own in held] != [(id(learner), id(own)) for learner, own in pairs]:
             held = self.derived["shells"] = [(shell(*pair), *pair) for pair in pairs]
         return [made for made, _, _ in held]
 
@@ -147,9 +146,13 @@ class Composite(Learner):
 # -------------------------------------------------------------------- members: first states, targets and scores
 def start(learner: Learner, i: int, state: State) -> State:
     """State of member i before any row, from that of the whole."""
-    source = learner.seed_source()
+    seed = learner.seed_source()
+    if seed is None and type(learner) is LinearOnFeatures:  # the same numbers, so that their maps can share work
+        seed = state["seed"]
+    elif seed is None:
+        seed = generator(state["seed"], SeedStream.MEMBER_SEEDS, i).integers(1 << 63)
     own = {name: state[name] for name in ("n_features", "dtype")} | WARM
-    own |= {"seed": _seed(learner, i, state["seed"]) if source is None else int(source), "t": 0, "n_outputs": 1}
+    own |= {"seed": int(seed), "t": 0, "n_outputs": 1}
     if not learner.regression:
         own |= {name: np.array(state[name]) for name in ("classes", "class_counts")}
         own |= {"classes_fixed": state["classes_fixed"], "n_outputs": outputs_of(learner, len(state["classes"]))}
@@ -157,13 +160,6 @@ def start(learner: Learner, i: int, state: State) -> State:
         own |= no_targets(1)
     learner.start(own, None)
     return own
-
-
-def _seed(learner: Learner, i: int, seed: int) -> int:
-    """Members on explicit features draw the same numbers, so that their maps can share work; others draw their own."""
-    if type(learner) is LinearOnFeatures:
-        return seed
-    return int(generator(seed, SeedStream.MEMBER_SEEDS, i).integers(1 << 63))
 
 
 def shell(learner: Learner, state: State) -> Any:

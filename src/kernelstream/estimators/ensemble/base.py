@@ -26,7 +26,7 @@ from .._contract.warm_up import WARM_UP, runs
 from ..feature import FeatureClassifier, FeatureRegressor
 from . import capacity as _capacity
 from .families import ExpansionFamily, FourierFamily, find
-from .parts import StochasticUpdates, chances, drawn
+from .parts import chances, drawn
 
 VOTES = ("sign", "score")
 CAPACITIES = ("fixed", "shared", "weights")
@@ -60,20 +60,11 @@ class Ensemble(Composite):
         """How weights follow losses."""
         rate = share = 0.0
         if self.combination != "uniform":
-            weights, usual = (
-                named_part(self.context.kind, "combination", self.combination),
-                0.61 if self.regression else 0.99,
-            )
+            weights = named_part(self.context.kind, "combination", self.combination)
+            usual = 0.61 if self.regression else 0.99
             rate = -math.log(usual if isinstance(weights.discount, str) else weights.discount)
             share = float(weights.share)
         return Hedge(rate, share, self.vote == "sign", self.regression)
-
-    @property
-    def _draws_learners(self) -> StochasticUpdates | None:
-        """How the learners of a row are drawn; None if all learn every row."""
-        if self.updates == "deterministic":
-            return None
-        return self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
 
     def one_width(self) -> bool:
         return self.learners is None or super().one_width()  # our list of widths is for columns with values around 1
@@ -105,13 +96,13 @@ class Ensemble(Composite):
         return self.ops.theta(state["log_theta"])
 
     def outputs_changed(self, state: State) -> None:
-        self._regroup()
+        self.drop("family", "expansions")  # which learners share work has changed
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay."""
 
     def reset(self, state: State) -> None:
-        self._regroup()
+        self.outputs_changed(state)
         self.drop("learners")
         if self.capacity != "fixed":
             sizes = _capacity.budgets_of(self.examples())
@@ -136,7 +127,7 @@ class Ensemble(Composite):
             if state["t"] > before and state["t"] % CAPACITY_PERIOD == 0:
                 theta, budgets = self.weights(state), _capacity.budgets_of(self.examples())
                 if _capacity.follow(state, self.member_learners(state), theta, sum(budgets)):
-                    self._regroup()
+                    self.outputs_changed(state)
         return np.concatenate(parts)
 
     def _learn_rows(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -155,13 +146,16 @@ class Ensemble(Composite):
         self, state: State, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray | None, P: np.ndarray | None
     ) -> np.ndarray:
         """Scores (k, C) of the first k of some ``rows``, which are learned; y, weight and P are theirs."""
-        hedge, draws, expansions = self.cached("hedge", self.hedge), self._draws_learners, self._expansions(state)
+        hedge, expansions = self.cached("hedge", self.hedge), self._expansions(state)
+        draws = None  # how the learners of a row are drawn; all learn every row
         m, which, own = len(state["members"]), None, None
-        if draws is not None:
+        if self.updates != "deterministic":
+            draws = self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
             if expansions is not None and len(expansions.where) == m and not _capacity.scarce(state):
-                rows = slice(rows.start, min(rows.stop, rows.start + expansions.rows()))
+                rows = slice(rows.start, min(rows.stop, rows.start + expansions.pool.rows()))
                 n = rows.stop - rows.start
-                return self._learn_drawn(state, X[rows], y[:n], None if weight is None else weight[:n], hedge)
+                own = None if weight is None else weight[:n]
+                return expansions.learn_drawn(X[rows], y[:n], own, draws, state, hedge)
             n = min(len(y), DRAWN_AHEAD if self.ops.BLOCK > 1 else 1)
             ahead = None if weight is None else weight[:n]
             u = chances(state["seed"], state["t"], ahead, n, m)
@@ -174,18 +168,6 @@ class Ensemble(Composite):
         F = self._member_scores(state, X, rows, None if P is None else P[: len(y)], y, own)
         counted = which if draws is not None and draws.counted == "drawn" else None
         return self.ops.hedge_pass(F, y, weight, state, hedge, counted)
-
-    def _learn_drawn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, hedge: Hedge) -> np.ndarray:
-        """Stochastic updates where all learners share a pool of vectors: rows, weights and choices in one pass."""
-        expansions, draws, m = self._expansions(state), self._draws_learners, len(state["members"])
-        assert expansions is not None and draws is not None
-        able = np.ones(m, bool)
-        if _capacity.needs_room(state, weight):
-            able[:] = [_capacity.has_room(state, self.member_learners(state), i) for i in range(m)]
-        if weight is not None and state["n_outputs"] > 1:
-            y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
-        u = chances(state["seed"], state["t"], weight, len(y), m)
-        return expansions.learn_drawn(X, y, weight, u, able, draws.smoothing, draws.counted == "drawn", state, hedge)
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         ops, hedge = self.ops, self.hedge()
@@ -207,10 +189,6 @@ class Ensemble(Composite):
             self.drop("expansions")
             return self._expansions(state)
         return found
-
-    def _regroup(self) -> None:
-        """Forget which learners share work, which has changed."""
-        self.drop("family", "expansions")
 
     def _blocks(self, state: State, X: Rows) -> Iterator[tuple[slice, np.ndarray | None]]:
         """Blocks of rows and the projections that learners share; the next ones are made while a block is learned."""
@@ -286,11 +264,6 @@ class Ensemble(Composite):
             for learner in learners:
                 composite.check(learner, self.context)
         one_of("vote", self.vote, VOTES)
-        self._check_choices()
-        _capacity.check(self.capacity, self.updates, self.examples)
-
-    def _check_choices(self) -> None:
-        """Raise ValueError where a choice is unknown, or two of them do not fit together."""
         plain = {"combination": "uniform", "updates": "deterministic"}
         for name, other in plain.items():
             value = self.parameters[name]
@@ -306,6 +279,7 @@ class Ensemble(Composite):
                 "combination='uniform' keeps all weights equal, but updates='stochastic' and capacity='weights' need "
                 "weights that change: use combination='hedge'"
             )
+        _capacity.check(self.capacity, self.updates, self.examples)
 
     def schema(self, state: State, trained: bool) -> Schema:
         first: Schema = super().schema(state, trained)

@@ -16,11 +16,6 @@ from ..budget.base import SLOTS, KernelExpansion
 RESIZABLE = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.Replace)
 
 
-def is_budget(learner: Learner) -> bool:
-    """Whether the learner keeps a support set whose budget can change."""
-    return isinstance(learner, KernelExpansion) and type(learner.strategy) in RESIZABLE
-
-
 def least(learner: Any) -> int:
     """The smallest budget that makes sense."""
     return learner.strategy.least
@@ -32,7 +27,9 @@ def check(capacity: str, updates: Any, examples: Callable[[], list[Learner]]) ->
         raise ValueError(
             "capacity='shared' is a common budget for learners that are drawn: set updates='stochastic' as well"
         )
-    if capacity != "fixed" and not all(map(is_budget, examples())):
+    if capacity == "fixed":
+        return
+    if not all(isinstance(each, KernelExpansion) and type(each.strategy) in RESIZABLE for each in examples()):
         raise ValueError(f"capacity={capacity!r} needs learners with a budget that remove or replace support vectors")
 
 
@@ -130,17 +127,11 @@ def resize(learner: Any, state: State, new: int) -> None:
         young = np.arange(n)[::-1] if strategy.turns else np.arange(n)
         slots = slots[np.sort(young[np.argsort(-sizes[young], kind="stable")[:new]])]
     for name, axes in SLOTS.items():
-        if name in state:
-            for axis in axes:
-                state[name] = _take(state[name], slots, new, axis)
+        for axis in axes if name in state else ():
+            taken = np.take(state[name], slots, axis=axis)
+            zeros = [(0, new - len(slots) if i == axis else 0) for i in range(taken.ndim)]
+            state[name] = np.ascontiguousarray(np.pad(taken, zeros))
     state["n_support"] = len(slots)
-
-
-def _take(A: np.ndarray, slots: np.ndarray, length: int, axis: int) -> np.ndarray:
-    """The given slots of an axis, then zeros up to the length."""
-    taken = np.take(A, slots, axis=axis)
-    pad = [(0, length - len(slots) if i == axis else 0) for i in range(A.ndim)]
-    return np.ascontiguousarray(np.pad(taken, pad))
 
 
 def shares(theta: np.ndarray, total: int, least: int) -> np.ndarray:

@@ -21,6 +21,8 @@ from ...state.nested import State
 from .._contract.composite import codes
 from ..budget.base import KernelExpansion
 from ..feature import MAP, LinearOnFeatures, map_entries
+from . import capacity
+from .parts import StochasticUpdates, chances
 
 # Strategies that need only numbers about their vectors, and nothing between two rows.
 REMOVING = (budgets.RemoveRandom, budgets.BOGD, budgets.Forgetron, budgets.RemoveSmallest, budgets.RemoveRedundant)
@@ -150,57 +152,45 @@ class ExpansionFamily:
         """Whether the members are as this family left them."""
         return self._seen == self._position()
 
-    def rows(self) -> int:
-        """Rows that should be learned together."""
-        return self.pool.rows()
-
     def learn(self, X: Rows, y: np.ndarray | None, weights: np.ndarray | None, F: np.ndarray) -> None:
         """Learn rows with weights (m, n) of all members; writes the scores before each update into their part of F.
 
         Without y nothing is learned.
         """
-        start, n = 0, X.shape[0]
-        while start < n:
-            rows = slice(start, min(n, start + self.rows()))
-            start = rows.stop
-            part = X if rows == slice(0, n) else X[rows]
-            own = None if weights is None else np.ascontiguousarray(weights[self.where, rows])
-            F[self.where, rows] = self._learn_block(part, None if y is None else y[rows], own)
-
-    def _learn_block(self, X: Rows, y: np.ndarray | None, weights: np.ndarray | None) -> np.ndarray:
-        learns, n = y is not None, X.shape[0]
-        F = np.empty((len(self.states), n, self.states[0]["n_outputs"]))
+        start, n, learns = 0, X.shape[0], y is not None
+        own = None if weights is None else weights[self.where]
         if y is None:  # a pass over rows of weight 0 changes nothing
-            y, weights = np.zeros(n), np.zeros((len(F), n))
-        elif weights is not None and F.shape[2] > 1:  # the code of a row that nobody learns may be invalid
-            y = np.where(weights.any(axis=0), y, 0.0)
-        block, specs = self.pool.block(X, learns), self._specs(n)
-        joined = self.ops.pool_pass(block, y, weights, specs, F)
-        if learns:
-            self._settle(block, specs, joined)
-        return F
+            y, own = np.zeros(n), np.zeros((len(self.where), n))
+        elif own is not None and F.shape[2] > 1:  # the code of a row that nobody learns may be invalid
+            y = np.where(own.any(axis=0), y, 0.0)
+        while start < n:
+            rows = slice(start, min(n, start + self.pool.rows()))
+            start, length = rows.stop, rows.stop - rows.start
+            block, specs = self.pool.block(X if length == n else X[rows], learns), self._specs(length)
+            part = None if own is None else np.ascontiguousarray(own[:, rows])
+            scores = np.empty((len(self.where), length, F.shape[2]))
+            joined = self.ops.pool_pass(block, y[rows], part, specs, scores)
+            F[self.where, rows] = scores
+            if learns:
+                self._settle(block, specs, joined)
 
     def learn_drawn(
-        self,
-        X: Rows,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        chances: np.ndarray,
-        able: np.ndarray,
-        smoothing: float,
-        only_drawn: bool,
-        whole: State,
-        hedge: Hedge,
+        self, X: Rows, y: np.ndarray, weight: np.ndarray | None, draws: StochasticUpdates, whole: State, hedge: Hedge
     ) -> np.ndarray:
-        """Learn rows, all members being in this family; scores of the whole, (n, C).
+        """Learn rows, all members being in this family: rows, weights and choices in one pass.
 
-        Members are drawn where ``chances`` (n, m) are small, and learn if ``able`` (m,) to. With ``only_drawn``
-        a row counts for the weights of those drawn alone.
+        Returns scores of the whole, (n, C). Members learn the rows for which they are drawn, if there is room.
         """
-        F = np.empty((len(self.states), len(y), self.states[0]["n_outputs"]))
-        block, specs = self.pool.block(X, True), self._specs(len(y))
+        m, n, outputs = len(self.states), len(y), whole["n_outputs"]
+        able = np.ones(m, bool)
+        if capacity.needs_room(whole, weight):
+            able[:] = [capacity.has_room(whole, self.of_all, i) for i in range(m)]
+        if weight is not None and outputs > 1:
+            y = np.where(weight > 0, y, 0.0)  # a row of weight 0 may have an invalid code
+        u, only_drawn = chances(whole["seed"], whole["t"], weight, n, m), draws.counted == "drawn"
+        block, specs, F = self.pool.block(X, True), self._specs(n), np.empty((m, n, outputs))
         joined, scores = self.ops.pool_hedge_pass(
-            block, y, weight, chances, able, smoothing, only_drawn, specs, F, whole, hedge
+            block, y, weight, u, able, draws.smoothing, only_drawn, specs, F, whole, hedge
         )
         self._settle(block, specs, joined)
         return scores

@@ -14,12 +14,11 @@ from ...named import Named, named
 from ...rows import Rows
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
-from ...trust.intervals import check_coverage
 from .._contract.base import Shell, checked_rows
 from .._contract.composite import fitted, inside
 from . import reasons, watch
 from .base import Stack
-from .intervals import FEWEST_KEPT, Wanted
+from .intervals import FEWEST_KEPT
 
 AT_ONCE = 4096  # rows whose quantiles are computed at once
 
@@ -56,7 +55,9 @@ def members(est: Shell[Stack]) -> list[dict[str, Any]]:
 @in_turn
 def changes(est: Shell[Stack]) -> list[Mark]:
     """The last hundred changes found, oldest first: of the errors, or of the rows themselves."""
-    return watch.marks(fitted(est)["watch"])
+    found = fitted(est)["watch"]["marks"].tolist()
+    names = watch.NAMES
+    return [Mark(row, since, "inputs" if names[d] == "kernel" else "loss", names[d]) for row, since, d in found]
 
 
 # -------------------------------------------------------------------- columns
@@ -123,20 +124,6 @@ def _sources(est: Shell[Stack]) -> tuple[np.ndarray, int]:
 
 
 # -------------------------------------------------------------------- how sure it is
-def collected(coverage: float, learn: Callable[..., np.ndarray]) -> tuple[np.ndarray, list[Any]]:
-    """What learning returns, and what was known before each row: the output and the numbers of each stretch."""
-    wanted = Wanted(check_coverage(coverage), [])
-    return learn(wanted=wanted), wanted.found
-
-
-def half_width(est: Shell[Stack], coverage: float) -> float:
-    """Probability that the labels of a set may leave to others; infinite before the first forecast."""
-    stack, state = inside(est)
-    if "intervals" not in state:
-        return float("inf")
-    return float(stack.tracked.tracker(state["intervals"]["o0"]).interval(np.zeros(1), coverage)[1][0])
-
-
 def quantiles(est: Shell[Stack], X: Rows, scores: np.ndarray, asked: np.ndarray, following: bool) -> np.ndarray:
     """Quantiles (n, outputs, k) of the targets of rows X with forecasts (n, outputs).
 
@@ -166,12 +153,6 @@ def _ways(stack: Stack, state: Any, asked: np.ndarray) -> np.ndarray:
     kept = state["reasons"]
     m = min(state["t"], len(kept["y"]))
     if m < FEWEST_KEPT:
-        return np.ones((stack.sets(state), len(asked)))
+        return np.ones((stack.combination.outputs(state), len(asked)))
     rows = kept["X"][:m]
     return stack.tracked.ways(state["intervals"], rows, kept["y"][:m], stack.combined(state, rows), asked)
-
-
-def at(est: Shell[Stack], o: int, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Quantiles (n, k) of an output, from those (n, L) of the levels that are followed."""
-    stack, state = inside(est)
-    return np.asarray(stack.tracked.tracker(state["intervals"][f"o{o}"]).at(values, asked))

@@ -12,8 +12,9 @@ from ... import engine as engines
 from ...core import corrupt, threads
 from ...core.targets import Move
 from ...passes.stack.states import move_numbers
-from ...rows import Rows, dense
+from ...rows import Rows, dense, padded
 from ...solvers.clock import Clock
+from ...state import undo
 from ...state.change import Change
 from ...state.nested import State
 from ...state.schema import POSITIVE, Array, Count, Inside, Schema
@@ -26,6 +27,9 @@ from .combination import COMBINED
 from .intervals import Tracked
 from .renewal import Renewal
 from .team import ROWS_AT_ONCE, Team
+
+KEPT_ROWS = ("reasons", "X"), ("watch", "ring_rows")  # entries of rows as members see them, and
+KEPT_TARGETS = ("reasons", "y"), ("watch", "ring_targets")  # of their targets
 
 
 class Stack(Team):
@@ -61,7 +65,7 @@ class Stack(Team):
         state.pop("batch", None)
         for learner, own in self.pairs(state):
             learner.restart(own)
-        N, k = len(self.examples()), self.sets(state)
+        N, k = len(self.examples()), self.combination.outputs(state)
         state |= self.combination.start(N, self.columns(state), k)
         state |= {"restarts": np.zeros(k * N, np.int64), "recent_on": 0}
         if self.regression:
@@ -74,7 +78,7 @@ class Stack(Team):
         schema: Schema = super().schema(state, trained) | {"first_width": Count(1, state["n_features"])}
         if not trained:
             return schema
-        N, k = len(self.examples()), self.sets(state)
+        N, k = len(self.examples()), self.combination.outputs(state)
         schema |= {"restarts": Array((N * k,), "int64", low=0), "recent_on": Count(0, 1)}
         if self.regression:
             schema |= {"target_mean": Array((k,)), "target_unit": Array((k,), low=POSITIVE)}
@@ -97,8 +101,8 @@ class Stack(Team):
         super().widen(state, d)
         if is_trained(state):
             self.tracked.widen(state["intervals"], d)
-            reasons.widen(state["reasons"], d)
-            watch.widen(state["watch"], d)
+            for part, name in KEPT_ROWS:
+                state[part][name] = padded(state[part][name], d)
             self.renewal.drop(state)
 
     def outputs_changed(self, state: State) -> None:
@@ -112,14 +116,16 @@ class Stack(Team):
         super().class_added(state, place, trained, change)
 
     def moved(self, state: State, o: int, move: Move) -> bool:
-        if move.factor < 1 and not intervals.off(state["intervals"][f"o{o}"], move):
+        usual = state["intervals"][f"o{o}"]["size"][1]
+        if move.factor < 1 and not usual > intervals.OFF * move.deviation:
             return False
         state["target_mean"][o] = move(state["target_mean"][o])
         state["target_unit"][o] *= move.factor
         move_numbers(state[f"o{o}"], move)
         intervals.moved(state["intervals"][f"o{o}"], move)
-        reasons.moved(state["reasons"], o, move)
-        watch.moved(state["watch"], o, move)
+        for part, name in KEPT_TARGETS:
+            undo.rows(state[part][name], slice(None))
+            state[part][name][:, o] = move(state[part][name][:, o])
         self.renewal.drop(state)  # what was learned holds at the new level, too
         batch.moved(state, o, move)
         self.drop("batch", "rows")
@@ -178,11 +184,11 @@ class Stack(Team):
     def learn_batch(self, state: State, held: Any, S: np.ndarray, others: Any, clock: Clock) -> None:
         """Learn all rows at once; S (n, outputs) are scores of those held out, of members that learned the others."""
         members = functools.partial(self.members_score, state, recent=False)
-        X, G, Y, weight = self.batch.learn(state, self.sets(state), held, (S, members), others, clock)
+        X, G, Y, weight = self.batch.learn(state, self.combination.outputs(state), held, (S, members), others, clock)
         self.drop("rows")
         # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
         # that the members have not learned.
-        state["intervals"] = self.tracked.start(state["n_features"], self.sets(state))
+        state["intervals"] = self.tracked.start(state["n_features"], self.combination.outputs(state))
         self.tracked.start_from(state["intervals"], X, G, Y, weight)
 
     # ---------------------------------------------------------------- few rows
@@ -215,7 +221,7 @@ class Stack(Team):
             held = self.derived["rows"]
             if held is None or held.ready():
                 return held
-        if not self.standardize or self.sets(state) != 1:
+        if not self.standardize or self.combination.outputs(state) != 1:
             return None
         levels, function = self.tracked.levels, self.batch.row_learner
         held = few_rows.bind(self.pairs(state), state, function, self.ops, levels, self.regression)
@@ -244,15 +250,13 @@ class Stack(Team):
 
     def level(self, state: State) -> float:
         """What is added to the scores of rows; it follows from the state alone, and is kept until a row is learned."""
-        return float(self.until_next_row("level", state, None, lambda: self._level(state)))
 
-    def _level(self, state: State) -> float:
-        weighed = self.parameters.get("class_weight") is not None
-        known = None if self.regression or weighed else level.known(state)
-        if known is None:
-            return 0.0
-        rows, labels, share, m = known
-        return level.towards(self.members_score(state, rows, False)[:, 0], labels, share, m)
+        def find() -> float:
+            weighed = self.parameters.get("class_weight") is not None
+            known = None if self.regression or weighed else level.known(state)
+            return level.towards(self.members_score(state, known[0], False)[:, 0], *known[1:]) if known else 0.0
+
+        return float(self.until_next_row("level", state, None, find))
 
     def until_next_row(self, name: str, state: State, key: Any, find: Callable[[], Any]) -> Any:
         """What follows from the state and a key and takes long to find; it is kept until a row is learned."""

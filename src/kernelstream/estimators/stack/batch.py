@@ -54,20 +54,14 @@ def helps(regression: bool, y: np.ndarray) -> bool:
 
 def chosen(seed: int, n: int) -> np.ndarray:
     """Sorted numbers of the rows, of n, that are learned at once: all, or some of very many."""
-    return (
-        np.arange(n) if n <= MOST_ROWS else np.sort(generator(seed, SeedStream.STACK_ROWS).permutation(n)[:MOST_ROWS])
-    )
+    if n <= MOST_ROWS:
+        return np.arange(n)
+    return np.sort(generator(seed, SeedStream.STACK_ROWS).permutation(n)[:MOST_ROWS])
 
 
 def alone(state: State) -> bool:
     """Whether forecasts do not depend on the members."""
     return "batch" in state and state["batch"]["share"] == 1 and state["t"] <= state["batch"]["rows"]
-
-
-def joined(first: Part, second: Part) -> Part:
-    """Rows after others."""
-    X, y = (np.concatenate(both) for both in zip(first[:2], second[:2], strict=True))
-    return X, y, None if first[2] is None else np.concatenate([first[2], second[2]])
 
 
 def _chosen_share(regression: bool, G: np.ndarray, S: np.ndarray, Y: np.ndarray, weight: Any) -> float:
@@ -121,7 +115,8 @@ class Batch:
         forecasts, their targets and weights.
         """
         made = self.unfitted(state)
-        F, Y, own, rows_left, first = fit_in_time(made, *joined(held, others), len(held[1]), clock)
+        X, y, weight = (None if part is None else np.concatenate([part, others[i]]) for i, part in enumerate(held))
+        F, Y, own, rows_left, first = fit_in_time(made, X, y, weight, len(held[1]), clock)
         k, metric = len(first), made.state_
         G = self._spread(metric, F, state["n_outputs"])
         if not self.regression:
@@ -246,8 +241,3 @@ def losses(regression: bool, F: np.ndarray, Y: np.ndarray) -> np.ndarray:
     if F.shape[1] == 1:
         return np.logaddexp(0.0, -y * F[:, 0])
     return special.logsumexp(F, axis=1) - F[np.arange(len(y)), y.astype(int)]
-
-
-def mean_loss(regression: bool, F: np.ndarray, y: np.ndarray, weight: Any) -> float:
-    """The mean of :func:`losses` for one target, y (n,)."""
-    return float(np.average(losses(regression, F[:, :1] if regression else F, y[:, None]), weights=weight))

@@ -49,7 +49,7 @@ class Combination:
         return found | history_schema(state, inputs + ("batch" in state))
 
     def outputs(self, state: State) -> int:
-        """How many combinations there are: one, or one for every target of a regression."""
+        """How many combinations, and sets of members, there are: one, or one for every target of a regression."""
         return int(state["n_outputs"]) if self.regression else 1
 
     def parts(self, state: State) -> list[State]:
@@ -68,36 +68,26 @@ class Combination:
         """
         start, n = 0, F.shape[2]
         while start < n:
-            last = state["history_stride"] * (HISTORY + 1)  # the row whose weights find all places taken
+            t, stride = state["t"], state["history_stride"]
+            last = stride * (HISTORY + 1)  # the row whose weights find all places taken
             stop = min(n, (start // COMBINED + 1) * COMBINED)
-            if state["t"] + stop - start >= last:
-                stop = rows_until(weight, start, stop, last - state["t"])
-            self._learn_block(state, F, y, weight, recent, scores, slice(start, stop))
-            start = stop
-
-    def _learn_block(
-        self, state: State, F: np.ndarray, y: np.ndarray, weight: Any, recent: bool, scores: np.ndarray, rows: slice
-    ) -> None:
-        own = None if weight is None else weight[rows]
-        t, stride = state["t"], state["history_stride"]
-        after = t + (rows.stop - rows.start if own is None else int(np.count_nonzero(own)))
-        notes = np.empty((self.outputs(state), after // stride - t // stride, F.shape[1]))
-        for o, part in enumerate(self.parts(state)):
-            block = np.ascontiguousarray(F[o, :, rows])
-            found = self.ops.stack_pass(
-                block, of_output(y[rows], o), own, part, (self.regression, recent), (t, stride, notes[o])
-            )
-            scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
-        state["t"] = after
-        self._note_weights(state, t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0))
-
-    def _note_weights(self, state: State, place: int, weights: np.ndarray) -> None:
-        """Enter weights (k, N) into the history from a place on; when it is full, every second entry is dropped."""
-        room = HISTORY - place
-        state["history"][place : place + len(weights)] = weights[:room]
-        if len(weights) > room:  # one more, for which there is no place, and which will not be among those that stay
-            state["history"][: HISTORY // 2] = state["history"][1::2]
-            state["history_stride"] *= 2
+            if t + stop - start >= last:
+                stop = rows_until(weight, start, stop, last - t)
+            rows, own = slice(start, stop), None if weight is None else weight[start:stop]
+            after = t + (stop - start if own is None else int(np.count_nonzero(own)))
+            notes = np.empty((self.outputs(state), after // stride - t // stride, F.shape[1]))
+            for o, part in enumerate(self.parts(state)):
+                block, target = np.ascontiguousarray(F[o, :, rows]), of_output(y[rows], o)
+                how, history = (self.regression, recent), (t, stride, notes[o])
+                found = self.ops.stack_pass(block, target, own, part, how, history)
+                scores[rows, o : o + found.shape[1]] = found  # all classes, or one of several targets
+            state["t"], start = after, stop
+            place, weights = t // stride, notes[0] if len(notes) == 1 else notes.mean(axis=0)
+            room = HISTORY - place
+            state["history"][place : place + len(weights)] = weights[:room]
+            if len(weights) > room:  # one more, for which there is no place: every second entry is dropped
+                state["history"][: HISTORY // 2] = state["history"][1::2]
+                state["history_stride"] *= 2
 
     def score(self, state: State, F: np.ndarray, recent: bool) -> np.ndarray:
         """Scores (n, outputs) from forecasts F (k, N, n, C); with ``recent``, each row is the next of the stream."""

@@ -112,7 +112,9 @@ def _passes_over(
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
     if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
         targets.declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    at_once = shuffle and passes != 1 and _helps(est._learner, target[counted])
+    stack = est._learner
+    helps = isinstance(stack.members, str) and batch.helps(stack.regression, target[counted])
+    at_once = shuffle and passes != 1 and helps
     shuffled = shuffle and not at_once
     most = _passes(passes, len(counted), shuffle)
     held = _held_out(est._state["seed"], counted, target) if most > 1 else None
@@ -141,10 +143,6 @@ def _passes_over(
     _more_passes(stack, state, prepare, train, held_rows, most, clock)
     _weigh(stack, state, *held_rows)
     _members_learn(stack, state, list(range(len(state["members"]))), *held_rows)
-
-
-def _helps(stack: Stack, y: np.ndarray) -> bool:
-    return isinstance(stack.members, str) and batch.helps(stack.regression, y)
 
 
 def _more_passes(
@@ -198,7 +196,7 @@ def _members_learn(stack: Stack, state: State, which: list[int], X: np.ndarray, 
 def _held_loss(stack: Stack, state: State, i: int, X: np.ndarray, y: np.ndarray, weight: Any) -> float:
     """Mean loss of a member on held-out rows."""
     f, own = stack.member_scores(state, i, X), of_output(y, i // len(stack.examples()))
-    value = batch.mean_loss(stack.regression, f, own, weight)
+    value = float(np.average(batch.losses(stack.regression, f, own[:, None]), weights=weight))
     return value if np.isfinite(value) else np.inf
 
 

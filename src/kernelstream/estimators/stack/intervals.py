@@ -35,12 +35,14 @@ class Tracked:
     def __init__(self, regression: bool, engine: Any, ops: Any):
         self.regression, self.engine, self.ops = regression, engine, ops
 
-    def _new(self, columns: int = 0) -> Any:
-        return QuantileTracker(columns, engine=self.engine) if self.regression else IntervalTracker(engine=self.engine)
+    def _new(self, columns: int, own: State | None = None) -> Any:
+        if self.regression:
+            return QuantileTracker(columns, engine=self.engine, state=own)
+        return IntervalTracker(engine=self.engine, state=own)
 
     @cached_property
-    def _blank(self) -> Any:
-        return self._new()
+    def _blank(self) -> Any:  # to be asked what does not depend on a state
+        return self._new(0, {})
 
     @property
     def levels(self) -> np.ndarray:
@@ -126,11 +128,6 @@ class Tracked:
                 way = np.divide(np.abs(y[:, o] - middle), whole, out=np.ones(m), where=whole > 0)
                 factors[o, i] = max(1.0, np.sort(way)[min(m, int(np.ceil((m + 1) * c))) - 1])
         return factors
-
-
-def off(own: State, move: Move) -> bool:
-    """Whether the forecasts of late are worse than one number for the targets that a move leads to."""
-    return bool(own["size"][1] > OFF * move.deviation)
 
 
 def moved(own: State, move: Move) -> None:

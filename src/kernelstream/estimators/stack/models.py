@@ -3,7 +3,6 @@ r"""The default learner: different members, combined by a second-order recursion
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,9 +18,10 @@ from .._contract.mixed import columns
 from .._contract.regressor import StreamRegressor
 from .._contract.targets import public
 from .._described import described
-from .answers import at, changes, collected, explain, half_width, members, quantiles, relevance
+from .answers import changes, explain, members, quantiles, relevance
 from .base import Stack
 from .fit import fit
+from .intervals import Wanted
 
 
 def ops(est: Any) -> Any:
@@ -171,7 +171,11 @@ class KernelClassifier(StreamClassifier):
     @in_turn
     def _sets_of(self, p: np.ndarray, coverage: float = 0.9) -> np.ndarray:
         """What ``predict_set`` answers, of the probabilities."""
-        return 1.0 - p <= half_width(self, coverage)
+        stack, state = inside(cast("Shell[Stack]", self))
+        if "intervals" not in state:  # before the first forecast
+            return np.ones(p.shape, bool)
+        _, half = stack.tracked.tracker(state["intervals"]["o0"]).interval(np.zeros(1), coverage)
+        return 1.0 - p <= float(half[0])
 
     @in_turn
     def learn_set(
@@ -195,7 +199,8 @@ class KernelClassifier(StreamClassifier):
         sets : (n, n_classes) bool array
             Columns follow ``classes_``; a set holds all labels before there was a row to learn from.
         """
-        scores, stretches = collected(coverage, partial(self._learn_any, X, y, classes, sample_weight))
+        wanted = Wanted(check_coverage(coverage), [])
+        scores = self._learn_any(X, y, classes, sample_weight, wanted=wanted)
         if len(self.classes_) < 2:
             return scores, np.ones((len(scores), len(self.classes_)), bool)
         stack, state = inside(cast("Shell[Stack]", self))
@@ -203,8 +208,8 @@ class KernelClassifier(StreamClassifier):
         p = loss.probability(scores)
         p = p if p.ndim == 2 else np.stack([1.0 - p, p], axis=1)
         half = np.full(len(p), np.inf)
-        if stretches:
-            own = np.concatenate([own for _, own in stretches])
+        if wanted.found:
+            own = np.concatenate([own for _, own in wanted.found])
             half[len(half) - len(own) :] = own  # the first rows had nothing to go by
         return scores, 1.0 - p <= half[:, None]
 
@@ -346,13 +351,14 @@ class KernelRegressor(StreamRegressor):
         quantiles : (n, k) or (n, outputs, k) array
             Infinite before there was a row to learn from.
         """
-        asked = check_quantiles(quantiles)
-        forecast, stretches = collected(0.9, partial(self._learn_any, X, y, None, sample_weight))
+        asked, wanted = check_quantiles(quantiles), Wanted(0.9, [])
+        forecast = self._learn_any(X, y, None, sample_weight, wanted=wanted)
         found = np.where(asked == 0.5, forecast[..., None], np.copysign(np.inf, asked - 0.5))
         for o in range(1 if forecast.ndim == 1 else forecast.shape[1]):
-            own = [part for at, part in stretches if at == o]
+            own = [part for at, part in wanted.found if at == o]
             if own:  # the first rows had nothing to go by
                 place = found if forecast.ndim == 1 else found[:, o]
-                held = at(self, o, np.concatenate(own), asked)
+                stack, state = inside(cast("Shell[Stack]", self))
+                held = stack.tracked.tracker(state["intervals"][f"o{o}"]).at(np.concatenate(own), asked)
                 place[len(forecast) - len(held) :] = held
         return forecast, found

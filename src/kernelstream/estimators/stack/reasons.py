@@ -13,27 +13,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...core.targets import Move
-from ...rows import padded
 from ...state.nested import State
-from ...state.schema import Array, Schema
+from ...state.schema import Array
 from ...trust.recent import differences, places, some_of, taken
 
 STEP = 0.25  # of the differences, in deviations
 
 
-def start(state: State, targets: int) -> State:
-    """No rows yet, of the width and type of a state, nor targets (0 where these are labels)."""
+def schema(state: State, targets: int) -> dict[str, Array]:
+    """Rows of the width and type of a state, and targets (0 where these are labels)."""
     kept = places(state["first_width"])
-    found = {"X": np.zeros((kept, state["n_features"]), state["dtype"])}
-    return found | ({"y": np.zeros((kept, targets))} if targets else {})
-
-
-def schema(state: State, targets: int) -> Schema:
-    """What the entries may be."""
-    kept = places(state["first_width"])
-    found: Schema = {"X": Array((kept, state["n_features"]), state["dtype"])}
+    found = {"X": Array((kept, state["n_features"]), state["dtype"])}
     return found | ({"y": Array((kept, targets))} if targets else {})
+
+
+def start(state: State, targets: int) -> State:
+    """No rows yet, nor targets."""
+    return {name: np.zeros(entry.shape, entry.dtype) for name, entry in schema(state, targets).items()}
 
 
 def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndarray | None) -> None:
@@ -45,16 +41,6 @@ def follow(reasons: State, X: np.ndarray, y: np.ndarray, t: int, weight: np.ndar
     kept[at] = X[counted[some]]  # a place that is taken twice has the later row: numpy writes in order
     if "y" in reasons:
         reasons["y"][at] = y.reshape(len(y), -1)[counted[some]]
-
-
-def widen(reasons: State, d: int) -> None:
-    """Take rows of d columns."""
-    reasons["X"] = padded(reasons["X"], d)
-
-
-def moved(reasons: State, o: int, move: Move) -> None:
-    """Carry over the targets kept of an output."""
-    reasons["y"][:, o] = move(reasons["y"][:, o])
 
 
 def relevance(reasons: State, t: int, answers: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

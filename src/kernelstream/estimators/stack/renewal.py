@@ -74,31 +74,28 @@ class Renewal:
     def __init__(self, parameters: dict[str, Any], context: Context, errors: Callable[..., np.ndarray]):
         self.parameters, self.context, self.errors = parameters, context, errors
         self.regression = context.regression
+        self.share = 0.0 if self.regression else SHARE
         self._made: Any = None  # the model, and the state that it has
         self._own: Any = None
 
     def fresh(self, state: State) -> Any:
-        """The model of the new members, attached to its state."""
+        """The model of the new members, attached to its state.
+
+        It is like the whole, of rows as its members see them: scaled by the whole, and of no change of its own. Its
+        turns are its own: it also learns on a thread beside the members.
+        """
         if self._made is None:
-            self._made = self._unfitted(state)
+            kind: Any = self.context.kind
+            made = clone(kind(**{name: self.parameters[name] for name in kind._get_param_names()}))
+            numbers = generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"])
+            made.engine = engines.of_processor(self.parameters["engine"])
+            made.random_state = int(numbers.integers(1 << 62))
+            made.columns, made.standardize = "auto", False
+            self._made = made
         own = state["renewal"]["fresh"]
         if own and self._own is not own:
             self._made.state_ = self._own = own
         return self._made
-
-    def _unfitted(self, state: State) -> Any:
-        """A model like the whole, of rows as its members see them: scaled by the whole, and of no change of its own."""
-        kind: Any = self.context.kind
-        made = clone(kind(**{name: self.parameters[name] for name in kind._get_param_names()}))
-        made.engine = engines.of_processor(self.parameters["engine"])
-        made.random_state = int(
-            generator(state["seed"], SeedStream.MEMBER_SEEDS, state["renewal"]["begun"]).integers(1 << 62)
-        )
-        made.columns, made.standardize = (
-            "auto",
-            False,
-        )  # turns are its own: it also learns on a thread beside the members
-        return made
 
     def owners(self, state: State) -> list[tuple[Any, State]]:
         """Learners of new members, and the states they learn into."""
@@ -205,9 +202,13 @@ class Renewal:
         """Mixtures (n, C) of the forecasts of old and new members; what both have earned by the rows is entered."""
         part, F = state["renewal"], np.empty_like(A)
         both = np.stack([A, B])
-        lost = self._losses(state, both, y)
+        if self.regression:  # mean squared errors, in first targets' units, or -log P(label): (2, n)
+            apart = (both - y.reshape(len(y), -1)) / state["target_unit"]
+            lost = np.minimum(np.square(apart).mean(axis=2), 1e300)
+        else:
+            lost = np.minimum([losses(False, own, y[:, None]) for own in both], -np.log(LEAST_PROBABILITY))
         for i in range(len(y)):
-            w = self._shares(part)
+            w = shares(part["logs"], self.share)  # of the old and the new members in the forecast now
             F[i] = mixed(self.regression, both[:, i], w)
             if weight is not None and not weight[i] > 0:
                 continue
@@ -216,17 +217,6 @@ class Renewal:
             part["rows"] += 1
         return F
 
-    def _shares(self, part: State) -> np.ndarray:
-        """Shares (2,) of the old and the new members in the forecast now."""
-        return shares(part["logs"], 0.0 if self.regression else SHARE)
-
-    def _losses(self, state: State, F: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Losses (2, n) of forecasts F (2, n, C): mean squared errors, in first targets' units, or -log P(label)."""
-        if self.regression:
-            apart = (F - y.reshape(len(y), -1)) / state["target_unit"]
-            return np.minimum(np.square(apart).mean(axis=2), 1e300)
-        return np.minimum([losses(False, own, y[:, None]) for own in F], -np.log(LEAST_PROBABILITY))
-
     def blended(self, state: State, X: np.ndarray, scores: np.ndarray, following: bool) -> np.ndarray:
         """Scores (n, C) of rows as members see them, from those of the old members."""
         if "renewal" not in state:
@@ -234,7 +224,9 @@ class Renewal:
         made = self.fresh(state)
         plain, next_ = ("predict", "forecast") if self.regression else ("decision_function", "forecast_scores")
         new = getattr(made, next_ if following else plain)(X)
-        return mixed(self.regression, np.stack([scores, new.reshape(scores.shape)]), self._shares(state["renewal"]))
+        return mixed(
+            self.regression, np.stack([scores, new.reshape(scores.shape)]), shares(state["renewal"]["logs"], self.share)
+        )
 
 
 def mixed(regression: bool, F: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -65,14 +65,8 @@ def member_scores(learner: Learner, state: State, X: np.ndarray) -> np.ndarray |
 
 
 def _row_learner(learner: Learner, state: State) -> Any:
-    """The member's learner of single rows; None if its class overrides how rows are learned or scored."""
-    ours = _goes_with(type(learner), "row_learner", "learn", "score")
-    return learner.row_learner(state) if ours else None
-
-
-def _goes_with(cls: type, name: str, *others: str) -> bool:
-    """Whether no subclass of the class that defines this method overrides one of the others."""
-    place = {
-        method: next(i for i, base in enumerate(cls.__mro__) if method in vars(base)) for method in (name, *others)
-    }
-    return place[name] == min(place.values())
+    """The member's learner of single rows; None if a subclass overrides how rows are learned or scored."""
+    kinds = type(learner).__mro__
+    names = ("row_learner", "learn", "score")
+    found, *others = (next(i for i, kind in enumerate(kinds) if name in vars(kind)) for name in names)
+    return learner.row_learner(state) if found <= min(others) else None

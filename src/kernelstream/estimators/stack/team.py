@@ -89,16 +89,12 @@ class Team(Composite):
         return tags
 
     # ---------------------------------------------------------------- states
-    def sets(self, state: State) -> int:
-        """How often there are all members: once, or once for every target of a regression."""
-        return self.combination.outputs(state)
-
     def columns(self, state: State) -> int:
         """Scores of a member: one, or one for every class."""
         return 1 if self.regression else int(state["n_outputs"])
 
     def count(self, state: State) -> int:
-        return len(self.examples()) * self.sets(state)
+        return len(self.examples()) * self.combination.outputs(state)
 
     def start(self, state: State, before: State | None) -> None:
         if state["n_features"] > BROAD and self.standardize:  # said once, by the whole
@@ -165,7 +161,7 @@ class Team(Composite):
 
         ``left`` is other work, independent of the members, which is done at the same time if there are threads.
         """
-        members, n, k = self.member_learners(state), X.shape[0], self.sets(state)
+        members, n, k = self.member_learners(state), X.shape[0], self.combination.outputs(state)
         N, last = len(members) // k, "batch" in state
         F = np.empty((k, N + last, n, self.columns(state)))
         if last:

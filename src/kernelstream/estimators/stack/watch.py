@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.targets import Move
-from ...monitor import Adwin, KernelTwoSample, Mark
+from ...monitor import Adwin, KernelTwoSample
 from ...monitor._blocks import BLOCK
 from ...monitor.adwin import BUCKETS
 from ...monitor.inputs import FIRST
-from ...rows import padded
 from ...state import undo
 from ...state.nested import State, part
 from ...state.schema import Array, Count, Inside, Schema, length
@@ -80,10 +78,10 @@ def follow(
     watched["errors"][t % ROWS_A_LOOK : t % ROWS_A_LOOK + n] = errors
     room = len(watched["ring_targets"])
     places = slice(t % room, t % room + n)
-    for name in ("ring_rows", "ring_targets", "ring_weights"):
+    told = {"ring_rows": X, "ring_targets": y.reshape(n, -1), "ring_weights": 1.0 if weight is None else weight}
+    for name, new in told.items():
         undo.rows(watched[name], places)
-    watched["ring_rows"][places], watched["ring_targets"][places] = X, y.reshape(n, -1)
-    watched["ring_weights"][places] = 1.0 if weight is None else weight
+        watched[name][places] = new
     return look(watched, *about, t + n) if (t + n) % ROWS_A_LOOK == 0 else None
 
 
@@ -93,17 +91,6 @@ def kept(watched: State, since: int, t: int) -> tuple[np.ndarray, np.ndarray, np
     at = np.arange(max(since, watched["first"], t - room), t) % room
     y, weight = watched["ring_targets"][at], watched["ring_weights"][at]
     return watched["ring_rows"][at], y[:, 0] if y.shape[1] == 1 else y, None if (weight == 1.0).all() else weight
-
-
-def moved(watched: State, o: int, move: Move) -> None:
-    """Carry over the targets kept of an output."""
-    undo.rows(watched["ring_targets"], slice(None))
-    watched["ring_targets"][:, o] = move(watched["ring_targets"][:, o])
-
-
-def widen(watched: State, d: int) -> None:
-    """Take rows of d columns."""
-    watched["ring_rows"] = padded(watched["ring_rows"], d)
 
 
 def lost(watched: State, t: int) -> bool:
@@ -174,9 +161,3 @@ def schema(state: State, outputs: int) -> Schema:
         "W": Array((width, fresh["reference"].size and 16), optional=True),
     }
     return own | {"adwin": Inside(adwin), "kernel": Inside(inputs)}
-
-
-def marks(watched: State) -> list[Mark]:
-    """The last hundred changes found, oldest first."""
-    found = watched["marks"].tolist()
-    return [Mark(row, since, "inputs" if NAMES[d] == "kernel" else "loss", NAMES[d]) for row, since, d in found]
