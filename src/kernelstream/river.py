@@ -10,17 +10,16 @@ True
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import get_tags
 
 from .checks import whole
 from .columns import Columns, make_stream
@@ -28,8 +27,6 @@ from .estimators import FeatureClassifier, FeatureRegressor
 from .estimators._contract.base import has_fixed_width
 from .extras import needs
 from .next_row import for_next_row
-from .state.turns import OwnTurns
-from .state.undo import all_or_nothing
 from .streams.cells import is_missing
 
 with needs("river"):
@@ -49,7 +46,6 @@ _PARAMETERS = """seed
         dates and gaps that first appear after the first row."""
 
 
-@dataclass(eq=False, repr=False)
 class _Adapter:
     """Dicts to rows of an array. A feature has a column from the row where it first appears; missing ones are 0.
 
@@ -58,20 +54,13 @@ class _Adapter:
     :class:`~kernelstream.columns.Columns` instead.
     """
 
-    model: Any = None
-    seed: int | None = None
-    room: int = 0
-    columns: dict[str, str] | None = None
-
-    _columns: dict[Any, int] = field(default_factory=dict, init=False)  # of each feature, in their order
-    _width: int = field(default=0, init=False)  # of the estimator's rows
-    _take: Any = field(default=None, init=False)  # the cells of a row in the order of the columns
-    _est: Any = field(default=None, init=False)
-    _mixed: bool = field(default=False, init=False)
-    _turns = OwnTurns()
-    _default: ClassVar[Any]  # makes the model where none is given
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, model: Any = None, seed: int | None = None, room: int = 0, columns: dict[str, str] | None = None
+    ):
+        self.model = model
+        self.seed = seed
+        self.room = room
+        self.columns = columns
         whole("room", self.room, least=0)
         if not self.room and self.model is not None and has_fixed_width(self.model):
             name = type(self.model).__name__
@@ -79,15 +68,20 @@ class _Adapter:
                 f"{name} cannot take features that come later: {type(self).__name__}({name}(...), room=100) keeps "
                 "that many columns free",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
+        self._names: list[Any] = []
+        self._columns: dict[Any, int] = {}
+        self._width = 0
+        self._take: Any = None
+        self._est: Any = None
+        self._mixed = False
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = (cls.__doc__ or "").replace("{parameters}", _PARAMETERS)
 
-    def _blank(self) -> Any:
-        """The model, a copy of which learns."""
-        return self._default() if self.model is None else self.model
+    def _default(self) -> Any:
+        raise NotImplementedError
 
     @property
     def estimator(self) -> Any:
@@ -99,21 +93,25 @@ class _Adapter:
     @property
     def feature_names(self) -> list[Any]:
         """The feature of each column."""
-        return self._est.columns_.feature_names_in_.tolist() if self._mixed and self._ready() else list(self._columns)
+        return self._est.columns_.feature_names_in_.tolist() if self._mixed and self._ready() else list(self._names)
 
     def _started(self, first: Any) -> Any:
         """The estimator; a new one is made for rows such as the ``first``, an iterable of cells."""
         if self._est is None:
-            est = clone(self._blank())
+            est = clone(self._default() if self.model is None else self.model)
             if self.seed is not None:
                 est.set_params(random_state=self.seed)
             self._mixed = self.columns is not None or not all(map(_is_number, first))
-            if self._mixed and getattr(est, "columns", None) is None:  # KernelClassifier and KernelRegressor encode
-                est = make_stream(Columns(self.columns), est, self.room)
-            elif self.columns is not None:
-                est.set_params(columns=self.columns)
+            if self._mixed:
+                est = self._encoding(est)
             self._est = est
         return self._est
+
+    def _encoding(self, est: Any) -> Any:
+        """An estimator of mixed rows: itself where it takes them, else with an encoder in front."""
+        if getattr(est, "columns", None) is None:  # KernelClassifier and KernelRegressor take them
+            return make_stream(Columns(self.columns), est, self.room)
+        return est if self.columns is None else est.set_params(columns=self.columns)
 
     # ---------------------------------------------------------------- columns
     def _add(self, rows: Iterable[Iterable[Any]]) -> None:
@@ -121,15 +119,17 @@ class _Adapter:
         for row in rows:
             new = [name for name in row if name not in self._columns]
             for name in sorted(new, key=lambda name: (str(type(name)), name)):
-                self._columns[name] = len(self._columns)
-        self._take, wanted = None, len(self._columns)
+                self._columns[name] = len(self._names)
+                self._names.append(name)
+        self._take = None
+        wanted = len(self._names)
         if not self._ready():
             self._width = max(wanted, 1) + self.room
         elif wanted > self._width:
             if has_fixed_width(self._est):
                 name = type(self._est).__name__
                 raise ValueError(
-                    f"no column is left for {list(self._columns)[self._width]!r}, and {name} cannot be widened: "
+                    f"no column is left for {self._names[self._width]!r}, and {name} cannot be widened: "
                     f"set room above {self.room}"
                 )
             self._est.widen(self._ahead(wanted))
@@ -141,19 +141,22 @@ class _Adapter:
         settled = "w" in state and not state["warm_rows"]  # no bandwidth will be estimated any more
         return max(wanted, self._width + self._width // 2) if settled else wanted
 
-    def _begin_call(self) -> int:
-        """The number of features that are known, which undoes a call that learns."""
-        return len(self._columns)
-
-    def _inside_call(self) -> list[Any]:
-        return [] if self._est is None else [self._est]
-
-    def _take_back(self, known: int, nothing_learned: bool) -> None:
-        for name in list(self._columns)[known:]:
-            del self._columns[name]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_turns", "_open")}
+    @contextlib.contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Context in which a failed call changes nothing: no new column, no wider model, no new model."""
+        known, width, held, mixed = len(self._names), self._width, self._est, self._mixed
+        est = dict(held.__dict__) if held is not None else {}
+        try:
+            yield
+        except BaseException:
+            for name in self._names[known:]:
+                del self._columns[name]
+            del self._names[known:]
+            self._take, self._width, self._est, self._mixed = None, width, held, mixed
+            if held is not None:
+                held.__dict__.clear()
+                held.__dict__.update(est)
+            raise
 
     def _row(self, x: Row) -> Any:
         """A row as the estimator takes it: an array (1, d), without features that have no column; or mixed."""
@@ -164,10 +167,10 @@ class _Adapter:
 
     def _known_row(self, x: Row) -> np.ndarray | None:
         """A row that has just the known features, all of them finite numbers, as an array (1, d); else None."""
-        if len(x) == len(self._columns) == self._width > 1:
+        if len(x) == len(self._names) == self._width > 1:
             take = self._take
             if take is None:
-                take = self._take = itemgetter(*self._columns)
+                take = self._take = itemgetter(*self._names)
             try:
                 values = take(x)
                 if math.isfinite(sum(values)):  # quicker than an array operation
@@ -180,28 +183,34 @@ class _Adapter:
         """Rows as an array (n, d), CSR where that is much smaller; without ``grow``, unknown features are left out."""
         if grow:
             new = [x for x in rows if not x.keys() <= self._columns.keys()]
-            if new or not self._columns:
+            if new or not self._names:
                 self._add(new)
-        few = 4 * sum(map(len, rows)) < len(rows) * self._width
-        if few and len(self._columns) > WIDE_ROWS and get_tags(self._est).input_tags.sparse:
+        if len(self._names) > WIDE_ROWS and self._takes_sparse() and 4 * sum(map(len, rows)) < len(rows) * self._width:
             return self._sparse(rows)
         out = np.zeros((len(rows), max(self._width, 1)))
         for i, x in enumerate(rows):
-            for column, value in self._cells(x):
-                out[i, column] = value
+            for name, value in x.items():
+                column = self._columns.get(name)
+                if column is not None:
+                    out[i, column] = _number(name, value)
         return out
 
-    def _cells(self, x: Row) -> list[tuple[int, float]]:
-        """Columns and values of a row's features, of those that have a column."""
-        columns = self._columns
-        return [(columns[name], _number(name, value)) for name, value in x.items() if name in columns]
+    def _takes_sparse(self) -> bool:
+        return self._est is not None and self._est.__sklearn_tags__().input_tags.sparse
 
     def _sparse(self, rows: Sequence[Row]) -> sp.csr_array:
-        cells = [[cell for cell in sorted(self._cells(x)) if cell[1]] for x in rows]
-        ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
-        indices = np.array([column for row in cells for column, _ in row], np.int32)
-        data = np.array([value for row in cells for _, value in row])
-        return sp.csr_array((data, indices, ends), shape=(len(rows), self._width))
+        indices: list[int] = []
+        data: list[float] = []
+        ends = [0]
+        for x in rows:
+            cells = sorted(
+                (self._columns[name], _number(name, value)) for name, value in x.items() if name in self._columns
+            )
+            indices += [column for column, value in cells if value]
+            data += [value for _, value in cells if value]
+            ends.append(len(data))
+        shape = len(rows), self._width
+        return sp.csr_array((np.array(data), np.array(indices, np.int32), np.array(ends, np.int32)), shape=shape)
 
     def _frame(self, X: Any, grow: bool) -> Any:
         """Rows of a data frame, or of a list of dicts, as the estimator takes them."""
@@ -239,11 +248,11 @@ class _Adapter:
         w
             Its weight.
         """
-        row = self._known_row(x)
+        row = None if self._mixed else self._known_row(x)
         if row is not None and w == 1.0:
             self._est.learn_row(row, y)
             return
-        with all_or_nothing(self):
+        with self._all_or_nothing():
             est = self._started(x.values())
             rows: Any = x if self._mixed else self._rows((x,), grow=True)
             if w == 1.0 and isinstance(rows, np.ndarray):
@@ -261,10 +270,10 @@ class _Adapter:
         y
             Labels or targets.
         """
-        with all_or_nothing(self):
+        with self._all_or_nothing():
             self._started(_first_cells(X))
             if len(X):
-                self._est.learn(self._frame(X, grow=True), np.asarray(y))
+                self._est.learn(self._frame(X, grow=True), _targets(y))
 
     def _ready(self) -> bool:
         """Whether there is something to predict with."""
@@ -290,8 +299,12 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     'near'
     """
 
-    _default = staticmethod(lambda: FeatureClassifier(loss="logistic"))
-    _multiclass = True
+    def _default(self) -> Any:
+        return FeatureClassifier(loss="logistic")
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
 
     def predict_one(self, x: Row, **kwargs: Any) -> Any:
         """Predicted label of the next row of the stream, or None before the first row was learned."""
@@ -301,16 +314,20 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Row, **kwargs: Any) -> dict[Any, float]:
         """Probability of each label known so far, for the next row of the stream."""
-        if not hasattr(self._est if self._ready() else self._blank(), "predict_proba"):
-            raise NotImplementedError
         if not self._ready():
+            if not hasattr(self._default() if self.model is None else self.model, "predict_proba"):
+                raise NotImplementedError
             return {}
+        if not hasattr(self._est, "predict_proba"):
+            raise NotImplementedError
         p = for_next_row(self._est, "predict_proba")(self._row(x))[0]
         return dict(zip(self._est.classes_.tolist(), p.tolist(), strict=True))
 
     def predict_many(self, X: Any) -> Any:
         """Predicted labels of the rows of a data frame, as a series; of a list of dicts, as an array."""
-        return _like(X, self._est.predict(self._frame(X, grow=False)) if self._ready() else np.empty(0))
+        if not self._ready():
+            return _like(X, np.empty(0))
+        return _like(X, self._est.predict(self._frame(X, grow=False)))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Probabilities, a column per label: a data frame, or for a list of dicts an array."""
@@ -340,7 +357,8 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     True
     """
 
-    _default = FeatureRegressor
+    def _default(self) -> Any:
+        return FeatureRegressor()
 
     def predict_one(self, x: Row) -> float:
         """Predicted target of the next row of the stream, 0 before the first row was learned."""
@@ -378,6 +396,10 @@ def _number(name: Any, value: Any) -> float:
     if not math.isfinite(number):
         raise ValueError(f"feature {name!r} is {value!r}: {_MIXED}")
     return number
+
+
+def _targets(y: Any) -> np.ndarray:
+    return y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
 
 
 def _like(X: Any, values: np.ndarray, columns: Any = None) -> Any:
