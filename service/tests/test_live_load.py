@@ -160,10 +160,11 @@ def test_warnings_are_lines_of_json(capfd):
         logs.start("warning")
         with warnings.catch_warnings():
             warnings.simplefilter("always")
+            logging.captureWarnings(False)  # it is still on where a test before has started a server in this process
             logging.captureWarnings(True)
             warnings.warn("a column is gone", UserWarning, stacklevel=1)
+            logging.captureWarnings(False)
     finally:
-        logging.captureWarnings(False)
         for name, (handlers, level) in before.items():
             logger = logging.getLogger(name)
             logger.handlers, logger.propagate = handlers, True

@@ -41,8 +41,8 @@ class Tracked:
         return IntervalTracker(engine=self.engine, state=own)
 
     @cached_property
-    def _blank(self) -> Any:  # to be asked what does not depend on a state
-        return self._new(0, {})
+    def _blank(self) -> Any:  # to be asked for levels and schemas; that of labels needs no state, which is slow to make
+        return self._new(0, None if self.regression else {})
 
     @property
     def levels(self) -> np.ndarray:
