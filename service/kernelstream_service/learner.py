@@ -53,7 +53,7 @@ class DurableLearner:
         What to start with when the folder is empty, fitted or not; it is copied. Otherwise the folder's state is used.
     flush : "each", "request" or float, default="each"
         When the journal is forced to the disk: before every answer (calls that come at the same time share one
-        transaction); when :meth:`flush` is called; or at least once in that many milliseconds. The operating system
+        transaction); when ``flush`` is called; or at least once in that many milliseconds. The operating system
         always gets it before the answer: a killed process loses nothing, a power cut at most what had not been forced.
     snapshot_rows : int, default=50,000
         Rows from one snapshot to the next: no more than about these are replayed after a crash.
@@ -63,7 +63,7 @@ class DurableLearner:
         Readers use a copy of the model that is renewed at most this often: predictions never wait for learning, and
         are behind it by this much and the time of one call.
     remember : int, default=10,000
-        How many predicted rows wait for their targets (:meth:`predict` with ``ids``), and how many names of learned
+        How many predicted rows wait for their targets (``predict`` with ``ids``), and how many names of learned
         rows are kept so that a repeated call does not learn twice; a call has at most that many ids.
 
     Examples

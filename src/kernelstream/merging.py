@@ -100,7 +100,7 @@ class Merged(WithParameters):
         return self.models
 
     def weigh(self, X: Any, y: np.ndarray) -> Merged:
-        """Find the weights by rows, which every model learns; see :func:`merge`."""
+        """Find the weights by rows, which every model learns; see ``merge``."""
         task = "classification" if is_classifier(self.models[0]) else "regression"
         parts = []
         for k, model in enumerate(self.models):  # forecasts before each row was learned: not judged by what it knows

@@ -157,7 +157,7 @@ class Learner:
         """Estimate from the first rows X (n, d), already scaled, then learn them from the start.
 
         y is the public target, ``target`` the encoded one; rows of weight 0 are not to be trusted. ``how`` is passed on
-        to :meth:`learn`.
+        to ``learn``.
         """
         trusted = weight > 0
         self.estimate(state, X if trusted.all() else X[trusted])
