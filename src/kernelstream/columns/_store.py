@@ -286,6 +286,9 @@ class Journal:
         entries = (touched, store.counts.take(touched), store.sums.take(touched, axis=0))
         self.saved = (store.t, store.moments.copy(), store.target.copy(), store.votes.copy(), entries)
 
+    def take_back(self, nothing_learned: bool) -> None:
+        self.undo()
+
     def undo(self) -> None:
         """The store as it was."""
         store = self.store
