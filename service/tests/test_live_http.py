@@ -37,7 +37,6 @@ from kernelstream.features import RandomFourier
 from kernelstream_service import LogError, Store
 from kernelstream_service.answers import View
 from kernelstream_service.predictions import predictions
-from kernelstream_service.rows import Gaps
 from kernelstream_service.serve import Server
 
 COLUMNS = ["size", "rooms", "floor"]
@@ -112,7 +111,7 @@ class Answers:
 
 def test_intervals_are_pairs_and_sets_lists_of_labels():
     view = View(Answers(), 1, 0, None, "regression", ("predict_interval", "predict_set"))
-    answer = predictions(view, np.ones((3, 1)), Gaps())
+    answer = predictions(view, np.ones((3, 1)), [])
     assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
     assert answer["sets"] == [["no"], ["no", "yes"], []]
 
