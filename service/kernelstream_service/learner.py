@@ -33,9 +33,9 @@ from . import journal, records
 from .answers import Dead, Learned, View
 from .champions import Champions, ScoredModel
 from .describe import Relevance, describe
-from .keeper import Asked, Keeper
+from .keeper import Keeper
 from .rows import RowError, as_rows, checked_ids, checked_target, takes_dictionaries
-from .writer import Writer
+from .writer import Asked, Writer
 
 SNAPSHOT_ROWS = 50_000
 SWAP_MS = 5.0  # least time between two copies for the readers
@@ -100,7 +100,7 @@ class DurableLearner:
         self.keeper = Keeper(path, model, columns, flush, snapshot_rows, swap_ms / 1000, self.remembered)
         self._relevance = Relevance()
         keeper = self.keeper
-        self._writer = Writer[Asked](f"learner {path.name}", keeper.serve, keeper.look_after, keeper.due)
+        self._writer = Writer(f"learner {path.name}", keeper.serve, keeper.look_after, keeper.due)
 
     # ---------------------------------------------------------------- what it is
     @property
@@ -293,7 +293,7 @@ class DurableLearner:
 
     def snapshot(self) -> None:
         """Write a snapshot now."""
-        self._do(lambda: self.keeper.snapshot(wait=True))
+        self._do(self.keeper.snapshot)
 
     def latest(self) -> View:
         """The model with everything learned so far: a new copy if that of the readers is out of date."""

@@ -17,7 +17,7 @@ from typing import Any
 from kernelstream.checks import whole
 
 from .answers import StoreError
-from .journal import DATABASE, opened, read_losses, told
+from .journal import DATABASE, losses, opened, told
 from .learner import DurableLearner
 
 MAX_AWAKE = 128  # four open files each
@@ -221,7 +221,7 @@ def _found(folder: Path) -> dict[str, str] | None:
             tables = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'snapshots'").fetchone()[0]
             if not tables or not db.execute("SELECT count(*) FROM snapshots").fetchone()[0]:
                 return None
-            gaps = read_losses(db)
+            gaps = losses(db)
         finally:
             db.close()
     except StoreError:

@@ -172,7 +172,7 @@ def test_what_is_lost_is_said_until_it_is_acknowledged(tmp_path):
     with Store(tmp_path / "a") as store:
         store.create("m", logistic())
         with store.use("m") as learner:
-            learner._do(lambda: learner.keeper.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+            learner._do(lambda: learner.keeper.journal.db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             for _ in range(3):
                 learner.learn(X, y)
             shutil.copytree(tmp_path / "a", tmp_path / "b")  # as a killed process leaves it
