@@ -43,13 +43,8 @@ def _settled(read: Read) -> Read:
     return cast(Read, tried)
 
 
-@contextlib.contextmanager
-def _reading(folder: Path) -> Iterator[Any]:
-    db = journal.opened(folder / journal.DATABASE)
-    try:
-        yield db
-    finally:
-        db.close()
+def _reading(folder: Path) -> Any:
+    return contextlib.closing(journal.opened(folder / journal.DATABASE))
 
 
 def folders(store: str | os.PathLike[str]) -> dict[str, Path]:

@@ -7,7 +7,9 @@ import ctypes
 import gc
 import io
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,36 @@ from kernelstream import model_io
 from kernelstream.copies import seeded
 
 from . import journal, records
-from .answers import StoreError
+from .answers import Dead, StoreError
 from .champions import Champions, Versions
 from .journal import Journal
 from .readers import Readers, Waiting
 from .snapshots import Snapshots
-from .writer import Asked
 
 logger = logging.getLogger("kernelstream_service")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the writer is asked for: a call to write and apply, or work that needs no record; and its answer to come."""
+
+    call: records.Call | None = None
+    work: Callable[[], Any] | None = None
+    dead: Sequence[Dead] = ()
+    content: bytes = b""  # of the call
+    answer: Future[Any] = field(default_factory=Future)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it shares no transaction with others; a snapshot is then written before the answer."""
+        return not isinstance(self.call, records.Learn)
+
+    def settle(self, answer: Any) -> None:
+        """Give the answer, or an error without its frames, which would keep models alive."""
+        if isinstance(answer, Exception):
+            self.answer.set_exception(answer.with_traceback(None))
+        else:
+            self.answer.set_result(answer)
 
 
 class Keeper:

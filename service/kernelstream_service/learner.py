@@ -31,11 +31,11 @@ from kernelstream.evaluate.runners import task_of
 
 from . import journal, records
 from .answers import Dead, Learned, View
-from .champions import Champions, ScoredModel
+from .champions import ScoredModel
 from .describe import Relevance, describe
-from .keeper import Keeper
+from .keeper import Asked, Keeper
 from .rows import RowError, as_rows, checked_ids, checked_target, takes_dictionaries
-from .writer import Asked, Writer
+from .writer import Writer
 
 SNAPSHOT_ROWS = 50_000
 SWAP_MS = 5.0  # least time between two copies for the readers
@@ -93,14 +93,13 @@ class DurableLearner:
         swap_ms: float = SWAP_MS,
         remember: int = REMEMBER,
     ):
-        path, self.remembered = Path(folder), int(remember)
+        self.folder, self.remembered = Path(folder), int(remember)
         journal.flush_policy(flush)
         snapshot_rows = whole("snapshot_rows", snapshot_rows)
-        path.mkdir(parents=True, exist_ok=True)
-        self.keeper = Keeper(path, model, columns, flush, snapshot_rows, swap_ms / 1000, self.remembered)
-        self._relevance = Relevance()
-        keeper = self.keeper
-        self._writer = Writer(f"learner {path.name}", keeper.serve, keeper.look_after, keeper.due)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.keeper = Keeper(self.folder, model, columns, flush, snapshot_rows, swap_ms / 1000, self.remembered)
+        self.champions = self.keeper.champions  # and all else that calls change; only the writer may change it
+        self._relevance, self._writer = Relevance(), Writer(f"learner {self.folder.name}", self.keeper)
 
     # ---------------------------------------------------------------- what it is
     @property
@@ -112,16 +111,6 @@ class DurableLearner:
     def model(self) -> Any:
         """The readers' copy of the model: do not change it."""
         return self.view.model
-
-    @property
-    def folder(self) -> Path:
-        """Where it is kept."""
-        return self.keeper.folder
-
-    @property
-    def champions(self) -> Champions:
-        """The champion, its challenger, and all that calls change; only the writer may change it."""
-        return self.keeper.champions
 
     @property
     def champion(self) -> ScoredModel:

@@ -216,14 +216,11 @@ def _found(folder: Path) -> dict[str, str] | None:
     try:
         if not (folder / DATABASE).exists():
             return None
-        db = opened(folder / DATABASE)
-        try:
+        with contextlib.closing(opened(folder / DATABASE)) as db:
             tables = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'snapshots'").fetchone()[0]
             if not tables or not db.execute("SELECT count(*) FROM snapshots").fetchone()[0]:
                 return None
             gaps = losses(db)
-        finally:
-            db.close()
     except StoreError:
         raise
     except Exception as error:

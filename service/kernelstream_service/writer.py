@@ -4,40 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from . import records
-from .answers import Busy, Dead, StoreError
+from .answers import Busy, StoreError
+from .keeper import Asked, Keeper
 
 MAX_WAITING_CALLS = 10_000  # calls that may wait
 CALLS_TOGETHER = 256  # calls that share a transaction
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What the writer is asked for: a call to write and apply, or work that needs no record; and its answer to come."""
-
-    call: records.Call | None = None
-    work: Callable[[], Any] | None = None
-    dead: Sequence[Dead] = ()
-    content: bytes = b""  # of the call
-    answer: Future[Any] = field(default_factory=Future)
-
-    @property
-    def alone(self) -> bool:
-        """Whether it shares no transaction with others; a snapshot is then written before the answer."""
-        return not isinstance(self.call, records.Learn)
-
-    def settle(self, answer: Any) -> None:
-        """Give the answer, or an error without its frames, which would keep models alive."""
-        if isinstance(answer, Exception):
-            self.answer.set_exception(answer.with_traceback(None))
-        else:
-            self.answer.set_result(answer)
 
 
 class Writer:
@@ -46,22 +21,12 @@ class Writer:
     Parameters
     ----------
     name : str
-    serve : callable
-        Called with what waits; it settles all of that.
-    look_after : callable
-        Called after each batch, and when ``due`` says so.
-    due : callable
-        Seconds until ``look_after`` has something to do; None if nothing is waiting.
+    keeper : Keeper
+        What the thread does, and between calls, and when.
     """
 
-    def __init__(
-        self,
-        name: str,
-        serve: Callable[[list[Asked]], None],
-        look_after: Callable[[], None],
-        due: Callable[[], float | None],
-    ):
-        self.serve, self.look_after, self.due = serve, look_after, due
+    def __init__(self, name: str, keeper: Keeper):
+        self.keeper = keeper
         self._queue: SimpleQueue[Asked | None] = SimpleQueue()  # None ends the thread
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._lock, self._begun, self._closed = threading.Lock(), False, False
@@ -99,21 +64,17 @@ class Writer:
         while asked is not None:
             batch = list[Asked]()
             with contextlib.suppress(Empty):
-                wait = self.due()
+                wait = self.keeper.due()
                 asked = self._queue.get(timeout=None if wait is None else max(0.0, wait))
                 while asked is not None:
                     batch.append(asked)
                     if len(batch) == CALLS_TOGETHER:
                         break
                     asked = self._queue.get_nowait()
-            if batch:
-                self._served(batch)
-            self.look_after()
-
-    def _served(self, batch: list[Asked]) -> None:
-        try:
-            self.serve(batch)
-        except Exception as error:  # for example a lack of memory: the next calls may succeed
-            for asked in batch:
-                if not asked.answer.done():
-                    asked.settle(error)
+            try:
+                self.keeper.serve(batch)
+            except Exception as error:  # for example a lack of memory: the next calls may succeed
+                for one in batch:
+                    if not one.answer.done():
+                        one.settle(error)
+            self.keeper.look_after()
