@@ -115,7 +115,7 @@ def test_the_device_makes_them_by_itself(features):
     """The same features, and the same learner, from the torch engine on the processor."""
     pytest.importorskip("torch")
     from kernelstream.engine import TorchEngine
-    from kernelstream.engine.torch.maps import Preconditioned as OnDevice
+    from kernelstream.engine.torch.maps import DevicePreconditioned as OnDevice
 
     models = [
         FeatureClassifier(Preconditioned(features, 4), update=OGD(0.3), random_state=3, engine=engine).fit(X, y)
