@@ -20,6 +20,7 @@ with needs("serve"):
     from starlette.responses import Response, StreamingResponse
 
 MAX_WATCHERS = 64  # pages that may watch at a time
+CLOSING_SECONDS = 0.2  # after which an event stream sees that the server shuts down
 SECONDS_KEPT = 300  # of requests that are remembered
 
 
@@ -52,13 +53,14 @@ class StatusPage:
     store : Store
     wake : callable
         Awaited with a name until the learner is awake.
+    closing : callable
+        Whether the server shuts down: open event streams then end.
     """
 
-    def __init__(self, store: Store, wake: Callable[[str], Awaitable[Any]]):
-        self.store, self.wake = store, wake
+    def __init__(self, store: Store, wake: Callable[[str], Awaitable[Any]], closing: Callable[[], bool]):
+        self.store, self.wake, self.closing = store, wake, closing
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watchers = 0
-        self.closing = asyncio.Event()  # set when the server shuts down: open event streams end
         self._page = resources.files(__package__).joinpath("page.html").read_bytes()
 
     async def events(self, request: Request) -> Response:
@@ -87,12 +89,11 @@ class StatusPage:
                 content = await aside(self._state, name)
                 yield b"event: state\ndata: " + content + b"\n\n"
                 sent += 1
-                if limit is None or sent < limit:
-                    try:
-                        await asyncio.wait_for(self.closing.wait(), every)
+                until = time.monotonic() + every
+                while (left := until - time.monotonic()) > 0 and sent != limit:
+                    await asyncio.sleep(min(left, CLOSING_SECONDS))
+                    if self.closing():
                         return
-                    except TimeoutError:
-                        pass
         finally:
             self.watchers -= 1
 

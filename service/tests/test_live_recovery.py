@@ -195,7 +195,7 @@ def test_what_is_lost_stays_known_until_it_is_acknowledged(tmp_path, harm, lost)
     folder, named = tmp_path / "store" / "m", f"calls 3 to {2 + lost} "
     with taught(tmp_path / "m", CALLS[:3]) as learner:
         learner.snapshot()
-        learner._do(lambda: learner.keeper.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+        learner._do(lambda: learner.keeper.journal.db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
         for X, y in CALLS[3:]:  # four calls
             learner.learn(X, y)
         folder.parent.mkdir()

@@ -506,3 +506,111 @@ def warnings_of(call):
         warnings.simplefilter("always")
         call()
     return [str(warning.message) for warning in caught]
+
+
+# -------------------------------------------------------------------- categories with many values
+def many_rows(n=1500, categories=60, seed=0):
+    """Rows of customers of very different numbers of rows, targets, and the customer of each row."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, categories + 1) ** 0.3
+    who = rng.choice(categories, n, p=share / share.sum())
+    y = rng.normal(size=categories)[who] + 0.7 * rng.normal(size=n)
+    return [{"who": f"c{i}", "x": float(x)} for i, x in zip(who, rng.normal(size=n), strict=True)], y, who
+
+
+def naive_recent(who, y, start, labels=False):
+    """The shrunk recent mean and log(1 + n) of each row after ``start``, by loops over the rows before."""
+    out, means, counts, inside, first = [], {}, {}, [], []
+    for i, (c, target) in enumerate(zip(who, y, strict=True)):
+        prior, n = (np.mean(y[:i]), counts.get(c, 0)) if i else (0.0, 0)
+        if i >= start:
+            ratio = 10.0
+            if min(len(inside), len(first)) >= 10:
+                within, both = np.mean(inside), np.mean(first)
+                ratio = within / (both - within) if within < 1000 * (both - within) else 1000.0
+            few = min(n, 256)
+            difference = few / (few + ratio) * (means[c] - prior) if n else 0.0
+            if labels:
+                p, q = (min(max(v, 1e-3), 1 - 1e-3) for v in (prior + difference, prior))
+                value = math.log(p / (1 - p)) - math.log(q / (1 - q))
+            else:
+                value = difference / np.std(y[:i])
+            out.append((value, math.log(1 + few)))
+            if n:
+                inside.append((target - means[c]) ** 2 * few / (few + 1))
+            else:
+                first.append((target - prior) ** 2)
+        counts[c] = n + 1
+        rate = 1 / min(n + 1, 256) if i >= start else 1 / (n + 1)
+        means[c] = means.get(c, 0.0) + rate * (target - means.get(c, 0.0))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_recent_means_of_many_categories_are_those_of_a_loop(engine, labels):
+    rows, y, who = many_rows()
+    who[700:1300], rows[700:1300] = 7, [{**row, "who": "c7"} for row in rows[700:1300]]  # more than are remembered
+    target = (y > 0.3).astype(float) if labels else y
+    enc = Columns(engine=engine, target="label" if labels else "number")
+    X = enc.learn_transform(rows, target)
+    names = enc.get_feature_names_out().tolist()
+    start = 2 ** int(np.log2(np.argmax(X[:, names.index("who:rows")] != 0)))
+    share = target if not labels or enc._store.labels[1] == "n1.0" else 1 - target
+    truth = naive_recent(who, share, start, labels)
+    assert not X[:start, names.index("who:recent") :].any() and names[-2:] == ["who:recent", "who:rows"]
+    np.testing.assert_allclose(X[start:, -2:], truth, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_recent_means_know_only_rows_before_and_grow_with_labels(engine):
+    rows, y, _ = many_rows(600)
+    for targets in (y, np.array(["low", "mid", "high"])[np.searchsorted([-0.5, 0.5], y)]):
+        whole = Columns(engine=engine)
+        X = whole.learn_transform(rows, targets)
+        assert sum(":recent" in name for name in whole.get_feature_names_out()) == (1 if targets is y else 2)
+        for i in (40, 300, 599):
+            other = targets.copy()
+            other[i:] = other[:1]
+            Z = Columns(engine=engine).learn_transform(rows, other)
+            np.testing.assert_array_equal(Z[: i + 1, : X.shape[1]], X[: i + 1])
+        part = Columns(engine=engine)
+        pieces = [part.learn_transform(rows[i], targets[i : i + 1]) for i in range(300)]
+        part = reloaded(part)
+        with pytest.raises(ValueError):
+            part.learn_transform([*rows[300:310], 3], targets[300:311])
+        pieces += [part.learn_transform(rows[300:], targets[300:])]
+        wide = np.concatenate([np.pad(piece, ((0, 0), (0, X.shape[1] - piece.shape[1]))) for piece in pieces])
+        np.testing.assert_array_equal(wide, X)
+        assert_same_state(whole.state_, part.state_, 0.0, "state")
+
+
+def test_few_categories_and_rare_ones_beside_a_frequent_one_have_no_recent_mean():
+    rows, y, who = many_rows(600)
+    few = [{"who": f"c{i % 16}"} for i in who]
+    rare = [{"who": f"c{i}" if at % 8 == 0 else "most"} for at, i in enumerate(who)]
+    for learn in (Columns.partial_fit, Columns.fit):
+        for cells in (few, rare, [{"who": i % 60} for i in range(600)]):
+            enc = learn(Columns(), cells, y)
+            assert not any(":recent" in name for name in enc.get_feature_names_out())
+        assert not any(":recent" in name for name in learn(Columns(), rows).get_feature_names_out())  # without targets
+
+
+def test_a_table_shows_recent_means_of_other_rows():
+    rng = np.random.default_rng(0)
+    rows, y = [{"id": f"w{i}"} for i in range(200)], rng.normal(size=200)
+    enc = Columns()
+    X = enc.fit_transform(rows, y)
+    assert np.abs(column(enc, X, "id:recent")).max() == 0
+    assert np.abs(column(enc, enc.transform(rows), "id:recent")).max() > 0.1
+
+
+def test_forged_recent_means_are_refused():
+    rows, y, _ = many_rows(600)
+    state = Columns().fit(rows, y).state_
+    for name in ("recent", "within", "between"):
+        for forged in ({k: v for k, v in state.items() if k != name}, {**state, name: state[name][:-1]}):
+            with pytest.raises(ValueError, match=name):
+                Columns().state_ = forged
+    with pytest.raises(ValueError):
+        Columns().state_ = {**state, "flags": state["flags"] & 7}

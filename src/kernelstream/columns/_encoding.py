@@ -18,7 +18,7 @@ from ._growing import Widths, decide_again, grow
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
 from ._pass import twins
-from ._store import MEAN, Journal, NeedsCopy, Store
+from ._store import MEAN, RECENT, ROWS, Journal, NeedsCopy, Store
 from ._targets import Targets, one_target
 from .kinds import votes_of
 
@@ -78,7 +78,7 @@ def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) 
     _say_odd(store, odd, warn_once)
     X = encode(rules, store, cells)
     coded = {at for at, source in enumerate(store.sources) if not source.retired}
-    means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
+    means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, RECENT, ROWS) and at in coded]
     X[counted[:, None], means] = one_by_one[:, means]
     return X
 
@@ -107,7 +107,9 @@ def _pass(
         for row, source, value in found.wrong:
             if row < stop:
                 odd.setdefault(source.name, value)
-        here = slice(start, stop)
+        for source in store.crowded(found.codes) if shuffled else ():
+            store.show_recent(source)
+        X, here = padded(X, store.width), slice(start, stop)
         order = generator(0, SeedStream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
         y, w = (None if values is None else values[here] for values in (Y, weight))
         _run(rules, store, found, X[here], y, w, order=order)
@@ -165,7 +167,7 @@ def learn_row(rules: Any, store: Store, row: dict[Any, Any], y: Any, journal: Jo
     for at in store.undecided:
         store.votes[at] += votes_of([row.get(store.sources[at].name)])
     store.t += 1
-    if store.undecided:
+    if not store.t & (store.t - 1):
         try:
             decide_again(store, rules.kinds or {}, journal)
         except NeedsCopy:
