@@ -120,8 +120,12 @@ def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -
         None where the store is a copy that may be changed freely.
     """
     odd: dict[str, str] = {}
-    if store.t & (store.t - 1) or not store.undecided:
+    if store.t & (store.t - 1):
         return odd
+    for source in store.crowded():
+        if journal is not None:
+            raise NeedsCopy
+        store.show_recent(source)
     votes = {source.name: own for source, own in zip(store.sources, store.votes, strict=True)}
     now = {name: source.kind for name, source in store.by_name.items()}
     found = readings(votes, now, given)

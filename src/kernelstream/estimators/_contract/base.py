@@ -198,7 +198,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
             if encoder is None:
                 return self._learn_numbers(X, y, classes, sample_weight, how)
 
-            if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
+            if y is not None and (isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1)):
                 y = np.array([y])
             learn = partial(self._learn_numbers, classes=classes, sample_weight=sample_weight, how=how)
             if state is not None and classes is None and sample_weight is None:
