@@ -180,7 +180,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _learn_mixed(self, X: Any, y: Any, classes: Any, sample_weight: Any, how: dict[str, Any]) -> np.ndarray:
         """Encode rows and learn them."""
         encoder, state = self._encoder, self._state
-        if isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1):
+        if y is not None and (isinstance(y, str) or not hasattr(y, "__len__") or not getattr(y, "ndim", 1)):
             y = np.array([y])
         if encoder is not None and classes is None and sample_weight is None:
             one = partial(self._learn_numbers, y=y, classes=None, sample_weight=None, how=how)
@@ -191,7 +191,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
         def learn(rows: np.ndarray, at: slice) -> np.ndarray:
             weight = take(sample_weight, at) if weighted else sample_weight
-            return self._learn_numbers(rows, take(y, at), classes, weight, how)
+            return self._learn_numbers(rows, None if y is None else take(y, at), classes, weight, how)
 
         width, t = (0, -1) if encoder is None else (state["n_features"], state["t"])
         learns = mixed.new_encoder(self.columns, self.engine) if encoder is None else encoder
