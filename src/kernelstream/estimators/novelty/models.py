@@ -129,9 +129,14 @@ class KernelNovelty(StreamOutlier):
         return self._scores(X)[:, 0]
 
     @in_turn
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the scores of rows, (n,): the larger, the more like the stream so far."""
+        return -self._scores(X)[:, 0]
+
+    @in_turn
     def decision_function(self, X: Any) -> np.ndarray:
         """``score_samples - offset_`` of rows, (n,): negative for unusual ones."""
-        return -self._scores(X)[:, 0] - self.offset_
+        return self.score_samples(X) - self.offset_
 
     @property
     def offset_(self) -> float:
