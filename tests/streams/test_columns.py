@@ -614,3 +614,78 @@ def test_forged_recent_means_are_refused():
                 Columns().state_ = forged
     with pytest.raises(ValueError):
         Columns().state_ = {**state, "flags": state["flags"] & 7}
+
+
+# -------------------------------------------------------------------- seasons
+def naive_season(hours, y, i):
+    """The season of hour i by the rows before the last row count, a multiple of an eighth, at which it was found."""
+    t = max((n for n in range(32, i + 1) if n % 2 ** (int(np.log2(n)) - 3) == 0), default=0)
+
+    def waves(h):
+        found = []
+        for length in [24, 168] if hours[t - 1] - hours[0] >= 336 else [24]:
+            turn = 2 * np.pi * ((h + 3 * 24) % length) / length  # 1970 began on a Thursday
+            found += [np.sin(turn), np.cos(turn), np.sin(2 * turn), np.cos(2 * turn)]
+        return np.column_stack(found)
+
+    w = waves(hours[:t])
+    if t < 10 * (2 + w.shape[1]):
+        return 0.0
+    H = np.column_stack([np.ones(t), hours[:t] / 8760, w])
+    c = np.linalg.solve(H.T @ H + np.diag([0, 0, *np.ones(w.shape[1])]), H.T @ y[:t])[2:]
+    return (waves(hours[i : i + 1]) @ c)[0] / y[:t].std()
+
+
+def seasonal_rows(n=500):
+    hours = np.arange(n)
+    rng = np.random.default_rng(0)
+    y = 5 + 0.01 * hours + np.cos(2 * np.pi * hours / 24) + (hours // 24 % 7 == 2) + 0.3 * rng.normal(size=n)
+    times = np.datetime64("1970-01-01T00:00:00") + 3600 * hours
+    return hours, [{"when": str(time), "x": float(x)} for time, x in zip(times, rng.normal(size=n), strict=True)], y
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_season_is_the_ridge_regression_of_the_rows_before(engine):
+    hours, rows, y = seasonal_rows()
+    enc = Columns(engine=engine)
+    X = enc.learn_transform(rows, y)
+    truth = [naive_season(hours, y, i) for i in range(len(rows))]
+    np.testing.assert_allclose(column(enc, X, "when:season"), truth, atol=1e-9)
+    other = y.copy()
+    other[400:] = 1e6
+    np.testing.assert_array_equal(Columns(engine=engine).learn_transform(rows, other)[:401], X[:401])
+    late = enc.transform([{"when": "1971-12-25T08:00"}, {"when": None}])
+    assert abs(column(enc, late, "when:season")[0]) < 3 and column(enc, late, "when:season")[1] == 0
+
+
+def test_seasons_do_not_depend_on_calls_weights_of_0_or_the_order_of_a_table():
+    _, rows, y = seasonal_rows()
+    labels = np.array(["low", "mid", "high"])[np.digitize(y, [6, 9])]  # the last comes late
+    for targets in (y, labels):
+        whole, part = Columns(), Columns()
+        X = whole.learn_transform(rows, targets)
+        pieces = [part.learn_transform(rows[i], targets[i : i + 1]) for i in range(250)]
+        part = reloaded(part)
+        pieces += [
+            part.learn_transform(rows[250:261], targets[250:261]),
+            part.learn_transform(rows[261:], targets[261:]),
+        ]
+        wide = np.concatenate([np.pad(piece, ((0, 0), (0, X.shape[1] - piece.shape[1]))) for piece in pieces])
+        np.testing.assert_array_equal(wide, X)
+        assert_same_state(whole.state_, part.state_, 0.0, "state")
+    twice = Columns().learn_transform(rows + rows, np.r_[y, y], np.r_[np.ones(500), np.zeros(500)])
+    np.testing.assert_array_equal(twice[:500], Columns().learn_transform(rows, y))
+    order = np.random.default_rng(0).permutation(len(rows))
+    tables = [Columns().fit(rows, y), Columns().fit([rows[i] for i in order], y[order])]
+    a, b = (column(enc, enc.transform(rows), "when:season") for enc in tables)
+    np.testing.assert_allclose(a, b, atol=1e-9)
+    assert np.abs(a).max() > 0.3
+
+
+def test_forged_seasons_are_refused():
+    _, rows, y = seasonal_rows(60)
+    state = Columns().fit(rows, y).state_
+    for name in ("seasons", "spans"):
+        for forged in ({k: v for k, v in state.items() if k != name}, {**state, name: state[name][:-1]}):
+            with pytest.raises(ValueError):
+                Columns().state_ = forged

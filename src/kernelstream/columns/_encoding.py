@@ -18,6 +18,10 @@ from ._growing import Widths, decide_again, grow
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
 from ._pass import twins
+from ._seasons import learn as learn_season
+from ._seasons import next_solved, runs
+from ._seasons import show as show_season
+from ._seasons import solve as solve_season
 from ._store import MEAN, RECENT, ROWS, Journal, NeedsCopy, Store
 from ._targets import Targets, one_target
 from .kinds import votes_of
@@ -130,18 +134,27 @@ def _run(
     learn: bool = True, order: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Encode rows into X, and learn them, in their order or another."""
-    for first, parts in found.cycles:
-        X[:, first : first + parts.shape[1]] = parts
-    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
-    out = X
-    if order is not None:
-        block = {name: None if values is None else values[order] for name, values in block.items()}
-        out = X[order]
-    block["since"] = found.since
     columns_pass, _ = twins(rules.engine)
-    columns_pass(vars(store), block, rules.shrink, rules.scale, learn, out)
-    if order is not None:
-        X[order] = out
+    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
+    dates = [(source, found.numbers[:, source.number], parts) for source, parts in found.cycles]
+    for source, _, parts in dates:
+        X[:, source.slots : source.slots + parts.shape[1]] = parts
+    seasons = learn and Y is not None and bool(dates)
+    for here in runs(store.t, len(X)) if seasons and order is None else [slice(0, len(X))]:
+        rows = here if order is None else order
+        part: dict[str, Any] = {name: None if values is None else values[rows] for name, values in block.items()}
+        part["since"], out = np.maximum(found.since - here.start, 0), X[rows]
+        columns_pass(vars(store), part, rules.shrink, rules.scale, learn, out)
+        if order is not None:
+            X[order] = out
+        for source, x, parts in dates:
+            show_season(store, source, x[here], parts[here], X[here])
+        if seasons:
+            w = None if weight is None else weight[here]
+            for source, x, parts in dates:
+                learn_season(store, source, x[here], parts[here], Y[here], w)  # type: ignore[index]
+                if order is not None or store.t + here.stop == next_solved(store.t + here.start):
+                    solve_season(store, source)
 
 
 # -------------------------------------------------------------------- one dictionary at a time

@@ -13,9 +13,10 @@ from ..registry.names import did_you_mean
 from ..streams.cells import Cells
 from ._parse import value_of
 from ._pass import COUNT
-from ._store import GAP, MEAN, RECENT, ROWS, SLOT, VALUE, InputColumn, Store
+from ._store import GAP, MEAN, RECENT, ROWS, SEASON, SLOT, VALUE, InputColumn, Store
 from .dates import CYCLES
 
+PER_TARGET = {MEAN: "mean", RECENT: "recent", SEASON: "season"}
 MIN_ROWS_NOTED = 30  # rows before anything is said
 MAX_ROWS_PER_WORD = 1.1  # rows for each category, at most, where a column names the rows
 
@@ -112,9 +113,9 @@ def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
     """The name of a column of the result: that of the source, and which part of it."""
     if source.replaced:
         return f"{source.name} (as {source.kind}):{part}.{index}"
-    if part in (MEAN, RECENT):  # the label is named where there are more than two
+    if part in PER_TARGET:  # the label is named where there are more than two
         label = f"({store.labels[index + 1][1:]})" if len(store.labels) > 2 else ""
-        return f"{source.name}:{'mean' if part == MEAN else 'recent'}{label}"
+        return f"{source.name}:{PER_TARGET[part]}{label}"
     if part == SLOT:  # the category that has the slot, or the number of the slot while there is none
         owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
         taken = index < source.table.own  # type: ignore[union-attr]

@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from ._seasons import SIZE
 from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
 from .kinds import VOTES
 
-VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS = range(7)  # parts of a column of the source
+VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS, SEASON = range(8)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
 # of the pass, see :mod:`._pass`
 ARRAYS = (
     *("moments", "number_at", "counts", "sums", "recent", "place", "amount", "mean_at", "recent_at", "within"),
-    *("between", "target"),
+    *("between", "target", "seasons", "spans"),
 )
 NEVER = np.iinfo(np.int64).max  # a row that does not come
 MANY = 16  # categories of equal size: where there are as many, each also shows its recent mean
@@ -32,13 +33,15 @@ def parts_of(kind: str, means: int, one_hot: int, many: bool = False) -> list[tu
     parts += [(MEAN, t) for t in range(means)] if kind in TABLED else []
     parts += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
     parts += [(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else []
+    parts += [(SEASON, t) for t in range(means)] if kind == "date" else []
     return parts + ([*((RECENT, t) for t in range(means)), (ROWS, 0)] if many else [])
 
 
 class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
-    ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
+    ``number`` is its place among the numbers, ``coded`` that among the categories, ``dated`` that among the dates, -1
+    for none; ``seasons`` are the columns of the result for seasons; ``retired`` says that a
     column of integers has had too many values to hold codes, ``many`` that one of words has more values than columns of
     their own. ``form`` is how numbers or dates are written (see
     :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
@@ -47,13 +50,14 @@ class InputColumn:
     """
 
     __slots__ = (
-        *("coded", "first_wrong", "form", "gap", "kind", "many", "name", "number", "replaced", "retired", "settled"),
-        *("slots", "table", "wrong"),
+        *("coded", "dated", "first_wrong", "form", "gap", "kind", "many", "name", "number", "replaced", "retired"),
+        *("seasons", "settled", "slots", "table", "wrong"),
     )
 
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
-        self.number = self.coded = self.gap = self.slots = -1
+        self.number = self.coded = self.dated = self.gap = self.slots = -1
+        self.seasons: list[int] = []
         self.table = CategoryTable() if kind in TABLED else None
         self.retired = self.settled = self.replaced = self.many = False
         self.form = "." if kind in ("number", "integer") else ""
@@ -62,6 +66,7 @@ class InputColumn:
     def copy(self) -> InputColumn:
         made = copy.copy(self)
         made.table = None if self.table is None else self.table.copy()
+        made.seasons = list(self.seasons)
         return made
 
 
@@ -88,6 +93,7 @@ class Store:
         self.recent = np.zeros((0, 0))
         self.within, self.between = np.zeros((0, 0)), np.zeros((0, 0))
         self.mean_at, self.recent_at = np.zeros((0, 0), np.int32), np.zeros((0, 1), np.int32)
+        self.seasons, self.spans = np.zeros((0, SIZE)), np.zeros((0, 3))  # see :mod:`._seasons`
         self.task = ""  # "number" or "label" once a target has come
         self.labels: list[str] = []
         self.target = np.zeros((3, 0))
@@ -142,6 +148,10 @@ class Store:
             self.within, self.between = (
                 np.append(a, np.zeros((2, self.means)), axis=0) for a in (self.within, self.between)
             )
+        if kind == "date":
+            source.dated = len(self.spans)
+            self.seasons = np.append(self.seasons, np.zeros((SIZE, self.seasons.shape[1])), axis=0)
+            self.spans = np.append(self.spans, np.zeros((1, 3)), axis=0)
         parts = parts_of(kind, self.means, self.one_hot)
         self.place_parts(source, {part: self.width + i for i, part in enumerate(parts)})
         self.layout += [(at, part, index) for part, index in parts]
@@ -171,6 +181,8 @@ class Store:
         """Another mark or order in numbers or dates: what was learned of them is forgotten."""
         source.form = form
         self.moments[:, source.number] = 0.0
+        if source.kind == "date":
+            self.seasons[SIZE * source.dated : SIZE * (source.dated + 1)] = 0.0
         if source.table is not None:
             self.drop(source, list(source.table.codes))
 
@@ -184,6 +196,7 @@ class Store:
             self.recent_at[source.coded] = [*(at[RECENT, t] for t in range(self.means)), at[ROWS, 0]]
         if source.kind == "category":
             source.gap = at[GAP, 0]
+        source.seasons = [column for (part, _), column in at.items() if part == SEASON]
         source.slots = at.get((SLOT, 0), at.get((CYCLE, 0), -1))
 
     def begin_target(self, task: str) -> None:
@@ -209,6 +222,11 @@ class Store:
             if source.many:
                 self.recent_at[source.coded, t] = self.width
                 self.layout.append((at, RECENT, t))
+        for at, source in enumerate(self.sources):
+            if source.kind == "date":
+                source.seasons.append(self.width)
+                self.layout.append((at, SEASON, t))
+        self.seasons = np.pad(self.seasons, [(0, 0), (0, 2)])
         for name in ("sums", "recent", "within", "between"):
             setattr(self, name, np.insert(getattr(self, name), t, 0.0, axis=1))
         if t:
@@ -298,7 +316,7 @@ class Store:
 
 
 OF_CODES = ("counts", "sums", "recent")  # arrays that a pass changes, with a row for each category,
-OF_ALL = ("moments", "target", "votes", "within", "between")  # and others
+OF_ALL = ("moments", "target", "votes", "within", "between", "seasons", "spans")  # and others
 
 
 class NeedsCopy(Exception):
