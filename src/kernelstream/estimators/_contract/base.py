@@ -288,7 +288,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     def _all_encoded(self, X: Any, y: Any, sample_weight: Any, shuffle: Any) -> Any:
         """Rows of a fit, encoded where they must be: all of them have the columns that there are at the end."""
         self._encoder = None
-        if mixed.needs_encoder(self.columns, X):
+        if mixed.needs_encoder(self.columns, X) or mixed.counts_rows(self.columns, X):
             encoder, kind = mixed.new_encoder(self.columns, self.engine), "label" if is_classifier(self) else "number"
             learned = (X, y, sample_weight, kind)
             X = encoder._fit(*learned) if shuffle else encoder._learn(*learned)[0]

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
+from ...columns._counting import counting_numbers
 from ...columns._parse import alone
 from ...columns._store import Journal
 from ...rows import is_pandas, padded
@@ -70,6 +71,13 @@ def check_columns(columns: Any) -> None:
 def needs_encoder(columns: Any, X: Any) -> bool:
     """Whether the first rows of a model, with this parameter ``columns``, go through an encoder."""
     return columns is not None and (isinstance(columns, dict) or is_mixed(X))
+
+
+def counts_rows(columns: Any, X: Any) -> bool:
+    """Whether a table of numbers with names has columns that number its rows, or are times, among others."""
+    if columns is None or not is_pandas(X) or X.shape[1] < 2:
+        return False
+    return any(counting_numbers(X.iloc[:, j].to_numpy(np.float64)) is not None for j in range(X.shape[1]))
 
 
 def new_encoder(columns: Any, engine: Any) -> Columns:
