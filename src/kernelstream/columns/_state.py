@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
+from ._counting import COUNTING, IDLE, TIMED
 from ._seasons import SIZE
 from ._store import CLASSES, CYCLE, NUMERIC, SEASON, SLOT, TABLED, InputColumn, Store, parts_of
 from .kinds import KINDS, VOTES, is_code
 
 State = dict[str, Any]
+ROLES = (None, TIMED, IDLE)
 TASKS = ("", "number", "label")
 WRITTEN = {**dict.fromkeys(KINDS, ("",)), "number": (".", ","), "integer": (".", ","), "date": ("", "d/m", "m/d")}
 FORMS = ("", ".", ",", "d/m", "m/d")
@@ -45,7 +47,7 @@ def to_state(store: Store) -> State:
         **packed("came", list(store.came)),
         **packed("names", [source.name for source in store.sources]),
         "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
-        "flags": np.array([s.retired + 2 * s.settled + 4 * s.replaced + 8 * s.many for s in store.sources], np.int64),
+        "flags": np.array([_flags(source) for source in store.sources], np.int64),
         "forms": np.array([FORMS.index(source.form) for source in store.sources], np.int64),
         "votes": store.votes.copy(),
         "wrong": np.array([(s.wrong, s.first_wrong) for s in store.sources], np.int64).reshape(-1, 2),
@@ -65,6 +67,11 @@ def to_state(store: Store) -> State:
     }
 
 
+def _flags(source: InputColumn) -> int:
+    own = source.retired + 2 * source.settled + 4 * source.replaced + 8 * source.many
+    return own + 16 * ROLES.index(source.role)
+
+
 def schema(state: State, one_hot: int) -> Schema:
     """What the entries may be; the lengths are those of a few entries, which are checked against each other later."""
     sources, width = length(state, "kinds"), length(state, "layout")
@@ -76,7 +83,7 @@ def schema(state: State, one_hot: int) -> Schema:
         **_strings("came", state, length(state, "came_ends")),
         **_strings("names", state, sources),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
-        "flags": Array((sources,), "int64", low=0, high=15),
+        "flags": Array((sources,), "int64", low=0, high=47),
         "forms": Array((sources,), "int64", low=0, high=len(FORMS) - 1),
         "votes": Array((sources, VOTES), "int64", low=0, high=MOST),
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
@@ -140,6 +147,9 @@ def _sources(store: Store, names: list[str], state: State) -> None:
             bool(state["flags"][i] & 1 << b) for b in range(4)
         )
         if source.many and not (source.kind == "category" and store.task):
+            raise ValueError(f"state_['flags'] has one that column {source.name!r} cannot have")
+        source.role = ROLES[state["flags"][i] >> 4]
+        if source.role not in (None, *COUNTING.get(source.kind, ())):
             raise ValueError(f"state_['flags'] has one that column {source.name!r} cannot have")
         source.form = FORMS[state["forms"][i]]
         if source.form not in WRITTEN[source.kind]:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
+from ...columns._counting import counting_numbers
 from ...columns._parse import alone
 from ...columns._store import Journal
 from ...rows import is_pandas, padded
@@ -74,9 +75,17 @@ def encoder_of(columns: Any, engine: Any) -> Columns:
     return Columns(columns if isinstance(columns, dict) else None, engine=own)
 
 
-def new_encoder(columns: Any, X: Any, engine: Any) -> Columns | None:
-    """The encoder of a model that starts with rows X; None where it needs none."""
-    return encoder_of(columns, engine) if isinstance(columns, dict) or (columns and is_mixed(X)) else None
+def new_encoder(columns: Any, X: Any, engine: Any, whole: bool = False) -> Columns | None:
+    """The encoder of a model that starts with rows X, which may be a ``whole`` table; None where it needs none."""
+    needed = isinstance(columns, dict) or (columns and (is_mixed(X) or (whole and counts_rows(X))))
+    return encoder_of(columns, engine) if needed else None
+
+
+def counts_rows(X: Any) -> bool:
+    """Whether a table of numbers with names has columns that number its rows, or are times, among others."""
+    if not is_pandas(X) or X.shape[1] < 2:
+        return False
+    return any(counting_numbers(X.iloc[:, j].to_numpy(np.float64)) is not None for j in range(X.shape[1]))
 
 
 def name_columns(est: Any, encoder: Columns | None) -> None:
