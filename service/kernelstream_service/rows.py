@@ -126,7 +126,7 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
     found, encoder = Gaps(), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found
-    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "text"]
+    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "ignored"]
     missing, wrong = found.missing, found.wrong
     for i, row in enumerate(_by_name(rows, model)):
         before = len(missing) + len(wrong)
@@ -137,7 +137,7 @@ def gaps_of(rows: Any, model: Any) -> Gaps:
                 continue
             if is_missing(value):
                 missing.append((i, name))
-            elif kind != "category" and not encoder.usable(name, value):
+            elif kind not in ("category", "text") and not encoder.usable(name, value):
                 wrong.append((i, name, value))
         if kinds and len(missing) + len(wrong) - before == len(kinds):
             names = few((name for name, _ in kinds), 8)

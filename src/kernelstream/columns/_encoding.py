@@ -18,8 +18,9 @@ from ._growing import Widths, decide_again, grow
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
 from ._pass import twins
-from ._store import MEAN, Journal, NeedsCopy, Store
+from ._store import MEAN, SCORE, Journal, NeedsCopy, Store
 from ._targets import Targets, one_target
+from ._texts import run as run_texts
 from .kinds import votes_of
 
 WarnOnce = Callable[[str, str], None]
@@ -78,7 +79,7 @@ def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) 
     _say_odd(store, odd, warn_once)
     X = encode(rules, store, cells)
     coded = {at for at, source in enumerate(store.sources) if not source.retired}
-    means = [c for c, (at, part, _) in enumerate(store.layout) if part == MEAN and at in coded]
+    means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, SCORE) and at in coded]
     X[counted[:, None], means] = one_by_one[:, means]
     return X
 
@@ -110,7 +111,7 @@ def _pass(
         here = slice(start, stop)
         order = generator(0, SeedStream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
         y, w = (None if values is None else values[here] for values in (Y, weight))
-        _run(rules, store, found, X[here], y, w, order=order)
+        _run(rules, store, found, X[here], y, w, order=order, journal=journal)
         store.t += stop - start
         for source in found.retired:
             store.retire(source)
@@ -125,7 +126,7 @@ def _pass(
 
 def _run(
     rules: Any, store: Store, found: Parsed, X: np.ndarray, Y: np.ndarray | None, weight: np.ndarray | None,
-    learn: bool = True, order: np.ndarray | None = None,
+    learn: bool = True, order: np.ndarray | None = None, journal: Journal | None = None,
 ) -> None:  # fmt: skip
     """Encode rows into X, and learn them, in their order or another."""
     for first, parts in found.cycles:
@@ -140,6 +141,15 @@ def _run(
     columns_pass(vars(store), block, rules.shrink, rules.scale, learn, out)
     if order is not None:
         X[order] = out
+    for source, first, texts in found.texts:
+        if source.kind == "text":
+            X[first:, source.gap] = [text == "" for text in texts]
+        if source.text is None:
+            continue
+        rows = np.arange(first, len(X)) if order is None else order[order >= first]
+        y, w = (None if values is None or not learn else values[rows] for values in (Y, weight))
+        texts = [texts[i - first] for i in rows]
+        X[rows[:, None], source.scores] = run_texts(source.text, texts, rules.engine, y, w, journal)
 
 
 # -------------------------------------------------------------------- one dictionary at a time
@@ -161,7 +171,7 @@ def learn_row(rules: Any, store: Store, row: dict[Any, Any], y: Any, journal: Jo
         return None
     journal.save(found.codes)
     X = np.zeros((1, len(store.layout)))
-    _run(rules, store, found, X, Y, None)
+    _run(rules, store, found, X, Y, None, journal=journal)
     for at in store.undecided:
         store.votes[at] += votes_of([row.get(store.sources[at].name)])
     store.t += 1
@@ -213,7 +223,7 @@ def compare(store: Store, cells: Cells, warn_once: WarnOnce) -> None:
         known = list(store.by_name)
         warn_once("unknown", f"columns that were never learned are ignored: {some(unknown, known)}")
     if type(cells) is Cells and cells.n:
-        absent = [s.name for s in store.by_name.values() if s.kind != "text" and cells.get(s.name) is None]
+        absent = [s.name for s in store.by_name.values() if s.kind != "ignored" and cells.get(s.name) is None]
         if absent:
             warn_once(
                 "absent",
@@ -225,6 +235,6 @@ def _say_odd(store: Store, odd: dict[str, Any], warn_once: WarnOnce) -> None:
     """Warn once about cells of columns that are of no use there."""
     for name, value in odd.items():
         kind = store.by_name[name].kind.replace("integer", "number")
-        if kind != "text" and (kind != "category" or not isinstance(value, str)):
+        if kind != "ignored" and (kind != "category" or not isinstance(value, str)):
             said = f"column {name!r} holds cells that are not a {kind}, like {str(value)[:40]!r}"
             warn_once(f"wrong {name}", f"{said}: they are taken as missing")

@@ -13,7 +13,8 @@ from ..registry.names import did_you_mean
 from ..streams.cells import Cells
 from ._parse import value_of
 from ._pass import COUNT
-from ._store import GAP, MEAN, SLOT, VALUE, InputColumn, Store
+from ._store import GAP, MEAN, SCORE, SLOT, VALUE, InputColumn, Store
+from ._texts import score_name
 from .dates import CYCLES
 
 MIN_ROWS_NOTED = 30  # rows before anything is said
@@ -91,6 +92,11 @@ class Known:
         return np.array([place[store.sources[at].name] for at, _, _ in store.layout], np.intp)
 
     @property
+    def reads_texts(self) -> bool:
+        """Whether there is a column of texts."""
+        return any(source.reads for source in self._learned().by_name.values())
+
+    @property
     def width_(self) -> int:
         """Columns of the result."""
         return self._learned().width
@@ -118,6 +124,8 @@ def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
         owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
         taken = index < source.table.own  # type: ignore[union-attr]
         return f"{source.name}={owners[index]}" if taken else f"{source.name}#{index}"
+    if part == SCORE:
+        return f"{source.name}:{score_name(index, store.labels)}"
     return source.name + {VALUE: "", GAP: ":missing"}.get(part, f":{CYCLES[index]}")
 
 

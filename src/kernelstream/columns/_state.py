@@ -12,6 +12,7 @@ import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
 from ._store import CLASSES, CYCLE, NUMERIC, SLOT, TABLED, InputColumn, Store, parts_of
+from ._texts import parts, texts_from_state, texts_schema, texts_to_state
 from .dates import CYCLES
 from .kinds import KINDS, VOTES, is_code
 
@@ -45,7 +46,7 @@ def to_state(store: Store) -> State:
         **packed("came", list(store.came)),
         **packed("names", [source.name for source in store.sources]),
         "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
-        "flags": np.array([s.retired + 2 * s.settled + 4 * s.replaced for s in store.sources], np.int64),
+        "flags": np.array([s.retired + 2 * s.settled + 4 * s.replaced + 8 * s.reads for s in store.sources], np.int64),
         "forms": np.array([FORMS.index(source.form) for source in store.sources], np.int64),
         "votes": store.votes.copy(),
         "wrong": np.array([(s.wrong, s.first_wrong) for s in store.sources], np.int64).reshape(-1, 2),
@@ -57,6 +58,7 @@ def to_state(store: Store) -> State:
         "sums": store.sums[codes],
         **packed("labels", store.labels),
         "target": store.target.copy(),
+        **texts_to_state([source.text for source in store.sources if source.text is not None]),
     }
 
 
@@ -71,11 +73,11 @@ def schema(state: State, one_hot: int) -> Schema:
         **_strings("came", state, length(state, "came_ends")),
         **_strings("names", state, sources),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
-        "flags": Array((sources,), "int64", low=0, high=7),
+        "flags": Array((sources,), "int64", low=0, high=15),
         "forms": Array((sources,), "int64", low=0, high=len(FORMS) - 1),
         "votes": Array((sources, VOTES), "int64", low=0, high=MOST),
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
-        "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, CLASSES, len(CYCLES))),
+        "layout": Array((width, 3), "int64", low=0, high=max(sources, one_hot, parts(CLASSES), len(CYCLES))),
         "moments": Array((7, numbers)),
         **_strings("words", state, words),
         "table_sizes": Array((tables,), "int64", low=0, high=words),
@@ -83,7 +85,13 @@ def schema(state: State, one_hot: int) -> Schema:
         "sums": Array((words, means)),
         **_strings("labels", state, length(state, "labels_ends")),
         "target": Array((3, means)),
+        **texts_schema(state, _texts(state), means),
     }
+
+
+def _texts(state: State) -> int:
+    """How many columns of texts have learned something."""
+    return int(np.count_nonzero(np.asarray(state["flags"]) & 12 == 8)) if length(state, "target", 1) else 0
 
 
 def _strings(name: str, state: State, count: int) -> Schema:
@@ -116,6 +124,9 @@ def from_state(state: State, one_hot: int) -> Store:
         raise ValueError("state_['labels'] holds labels that have no place")
     store.layout = [tuple(row) for row in state["layout"].tolist()]
     _sources(store, names, state)
+    texts = iter(texts_from_state(state, _texts(state), means))
+    for source in store.sources:
+        source.text = next(texts) if means and source.reads and not source.replaced else None
     _columns(store, means)
     _tables(store, words, state)
     return store
@@ -127,6 +138,9 @@ def _sources(store: Store, names: list[str], state: State) -> None:
         source = InputColumn(name, KINDS[state["kinds"][i]])
         source.wrong, source.first_wrong = map(int, state["wrong"][i])
         source.retired, source.settled, source.replaced = (bool(state["flags"][i] & bit) for bit in (1, 2, 4))
+        source.reads = bool(state["flags"][i] & 8)
+        if source.reads > (source.kind in ("text", "category")) or source.reads < (source.kind == "text"):
+            raise ValueError(f"state_['flags'] cannot be those of column {source.name!r}")
         source.form = FORMS[state["forms"][i]]
         if source.form not in WRITTEN[source.kind]:
             raise ValueError(f"state_['forms'] has one that column {source.name!r} cannot have")
@@ -149,7 +163,7 @@ def _columns(store: Store, means: int) -> None:
     store.number_at = np.full((3, store.moments.shape[1]), -1, np.int32)
     store.mean_at = np.full((sum(s.kind in TABLED for s in store.sources), means), -1, np.int32)
     for i, source in enumerate(store.sources):
-        mine = {part: at.get((i, *part), -1) for part in parts_of(source.kind, means, store.one_hot)}
+        mine = {part: at.get((i, *part), -1) for part in parts_of(source.kind, means, store.one_hot, source.reads)}
         wanted.update((i, *part) for part in mine)
         if -1 in mine.values():
             raise ValueError(f"state_['layout'] lacks a part of column {source.name!r}")

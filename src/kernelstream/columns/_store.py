@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ._texts import TextColumn, outputs_of, parts
 from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
 from .kinds import VOTES
 
-VALUE, GAP, MEAN, SLOT, CYCLE = range(5)  # parts of a column of the source
+VALUE, GAP, MEAN, SLOT, CYCLE, SCORE = range(6)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
@@ -19,13 +20,17 @@ NEVER = np.iinfo(np.int64).max  # a row that does not come
 YEAR_SINE = CYCLES.index("year:sin")
 
 
-def parts_of(kind: str, means: int, one_hot: int) -> list[tuple[int, int]]:
-    """The columns of the result that a column of a kind has, in their order: which part, and which of several."""
-    parts = [(VALUE, 0)] if kind in NUMERIC else []
-    parts += [(GAP, 0)] if kind != "text" else []
-    parts += [(MEAN, t) for t in range(means)] if kind in TABLED else []
-    parts += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
-    return parts + ([(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else [])
+def parts_of(kind: str, means: int, one_hot: int, reads: bool = False) -> list[tuple[int, int]]:
+    """The columns of the result that a column of a kind has, in their order: which part, and which of several.
+
+    ``reads`` says whether its cells are read as texts.
+    """
+    found = [(VALUE, 0)] if kind in NUMERIC else []
+    found += [(GAP, 0)] if kind != "ignored" else []
+    found += [(MEAN, t) for t in range(means)] if kind in TABLED else []
+    found += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
+    found += [(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else []
+    return found + ([(SCORE, s) for s in range(parts(means))] if reads else [])
 
 
 class InputColumn:
@@ -36,17 +41,22 @@ class InputColumn:
     :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
     cells seemed to be: a later column of the same name reads its cells, and its own parts of the result stay 0.
     ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
+    ``reads`` says that cells are read as texts: ``text`` is what was learned of these, once there is a target, and
+    shows in the columns ``scores``.
     """
 
     __slots__ = (
-        *("coded", "first_wrong", "form", "gap", "kind", "name", "number", "replaced", "retired", "settled", "slots"),
-        *("table", "wrong"),
+        *("coded", "first_wrong", "form", "gap", "kind", "name", "number", "reads", "replaced", "retired", "scores"),
+        *("settled", "slots", "table", "text", "wrong"),
     )
 
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
         self.number = self.coded = self.gap = self.slots = -1
         self.table = CategoryTable() if kind in TABLED else None
+        self.reads = kind == "text"
+        self.text: TextColumn | None = None
+        self.scores: list[int] = []
         self.retired = self.settled = self.replaced = False
         self.form = "." if kind in ("number", "integer") else ""
         self.wrong = self.first_wrong = 0
@@ -54,6 +64,7 @@ class InputColumn:
     def copy(self) -> InputColumn:
         made = copy.copy(self)
         made.table = None if self.table is None else self.table.copy()
+        made.text, made.scores = None if self.text is None else self.text.copy(), list(self.scores)
         return made
 
 
@@ -128,9 +139,9 @@ class Store:
         if kind in TABLED:
             source.coded = len(self.mean_at)
             self.mean_at = np.append(self.mean_at, np.zeros((1, self.means), np.int32), axis=0)
-        parts = parts_of(kind, self.means, self.one_hot)
-        self.place_parts(source, {part: self.width + i for i, part in enumerate(parts)})
-        self.layout += [(at, part, index) for part, index in parts]
+        own = parts_of(kind, self.means, self.one_hot, source.reads)
+        self.place_parts(source, {part: self.width + i for i, part in enumerate(own)})
+        self.layout += [(at, part, index) for part, index in own]
         self.by_name[name], self.plan = source, None
         self.undecided.append(at)
         return source
@@ -141,6 +152,7 @@ class Store:
         source.replaced = True
         if source.table is not None:
             self.drop(source, list(source.table.codes))
+        source.text = None
         made = self.add(source.name, kind)
         self.votes[-1] = self.votes[at]
         self.find_columns()
@@ -166,8 +178,11 @@ class Store:
             self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), -1)
         if source.kind in TABLED:
             self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
-        if source.kind == "category":
+        if source.kind in ("category", "text"):
             source.gap = at[GAP, 0]
+        if source.reads:
+            source.scores = [at[SCORE, s] for s in range(parts(self.means))]
+            self._read(source)
         source.slots = at.get((SLOT, 0), at.get((CYCLE, 0), -1))
 
     def begin_target(self, task: str) -> None:
@@ -183,7 +198,7 @@ class Store:
                 self._add_mean()
 
     def _add_mean(self) -> None:
-        columns, t = [], self.mean_at.shape[1]
+        columns, t = list[int](), self.mean_at.shape[1]
         for at, source in enumerate(self.sources):
             if source.kind in TABLED:
                 columns.append(self.width)
@@ -192,6 +207,28 @@ class Store:
         self.sums = np.append(self.sums, np.zeros((len(self.sums), 1)), axis=1)
         total = self.target[0, 0] if t else 0.0  # no row so far had the new label
         self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
+        for at, source in enumerate(self.sources):
+            if source.reads:
+                more = range(len(source.scores), parts(t + 1))
+                source.scores += range(self.width, self.width + len(more))
+                self.layout += [(at, SCORE, s) for s in more]
+                self._read(source)
+
+    def read(self, at: int) -> None:
+        """Read the cells of a source as texts as well, from now on."""
+        source = self.sources[at]
+        source.reads, source.scores = True, list(range(self.width, self.width + parts(self.means)))
+        self.layout += [(at, SCORE, s) for s in range(parts(self.means))]
+        self._read(source)
+        self.plan = None
+
+    def _read(self, source: InputColumn) -> None:
+        """Tables of texts for the labels so far."""
+        if source.replaced or not self.means:
+            return
+        source.text = source.text or TextColumn(self.task == "number")
+        if outputs_of(self.means) > source.text.outputs:
+            source.text.grow(outputs_of(self.means))
 
     # ---------------------------------------------------------------- categories
     def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
@@ -261,6 +298,7 @@ class Journal:
         self.wrong: list[tuple[InputColumn, int, int]] = []
         self.saved: Any = None
         self.settled: list[InputColumn] = []
+        self.texts: list[tuple[TextColumn, Any]] = []
 
     def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
         """A code for a new name; noted first, so that it can be undone wherever entering it ends."""
@@ -286,9 +324,15 @@ class Journal:
         entries = (touched, store.counts.take(touched), store.sums.take(touched, axis=0))
         self.saved = (store.t, store.moments.copy(), store.target.copy(), store.votes.copy(), entries)
 
+    def save_text(self, column: TextColumn, touched: np.ndarray) -> None:
+        """Remember the entries of a column of texts that a pass over these pieces changes."""
+        self.texts.append((column, column.part(touched)))
+
     def undo(self) -> None:
         """The store as it was."""
         store = self.store
+        for column, saved in reversed(self.texts):
+            column.put_back(saved)
         if self.saved is not None:
             store.t, store.moments, store.target, store.votes, (touched, counts, sums) = self.saved
             store.counts[touched], store.sums[touched] = counts, sums
@@ -304,4 +348,4 @@ class Journal:
             source.settled = False
         if self.settled:
             store.find_columns()
-        self.names, self.wrong, self.saved, self.settled = [], [], None, []
+        self.names, self.wrong, self.saved, self.settled, self.texts = [], [], None, [], []

@@ -59,6 +59,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
 
     standardize: Any = field(default=False, init=False)  # True, False or "auto"; of most a parameter
     columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
+    texts: bool = field(default=False, init=False)  # whether columns of the first rows were scores of texts
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
@@ -138,6 +139,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         starts = fresh or self._state is None
         if starts:
             self._made = None  # parameters may have changed
+            self.texts = self.texts if self._encoder is None else self._encoder.reads_texts
             engines.check(self.engine, self.on_device, type(self).__name__)
             self._check_parameters()
         intake = self._intake(starts)
@@ -287,7 +289,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
     # ---------------------------------------------------------------- all rows of a fit
     def _all_encoded(self, X: Any, y: Any, sample_weight: Any, shuffle: Any) -> Any:
         """Rows of a fit, encoded where they must be: all of them have the columns that there are at the end."""
-        self._encoder = None
+        self._encoder, self.texts = None, False
         if mixed.needs_encoder(self.columns, X):
             encoder, kind = mixed.new_encoder(self.columns, self.engine), "label" if is_classifier(self) else "number"
             learned = (X, y, sample_weight, kind)
@@ -335,7 +337,7 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         if self.columns is not None and isinstance(state.get("columns"), dict):
             encoder = mixed.new_encoder(self.columns, self.engine)
             encoder.state_ = state.pop("columns")
-        self._state, self._encoder = state, encoder
+        self._state, self._encoder, self.texts = state, encoder, "first_texts" in state
         self.n_features_in_ = int(state["n_features"])
         self._forget()
         self._name_columns()
