@@ -106,7 +106,11 @@ def test_kinds_can_be_given(home, capsys):
     columns = "hour=category,temp=ignore"
     train = ["train", home / "flights.csv", "--target", "delayed", "--drop", "id", "--columns", columns, "-q"]
     assert run(*train, "--drop", "when", "-m", home / "k.ks") == 0
-    assert kernelstream.load(home / "k.ks").columns_.kinds_ == {"town": "category", "hour": "category", "temp": "ignored"}
+    assert kernelstream.load(home / "k.ks").columns_.kinds_ == {
+        "town": "category",
+        "hour": "category",
+        "temp": "ignored",
+    }
     shown = out(capsys, "info", home / "k.ks")
     assert re.search(r"^features +\d+ \(float64\)$", shown, re.MULTILINE)
     assert "town (category), hour (category), temp (ignored)" in shown

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from kernelstream import KernelClassifier, KernelRegressor, engine, load, save
 from kernelstream.columns import Columns, text
@@ -274,3 +275,68 @@ def test_rows_of_every_kind_are_the_same(tmp_path):
         np.testing.assert_array_equal(copy.predict_proba(frame[200:]), wanted)
         copy.learn(frame[200:], y[200:])
         np.testing.assert_array_equal(copy.predict_proba(frame), model.predict_proba(frame))
+
+
+@pytest.mark.parametrize("first", ["word", "text"])
+def test_the_default_learner_is_the_same_however_rows_are_cut(first, tmp_path, rng):
+    n = 260
+    texts, y = messages(n, labels=3)
+    y[:90] %= 2
+    rows = [{"review": text, "x": i % 4} for i, text in enumerate(texts)]
+    rows[0]["review"] = "Yes" if first == "word" else texts[0]
+    whole = KernelClassifier(size="small", random_state=0)
+    F = whole.learn(rows, y)
+    model, parts, start = KernelClassifier(size="small", random_state=0), [], 0
+    while start < n:
+        stop = min(n, start + int(rng.choice([1, 3, 60])))
+        one = stop == start + 1
+        parts.append(
+            np.atleast_1d(model.learn(rows[start] if one else rows[start:stop], y[start] if one else y[start:stop]))
+        )
+        if rng.random() < 0.1:
+            save(model, tmp_path / "m.ks")
+            model = load(tmp_path / "m.ks")
+        start = stop
+    assert [m["name"] for m in model.members_] == [m["name"] for m in whole.members_]
+    last = parts[-1].reshape(-1, 3)
+    np.testing.assert_allclose(last, F[-len(last) :], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(rows), whole.predict_proba(rows), rtol=1e-7, atol=1e-9)
+
+
+# -------------------------------------------------------------------- spellings
+TOWNS = ["London", "Paris", "Berlin", "Madrid", "Lisbon", "Vienna", "Warsaw", "Amsterdam", "Stockholm"]
+
+
+def spelt(town, rng):
+    """A town as somebody types it."""
+    letters = list(town)
+    for _ in range(rng.choice([0, 1, 2], p=[0.4, 0.45, 0.15])):
+        i, letter = rng.integers(len(letters)), chr(97 + rng.integers(26))
+        letters[i : i + 1] = [[], [letter], [letters[i], letter], [letters[i], letters[i]]][rng.integers(4)]
+    return ["{}", "{} ", "{}, EU", "{}"][rng.integers(4)].format("".join(letters))
+
+
+def test_spellings_share_what_is_learned_of_them():
+    """Towns of different rates of a label, hardly two of them spelt alike: nearly what the true town tells."""
+    rng = np.random.default_rng(2)
+    town = rng.integers(9, size=2500)
+    rate = np.linspace(0.15, 0.85, 9)[rng.permutation(9)][town]
+    y, frame = rng.random(2500) < rate, pd.DataFrame({"town": [spelt(TOWNS[i], rng) for i in town]})
+    late = slice(800, None)
+    oracle = roc_auc_score(y[late], rate[late])
+    model = KernelClassifier(size="small", random_state=0)
+    scores = model.learn(frame, y)
+    assert (
+        model.columns_.kinds_ == {"town": "category"}
+        and "town:characters linear" in model.columns_.get_feature_names_out()
+    )
+    assert roc_auc_score(y[late], scores[late]) > oracle - 0.04
+    fitted = KernelClassifier(size="small", random_state=0).fit(frame[:800], y[:800])
+    assert roc_auc_score(y[late], fitted.decision_function(frame[late])) > oracle - 0.05
+
+
+def test_codes_and_clean_words_are_no_spellings():
+    letters = ["".join(letters) for letters in itertools.product("abcdefg", "hijklm", "nopq")]
+    for words in ([f"customer {i}" for i in range(200)], [f"A-{i}" for i in range(200)], letters):
+        frame = pd.DataFrame({"x": words})
+        assert not any("linear" in name for name in Columns().fit(frame, np.arange(len(words))).get_feature_names_out())

@@ -49,6 +49,9 @@ def learn_stream(
             stop = start + int(np.argmin(np.append((weight[start:] > 0) == learned, False)))
         if learned:
             stop = min(stop, start + (1 << store.t.bit_length()) - store.t)  # the next power of two
+            if targets is not None:  # texts have more scores from the row on in which a label appears
+                new = targets.part(np.arange(start, stop)).new_labels(store)
+                stop = min([stop, *(start + row for row, _ in new if row > 0)])
         if journal is not None and stop - start < cells.n:
             raise NeedsCopy
         widths.append((start, store.width))

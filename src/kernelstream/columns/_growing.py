@@ -12,6 +12,7 @@ from ..streams.marks import DATE
 from ._store import InputColumn, Journal, NeedsCopy, Store
 from ._targets import Targets
 from .kinds import DECIDING_CELLS, KINDS, MIN_CELLS_REPEATED, kind_of, readings, repeats, votes_cast, votes_of
+from .spellings import misspelt
 
 Widths = list[tuple[int, int]]  # rows of a call, and the columns that the result has from there on
 
@@ -81,6 +82,8 @@ def grow(
             continue
         kind, form = found[name]
         store.add(name, kind).form = form
+        if shuffled and kind == "category" and misspelt(first[name][1]):
+            store.read(len(store.sources) - 1)
         store.came.setdefault(name)
         since[name], widths[row] = row, store.width
         if kind == "ignored" and given.get(name) != kind:
@@ -139,6 +142,10 @@ def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -
             source = store.replace(at, kind)
         elif form != source.form:
             store.rewrite(source, form)
+        elif not source.reads and kind == "category" and misspelt(source.table.codes):  # type: ignore[union-attr]
+            if journal is not None:
+                raise NeedsCopy
+            store.read(at)
         source.form = form
     settled = [source for source in store.by_name.values() if votes_cast(votes[source.name]) >= DECIDING_CELLS]
     (journal or store).settle([source for source in settled if not source.settled])

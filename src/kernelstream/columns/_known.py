@@ -91,10 +91,9 @@ class Known:
         place = {name: i for i, name in enumerate(store.came)}
         return np.array([place[store.sources[at].name] for at, _, _ in store.layout], np.intp)
 
-    @property
-    def reads_texts(self) -> bool:
-        """Whether there is a column of texts."""
-        return any(source.reads for source in self._learned().by_name.values())
+    def scores_texts(self, width: int) -> bool:
+        """Whether some of the first columns of the result are scores of texts."""
+        return any(part == SCORE for _, part, _ in self._learned().layout[:width])
 
     @property
     def width_(self) -> int:

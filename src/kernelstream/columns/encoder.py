@@ -40,7 +40,7 @@ class Columns(Known, TransformerMixin, WithParameters):
     ----------
     kinds : dict of name: kind, optional
         Kinds of columns whose first cells would be misleading: "number", "integer" (a number whose values may be
-        codes; encoded both ways), "category", "date" or "text" (ignored). These columns exist from the first row on.
+        codes; encoded both ways), "category", "date", "text" or "ignored". These columns exist from the first row on.
         Other columns are what most of their cells are: of all rows in ``fit``, of the first ones in a stream, as
         docs/columns.md tells. A column of a stream that turns out to be of another kind than its first cells gets
         new columns in the result; its old ones are 0 from then on.

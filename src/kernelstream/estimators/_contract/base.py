@@ -139,13 +139,13 @@ class StreamEstimator(CallbackSupportMixin, WithParameters):
         starts = fresh or self._state is None
         if starts:
             self._made = None  # parameters may have changed
-            self.texts = self.texts if self._encoder is None else self._encoder.reads_texts
             engines.check(self.engine, self.on_device, type(self).__name__)
             self._check_parameters()
         intake = self._intake(starts)
         X, y, weight, declared = intake.call(X, y, classes, sample_weight, fresh, open_call(self))
         if starts and (X.shape[0] or classes is not None):
             before, self._state, self._made = self._state, None, None
+            self.texts = self.texts if self._encoder is None else self._encoder.scores_texts(int(X.shape[1]))
             layers = self._layers
             layers.infinite = intake.layers.infinite
             seed = seed_from(layers.learner.seed_source())
