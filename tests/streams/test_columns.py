@@ -506,3 +506,186 @@ def warnings_of(call):
         warnings.simplefilter("always")
         call()
     return [str(warning.message) for warning in caught]
+
+
+# -------------------------------------------------------------------- categories with many values
+def many_rows(n=1500, categories=60, seed=0):
+    """Rows of customers of very different numbers of rows, targets, and the customer of each row."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, categories + 1) ** 0.3
+    who = rng.choice(categories, n, p=share / share.sum())
+    y = rng.normal(size=categories)[who] + 0.7 * rng.normal(size=n)
+    return [{"who": f"c{i}", "x": float(x)} for i, x in zip(who, rng.normal(size=n), strict=True)], y, who
+
+
+def naive_recent(who, y, start, labels=False):
+    """The shrunk recent mean and log(1 + n) of each row after ``start``, by loops over the rows before."""
+    out, means, counts, inside, first = [], {}, {}, [], []
+    for i, (c, target) in enumerate(zip(who, y, strict=True)):
+        prior, n = (np.mean(y[:i]), counts.get(c, 0)) if i else (0.0, 0)
+        if i >= start:
+            ratio = 10.0
+            if min(len(inside), len(first)) >= 10:
+                within, both = np.mean(inside), np.mean(first)
+                ratio = within / (both - within) if within < 1000 * (both - within) else 1000.0
+            few = min(n, 256)
+            difference = few / (few + ratio) * (means[c] - prior) if n else 0.0
+            if labels:
+                p, q = (min(max(v, 1e-3), 1 - 1e-3) for v in (prior + difference, prior))
+                value = math.log(p / (1 - p)) - math.log(q / (1 - q))
+            else:
+                value = difference / np.std(y[:i])
+            out.append((value, math.log(1 + few)))
+            if n:
+                inside.append((target - means[c]) ** 2 * few / (few + 1))
+            else:
+                first.append((target - prior) ** 2)
+        counts[c] = n + 1
+        rate = 1 / min(n + 1, 256) if i >= start else 1 / (n + 1)
+        means[c] = means.get(c, 0.0) + rate * (target - means.get(c, 0.0))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_recent_means_of_many_categories_are_those_of_a_loop(engine, labels):
+    rows, y, who = many_rows()
+    who[700:1300], rows[700:1300] = 7, [{**row, "who": "c7"} for row in rows[700:1300]]  # more than are remembered
+    target = (y > 0.3).astype(float) if labels else y
+    enc = Columns(engine=engine, target="label" if labels else "number")
+    X = enc.learn_transform(rows, target)
+    names = enc.get_feature_names_out().tolist()
+    start = 2 ** int(np.log2(np.argmax(X[:, names.index("who:rows")] != 0)))
+    share = target if not labels or enc._store.labels[1] == "n1.0" else 1 - target
+    truth = naive_recent(who, share, start, labels)
+    assert not X[:start, names.index("who:recent") :].any() and names[-2:] == ["who:recent", "who:rows"]
+    np.testing.assert_allclose(X[start:, -2:], truth, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_recent_means_know_only_rows_before_and_grow_with_labels(engine):
+    rows, y, _ = many_rows(600)
+    for targets in (y, np.array(["low", "mid", "high"])[np.searchsorted([-0.5, 0.5], y)]):
+        whole = Columns(engine=engine)
+        X = whole.learn_transform(rows, targets)
+        assert sum(":recent" in name for name in whole.get_feature_names_out()) == (1 if targets is y else 2)
+        for i in (40, 300, 599):
+            other = targets.copy()
+            other[i:] = other[:1]
+            Z = Columns(engine=engine).learn_transform(rows, other)
+            np.testing.assert_array_equal(Z[: i + 1, : X.shape[1]], X[: i + 1])
+        part = Columns(engine=engine)
+        pieces = [part.learn_transform(rows[i], targets[i : i + 1]) for i in range(300)]
+        part = reloaded(part)
+        with pytest.raises(ValueError):
+            part.learn_transform([*rows[300:310], 3], targets[300:311])
+        pieces += [part.learn_transform(rows[300:], targets[300:])]
+        wide = np.concatenate([np.pad(piece, ((0, 0), (0, X.shape[1] - piece.shape[1]))) for piece in pieces])
+        np.testing.assert_array_equal(wide, X)
+        assert_same_state(whole.state_, part.state_, 0.0, "state")
+
+
+def test_few_categories_and_rare_ones_beside_a_frequent_one_have_no_recent_mean():
+    rows, y, who = many_rows(600)
+    few = [{"who": f"c{i % 16}"} for i in who]
+    rare = [{"who": f"c{i}" if at % 8 == 0 else "most"} for at, i in enumerate(who)]
+    for learn in (Columns.partial_fit, Columns.fit):
+        for cells in (few, rare, [{"who": i % 60} for i in range(600)]):
+            enc = learn(Columns(), cells, y)
+            assert not any(":recent" in name for name in enc.get_feature_names_out())
+        assert not any(":recent" in name for name in learn(Columns(), rows).get_feature_names_out())  # without targets
+
+
+def test_a_table_shows_recent_means_of_other_rows():
+    rng = np.random.default_rng(0)
+    rows, y = [{"id": f"w{i}"} for i in range(200)], rng.normal(size=200)
+    enc = Columns()
+    X = enc.fit_transform(rows, y)
+    assert np.abs(column(enc, X, "id:recent")).max() == 0
+    assert np.abs(column(enc, enc.transform(rows), "id:recent")).max() > 0.1
+
+
+def test_forged_recent_means_are_refused():
+    rows, y, _ = many_rows(600)
+    state = Columns().fit(rows, y).state_
+    for name in ("recent", "within", "between"):
+        for forged in ({k: v for k, v in state.items() if k != name}, {**state, name: state[name][:-1]}):
+            with pytest.raises(ValueError, match=name):
+                Columns().state_ = forged
+    with pytest.raises(ValueError):
+        Columns().state_ = {**state, "flags": state["flags"] & 7}
+
+
+# -------------------------------------------------------------------- seasons
+def naive_season(hours, y, i):
+    """The season of hour i by the rows before the last row count, a multiple of an eighth, at which it was found."""
+    t = max((n for n in range(32, i + 1) if n % 2 ** (int(np.log2(n)) - 3) == 0), default=0)
+
+    def waves(h):
+        found = []
+        for length in [24, 168] if hours[t - 1] - hours[0] >= 336 else [24]:
+            turn = 2 * np.pi * ((h + 3 * 24) % length) / length  # 1970 began on a Thursday
+            found += [np.sin(turn), np.cos(turn), np.sin(2 * turn), np.cos(2 * turn)]
+        return np.column_stack(found)
+
+    w = waves(hours[:t])
+    if t < 10 * (2 + w.shape[1]):
+        return 0.0
+    H = np.column_stack([np.ones(t), hours[:t] / 8760, w])
+    c = np.linalg.solve(H.T @ H + np.diag([0, 0, *np.ones(w.shape[1])]), H.T @ y[:t])[2:]
+    return (waves(hours[i : i + 1]) @ c)[0] / y[:t].std()
+
+
+def seasonal_rows(n=500):
+    hours = np.arange(n)
+    rng = np.random.default_rng(0)
+    y = 5 + 0.01 * hours + np.cos(2 * np.pi * hours / 24) + (hours // 24 % 7 == 2) + 0.3 * rng.normal(size=n)
+    times = np.datetime64("1970-01-01T00:00:00") + 3600 * hours
+    return hours, [{"when": str(time), "x": float(x)} for time, x in zip(times, rng.normal(size=n), strict=True)], y
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_season_is_the_ridge_regression_of_the_rows_before(engine):
+    hours, rows, y = seasonal_rows()
+    enc = Columns(engine=engine)
+    X = enc.learn_transform(rows, y)
+    truth = [naive_season(hours, y, i) for i in range(len(rows))]
+    np.testing.assert_allclose(column(enc, X, "when:season"), truth, atol=1e-9)
+    other = y.copy()
+    other[400:] = 1e6
+    np.testing.assert_array_equal(Columns(engine=engine).learn_transform(rows, other)[:401], X[:401])
+    late = enc.transform([{"when": "1971-12-25T08:00"}, {"when": None}])
+    assert abs(column(enc, late, "when:season")[0]) < 3 and column(enc, late, "when:season")[1] == 0
+
+
+def test_seasons_do_not_depend_on_calls_weights_of_0_or_the_order_of_a_table():
+    _, rows, y = seasonal_rows()
+    labels = np.array(["low", "mid", "high"])[np.digitize(y, [6, 9])]  # the last comes late
+    for targets in (y, labels):
+        whole, part = Columns(), Columns()
+        X = whole.learn_transform(rows, targets)
+        pieces = [part.learn_transform(rows[i], targets[i : i + 1]) for i in range(250)]
+        part = reloaded(part)
+        pieces += [
+            part.learn_transform(rows[250:261], targets[250:261]),
+            part.learn_transform(rows[261:], targets[261:]),
+        ]
+        wide = np.concatenate([np.pad(piece, ((0, 0), (0, X.shape[1] - piece.shape[1]))) for piece in pieces])
+        np.testing.assert_array_equal(wide, X)
+        assert_same_state(whole.state_, part.state_, 0.0, "state")
+    twice = Columns().learn_transform(rows + rows, np.r_[y, y], np.r_[np.ones(500), np.zeros(500)])
+    np.testing.assert_array_equal(twice[:500], Columns().learn_transform(rows, y))
+    order = np.random.default_rng(0).permutation(len(rows))
+    tables = [Columns().fit(rows, y), Columns().fit([rows[i] for i in order], y[order])]
+    a, b = (column(enc, enc.transform(rows), "when:season") for enc in tables)
+    np.testing.assert_allclose(a, b, atol=1e-9)
+    assert np.abs(a).max() > 0.3
+
+
+def test_forged_seasons_are_refused():
+    _, rows, y = seasonal_rows(60)
+    state = Columns().fit(rows, y).state_
+    for name in ("seasons", "spans"):
+        for forged in ({k: v for k, v in state.items() if k != name}, {**state, name: state[name][:-1]}):
+            with pytest.raises(ValueError):
+                Columns().state_ = forged

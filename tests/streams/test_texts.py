@@ -215,7 +215,7 @@ def test_an_encoder_is_the_same_however_the_rows_are_cut(name, labels, rng):
 
 def test_a_failed_call_leaves_tables_of_texts_as_they_were():
     texts, y = messages(100)
-    enc = Columns(kinds={"x": "number"}, strict=True).partial_fit({"t": texts, "x": np.ones(100)} and _rows(texts), y)
+    enc = Columns(kinds={"x": "number"}, strict=True).partial_fit(_rows(texts), y)
     before = enc.state_
     with pytest.raises(ValueError, match="is not a number"):
         enc.partial_fit([{"t": "great phone that is broken", "x": "word"}], [1])
@@ -229,6 +229,34 @@ def test_a_failed_call_leaves_tables_of_texts_as_they_were():
 
 def _rows(texts):
     return [{"t": text, "x": 1.0} for text in texts]
+
+
+FORGED = {
+    "text_pieces": lambda a: a[::-1].copy(),
+    "text_sizes": lambda a: a + 1,
+    "text_table": lambda a: -a,
+    "text_sums": lambda a: np.where(np.arange(a.size).reshape(a.shape) % 9 == 3, 1e9, a),
+    "text_target": lambda a: a - 1.0,
+    "text_stack_w": lambda a: a[:, :, :-1],
+    "text_stack_A": lambda a: a * np.nan,
+    "flags": lambda a: a & 15,
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_tables_of_texts_are_refused(name):
+    texts, y = messages(60)
+    state = Columns().partial_fit(_rows(texts), y).state_
+    Columns().state_ = state
+    for change in (FORGED[name], lambda a: a[:-1], lambda a: a.astype("float16")):
+        with pytest.raises(ValueError):
+            Columns().state_ = state | {name: change(state[name])}
+    with pytest.raises(ValueError):
+        Columns().state_ = {key: value for key, value in state.items() if key != name}
+    if name == "text_pieces":
+        for value in (-1, 2**19):
+            with pytest.raises(ValueError):
+                Columns().state_ = state | {name: np.append(state[name][:-1], np.int32(value))}
 
 
 # -------------------------------------------------------------------- the default learner

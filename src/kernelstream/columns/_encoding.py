@@ -15,10 +15,15 @@ from ..random import SeedStream, generator
 from ..rows import padded
 from ..streams.cells import Cells
 from ._growing import Widths, decide_again, grow
+from ._journal import Journal, NeedsCopy
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
 from ._pass import twins
-from ._store import MEAN, SCORE, Journal, NeedsCopy, Store
+from ._seasons import learn as learn_season
+from ._seasons import next_solved, runs
+from ._seasons import show as show_season
+from ._seasons import solve as solve_season
+from ._store import MEAN, RECENT, ROWS, SCORE, Store
 from ._targets import Targets, one_target
 from ._texts import run as run_texts
 from .kinds import votes_of
@@ -82,7 +87,7 @@ def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) 
     _say_odd(store, odd, warn_once)
     X = encode(rules, store, cells)
     coded = {at for at, source in enumerate(store.sources) if not source.retired}
-    means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, SCORE) and at in coded]
+    means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, RECENT, ROWS, SCORE) and at in coded]
     X[counted[:, None], means] = one_by_one[:, means]
     return X
 
@@ -111,7 +116,9 @@ def _pass(
         for row, source, value in found.wrong:
             if row < stop:
                 odd.setdefault(source.name, value)
-        here = slice(start, stop)
+        for source in store.crowded(found.codes) if shuffled else ():
+            store.show_recent(source)
+        X, here = padded(X, store.width), slice(start, stop)
         order = generator(0, SeedStream.ENCODER_ORDER, start).permutation(stop - start) if shuffled else None
         y, w = (None if values is None else values[here] for values in (Y, weight))
         _run(rules, store, found, X[here], y, w, order=order, journal=journal)
@@ -132,18 +139,27 @@ def _run(
     learn: bool = True, order: np.ndarray | None = None, journal: Journal | None = None,
 ) -> None:  # fmt: skip
     """Encode rows into X, and learn them, in their order or another."""
-    for first, parts in found.cycles:
-        X[:, first : first + parts.shape[1]] = parts
-    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
-    out = X
-    if order is not None:
-        block = {name: None if values is None else values[order] for name, values in block.items()}
-        out = X[order]
-    block["since"] = found.since
     columns_pass, _ = twins(rules.engine)
-    columns_pass(vars(store), block, rules.shrink, rules.scale, learn, out)
-    if order is not None:
-        X[order] = out
+    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
+    dates = [(source, found.numbers[:, source.number], parts) for source, parts in found.cycles]
+    for source, _, parts in dates:
+        X[:, source.slots : source.slots + parts.shape[1]] = parts
+    seasons = learn and Y is not None and bool(dates)
+    for here in runs(store.t, len(X)) if seasons and order is None else [slice(0, len(X))]:
+        rows = here if order is None else order
+        part: dict[str, Any] = {name: None if values is None else values[rows] for name, values in block.items()}
+        part["since"], out = np.maximum(found.since - here.start, 0), X[rows]
+        columns_pass(vars(store), part, rules.shrink, rules.scale, learn, out)
+        if order is not None:
+            X[order] = out
+        for source, x, parts in dates:
+            show_season(store, source, x[here], parts[here], X[here])
+        if seasons:
+            w = None if weight is None else weight[here]
+            for source, x, parts in dates:
+                learn_season(store, source, x[here], parts[here], Y[here], w)  # type: ignore[index]
+                if order is not None or store.t + here.stop == next_solved(store.t + here.start):
+                    solve_season(store, source)
     for source, first, texts in found.texts:
         if source.kind == "text":
             X[first:, source.gap] = [text == "" for text in texts]
@@ -178,7 +194,7 @@ def learn_row(rules: Any, store: Store, row: dict[Any, Any], y: Any, journal: Jo
     for at in store.undecided:
         store.votes[at] += votes_of([row.get(store.sources[at].name)])
     store.t += 1
-    if store.undecided:
+    if not store.t & (store.t - 1):
         try:
             decide_again(store, rules.kinds or {}, journal)
         except NeedsCopy:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..streams.cells import Cells, is_missing, listed
 from ..streams.marks import DATE
-from ._store import InputColumn, Journal, NeedsCopy, Store
+from ._journal import Journal, NeedsCopy
+from ._store import InputColumn, Store
 from ._targets import Targets
 from .kinds import DECIDING_CELLS, KINDS, MIN_CELLS_REPEATED, kind_of, readings, repeats, votes_cast, votes_of
 from .spellings import misspelt
@@ -126,8 +127,12 @@ def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -
         None where the store is a copy that may be changed freely.
     """
     odd: dict[str, str] = {}
-    if store.t & (store.t - 1) or not store.undecided:
+    if store.t & (store.t - 1):
         return odd
+    for source in store.crowded():
+        if journal is not None:
+            raise NeedsCopy
+        store.show_recent(source)
     votes = {source.name: own for source, own in zip(store.sources, store.votes, strict=True)}
     now = {name: source.kind for name, source in store.by_name.items()}
     found = readings(votes, now, given, frozenset(s.name for s in store.by_name.values() if _repeats(s, votes[s.name])))

@@ -13,10 +13,11 @@ from ..registry.names import did_you_mean
 from ..streams.cells import Cells
 from ._parse import value_of
 from ._pass import COUNT
-from ._store import GAP, MEAN, SCORE, SLOT, VALUE, InputColumn, Store
+from ._store import GAP, MEAN, RECENT, ROWS, SCORE, SEASON, SLOT, VALUE, InputColumn, Store
 from ._texts import score_name
 from .dates import CYCLES
 
+PER_TARGET = {MEAN: "mean", RECENT: "recent", SEASON: "season"}
 MIN_ROWS_NOTED = 30  # rows before anything is said
 MAX_ROWS_PER_WORD = 1.1  # rows for each category, at most, where a column names the rows
 
@@ -117,15 +118,16 @@ def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
     """The name of a column of the result: that of the source, and which part of it."""
     if source.replaced:
         return f"{source.name} (as {source.kind}):{part}.{index}"
-    if part == MEAN:  # the label is named where there are more than two
-        return f"{source.name}:mean({store.labels[index + 1][1:]})" if len(store.labels) > 2 else f"{source.name}:mean"
+    if part in PER_TARGET:  # the label is named where there are more than two
+        label = f"({store.labels[index + 1][1:]})" if len(store.labels) > 2 else ""
+        return f"{source.name}:{PER_TARGET[part]}{label}"
     if part == SLOT:  # the category that has the slot, or the number of the slot while there is none
         owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
         taken = index < source.table.own  # type: ignore[union-attr]
         return f"{source.name}={owners[index]}" if taken else f"{source.name}#{index}"
     if part == SCORE:
         return f"{source.name}:{score_name(index, store.labels)}"
-    return source.name + {VALUE: "", GAP: ":missing"}.get(part, f":{CYCLES[index]}")
+    return source.name + {VALUE: "", GAP: ":missing", ROWS: ":rows"}.get(part, f":{CYCLES[index]}")
 
 
 def some(names: list[str], known: list[str] | None = None) -> str:

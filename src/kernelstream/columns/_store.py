@@ -7,20 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from ._seasons import SIZE
 from ._texts import TextColumn, outputs_of, parts
 from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
 from .kinds import VOTES
 
-VALUE, GAP, MEAN, SLOT, CYCLE, SCORE = range(6)  # parts of a column of the source
+VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS, SEASON, SCORE = range(9)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
+# of the pass, see :mod:`._pass`
+ARRAYS = (
+    *("moments", "number_at", "counts", "sums", "recent", "place", "amount", "mean_at", "recent_at", "within"),
+    *("between", "target", "seasons", "spans"),
+)
 NEVER = np.iinfo(np.int64).max  # a row that does not come
+MANY = 16  # categories of equal size: where there are as many, each also shows its recent mean
 YEAR_SINE = CYCLES.index("year:sin")
 
 
-def parts_of(kind: str, means: int, one_hot: int, reads: bool = False) -> list[tuple[int, int]]:
+def parts_of(kind: str, means: int, one_hot: int, many: bool = False, reads: bool = False) -> list[tuple[int, int]]:
     """The columns of the result that a column of a kind has, in their order: which part, and which of several.
 
     ``reads`` says whether its cells are read as texts.
@@ -30,14 +37,18 @@ def parts_of(kind: str, means: int, one_hot: int, reads: bool = False) -> list[t
     found += [(MEAN, t) for t in range(means)] if kind in TABLED else []
     found += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
     found += [(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else []
+    found += [(SEASON, t) for t in range(means)] if kind == "date" else []
+    found += [*((RECENT, t) for t in range(means)), (ROWS, 0)] if many else []
     return found + ([(SCORE, s) for s in range(parts(means))] if reads else [])
 
 
 class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
-    ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
-    column of integers has had too many values to hold codes. ``form`` is how numbers or dates are written (see
+    ``number`` is its place among the numbers, ``coded`` that among the categories, ``dated`` that among the dates, -1
+    for none; ``seasons`` are the columns of the result for seasons; ``retired`` says that a
+    column of integers has had too many values to hold codes, ``many`` that one of words has more values than columns of
+    their own. ``form`` is how numbers or dates are written (see
     :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
     cells seemed to be: a later column of the same name reads its cells, and its own parts of the result stay 0.
     ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
@@ -46,24 +57,26 @@ class InputColumn:
     """
 
     __slots__ = (
-        *("coded", "first_wrong", "form", "gap", "kind", "name", "number", "reads", "replaced", "retired", "scores"),
-        *("settled", "slots", "table", "text", "wrong"),
+        *("coded", "dated", "first_wrong", "form", "gap", "kind", "many", "name", "number", "reads", "replaced"),
+        *("retired", "scores", "seasons", "settled", "slots", "table", "text", "wrong"),
     )
 
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
-        self.number = self.coded = self.gap = self.slots = -1
+        self.number = self.coded = self.dated = self.gap = self.slots = -1
+        self.seasons: list[int] = []
         self.table = CategoryTable() if kind in TABLED else None
         self.reads = kind == "text"
         self.text: TextColumn | None = None
         self.scores: list[int] = []
-        self.retired = self.settled = self.replaced = False
+        self.retired = self.settled = self.replaced = self.many = False
         self.form = "." if kind in ("number", "integer") else ""
         self.wrong = self.first_wrong = 0
 
     def copy(self) -> InputColumn:
         made = copy.copy(self)
         made.table = None if self.table is None else self.table.copy()
+        made.seasons = list(self.seasons)
         made.text, made.scores = None if self.text is None else self.text.copy(), list(self.scores)
         return made
 
@@ -71,9 +84,9 @@ class InputColumn:
 class Store:
     """Everything mutable of an encoder.
 
-    A category has a code: its row of ``counts``, ``sums``, ``place`` and ``amount`` (see :mod:`._pass`), which have
-    room for more than there are. ``layout`` says of each column of the result which source it is of, which part of it,
-    and which of several.
+    A category has a code: its row of ``counts``, ``sums``, ``recent``, ``place`` and ``amount`` (see :mod:`._pass`),
+    which have room for more than there are. ``layout`` says of each column of the result which source it is of, which
+    part of it, and which of several.
     """
 
     def __init__(self, one_hot: int):
@@ -88,7 +101,10 @@ class Store:
         self.size, self.free = 0, []  # type: ignore[var-annotated]
         self.counts, self.sums = np.zeros(0), np.zeros((0, 0))
         self.place, self.amount = np.zeros((0, PLACES), np.int32), np.zeros((0, PLACES))
-        self.mean_at = np.zeros((0, 0), np.int32)
+        self.recent = np.zeros((0, 0))
+        self.within, self.between = np.zeros((0, 0)), np.zeros((0, 0))
+        self.mean_at, self.recent_at = np.zeros((0, 0), np.int32), np.zeros((0, 1), np.int32)
+        self.seasons, self.spans = np.zeros((0, SIZE)), np.zeros((0, 3))  # see :mod:`._seasons`
         self.task = ""  # "number" or "label" once a target has come
         self.labels: list[str] = []
         self.target = np.zeros((3, 0))
@@ -104,7 +120,7 @@ class Store:
         made.find_columns()
         made.layout, made.free, made.labels = list(self.layout), list(self.free), list(self.labels)
         made.came = dict(self.came)
-        for name in ("moments", "number_at", "counts", "sums", "place", "amount", "mean_at", "target", "votes"):
+        for name in (*ARRAYS, "votes"):
             setattr(made, name, getattr(self, name).copy())
         return made
 
@@ -139,7 +155,15 @@ class Store:
         if kind in TABLED:
             source.coded = len(self.mean_at)
             self.mean_at = np.append(self.mean_at, np.zeros((1, self.means), np.int32), axis=0)
-        own = parts_of(kind, self.means, self.one_hot, source.reads)
+            self.recent_at = np.append(self.recent_at, np.full((1, self.means + 1), -1, np.int32), axis=0)
+            self.within, self.between = (
+                np.append(a, np.zeros((2, self.means)), axis=0) for a in (self.within, self.between)
+            )
+        if kind == "date":
+            source.dated = len(self.spans)
+            self.seasons = np.append(self.seasons, np.zeros((SIZE, self.seasons.shape[1])), axis=0)
+            self.spans = np.append(self.spans, np.zeros((1, 3)), axis=0)
+        own = parts_of(kind, self.means, self.one_hot, reads=source.reads)
         self.place_parts(source, {part: self.width + i for i, part in enumerate(own)})
         self.layout += [(at, part, index) for part, index in own]
         self.by_name[name], self.plan = source, None
@@ -169,6 +193,8 @@ class Store:
         """Another mark or order in numbers or dates: what was learned of them is forgotten."""
         source.form = form
         self.moments[:, source.number] = 0.0
+        if source.kind == "date":
+            self.seasons[SIZE * source.dated : SIZE * (source.dated + 1)] = 0.0
         if source.table is not None:
             self.drop(source, list(source.table.codes))
 
@@ -178,8 +204,11 @@ class Store:
             self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), -1)
         if source.kind in TABLED:
             self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
+        if source.many:
+            self.recent_at[source.coded] = [*(at[RECENT, t] for t in range(self.means)), at[ROWS, 0]]
         if source.kind in ("category", "text"):
             source.gap = at[GAP, 0]
+        source.seasons = [column for (part, _), column in at.items() if part == SEASON]
         if source.reads:
             source.scores = [at[SCORE, s] for s in range(parts(self.means))]
             self._read(source)
@@ -198,13 +227,25 @@ class Store:
                 self._add_mean()
 
     def _add_mean(self) -> None:
-        columns, t = list[int](), self.mean_at.shape[1]
+        t, coded = self.means, [(at, source) for at, source in enumerate(self.sources) if source.kind in TABLED]
+        self.mean_at = np.insert(self.mean_at, t, -1, axis=1)
+        self.recent_at = np.insert(self.recent_at, t, -1, axis=1)
+        for at, source in coded:
+            self.mean_at[source.coded, t] = self.width
+            self.layout.append((at, MEAN, t))
+        for at, source in coded:
+            if source.many:
+                self.recent_at[source.coded, t] = self.width
+                self.layout.append((at, RECENT, t))
         for at, source in enumerate(self.sources):
-            if source.kind in TABLED:
-                columns.append(self.width)
-                self.layout.append((at, MEAN, t))
-        self.mean_at = np.append(self.mean_at, np.array(columns, np.int32).reshape(-1, 1), axis=1)
-        self.sums = np.append(self.sums, np.zeros((len(self.sums), 1)), axis=1)
+            if source.kind == "date":
+                source.seasons.append(self.width)
+                self.layout.append((at, SEASON, t))
+        self.seasons = np.pad(self.seasons, [(0, 0), (0, 2)])
+        for name in ("sums", "recent", "within", "between"):
+            setattr(self, name, np.insert(getattr(self, name), t, 0.0, axis=1))
+        if t:
+            self.within[1::2, t], self.between[1::2, t] = self.within[1::2, 0], self.between[1::2, 0]
         total = self.target[0, 0] if t else 0.0  # no row so far had the new label
         self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
         for at, source in enumerate(self.sources):
@@ -231,6 +272,31 @@ class Store:
             source.text.grow(outputs_of(self.means))
 
     # ---------------------------------------------------------------- categories
+    def crowded(self, codes: np.ndarray | None = None) -> list[InputColumn]:
+        """Columns of many categories, by the rows so far or by their codes, whose recent means do not show yet.
+
+        There are more than have columns of their own, and n rows would repeat no more often in ``MANY`` of equal size,
+        ``n^2 >= MANY sum_c n_c^2``: where nearly all rows are of a few, little is to be learned of the others.
+        """
+        counts = self.counts if codes is None else np.bincount(codes[codes >= 0], minlength=len(self.counts))
+        found = []
+        for source in self.by_name.values() if self.task else ():
+            table: Any = source.table
+            if source.kind == "category" and not source.many and len(table.codes) > self.one_hot:
+                of_words = counts[[code for name, code in table.codes.items() if name != ""]]
+                if len(of_words) > self.one_hot and of_words.sum() ** 2 >= MANY * (of_words**2).sum() > 0:
+                    found.append(source)
+        return found
+
+    def show_recent(self, source: InputColumn) -> None:
+        """New columns for the recent mean and the rows of each category, which begins with its mean of all rows."""
+        codes = list(source.table.codes.values())  # type: ignore[union-attr]
+        self.recent[codes] = self.sums[codes] / np.maximum(self.counts[codes], 1e-300)[:, None]
+        source.many = True
+        parts = [*((RECENT, t) for t in range(self.means)), (ROWS, 0)]
+        self.recent_at[source.coded] = range(self.width, self.width + len(parts))
+        self.layout += [(self.sources.index(source), part, index) for part, index in parts]
+
     def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
         """The code of a category that has none yet; unless ``for_good``, it is encoded as the next new one would be."""
         table: Any = source.table
@@ -255,7 +321,7 @@ class Store:
         return code
 
     def _grow(self, capacity: int) -> None:
-        for name in ("sums", "place", "amount", "counts"):  # the counts last: their length is the capacity
+        for name in ("sums", "recent", "place", "amount", "counts"):  # the counts last: their length is the capacity
             old = getattr(self, name)
             more = np.zeros((capacity - len(old), *old.shape[1:]), old.dtype)  # fewer after an interrupt
             setattr(self, name, np.concatenate([old, more]))
@@ -265,6 +331,7 @@ class Store:
         codes = [source.table.codes.pop(name) for name in names]  # type: ignore[union-attr]
         self.counts[codes] = 0.0
         self.sums[codes] = 0.0
+        self.recent[codes] = 0.0
         self.free += reversed(codes)
 
     def forget(self, source: InputColumn) -> None:
@@ -285,67 +352,5 @@ class Store:
         self.plan = None
 
 
-class NeedsCopy(Exception):
-    """A call will change more than entries, so it must work on a copy of the store."""
-
-
-class Journal:
-    """What one call changes in a store, so that it can be undone."""
-
-    def __init__(self, store: Store):
-        self.store = store
-        self.names: list[tuple[InputColumn, Any, int, int, list[int]]] = []
-        self.wrong: list[tuple[InputColumn, int, int]] = []
-        self.saved: Any = None
-        self.settled: list[InputColumn] = []
-        self.texts: list[tuple[TextColumn, Any]] = []
-
-    def enter(self, source: InputColumn, name: Any, for_good: bool) -> int:
-        """A code for a new name; noted first, so that it can be undone wherever entering it ends."""
-        store, table = self.store, source.table
-        self.names.append((source, name, table.own, store.size, store.free[-1:]))  # type: ignore[union-attr]
-        return store.enter(source, name, for_good)
-
-    def count_wrong(self, source: InputColumn) -> None:
-        """Remember the count of wrong cells before it changes."""
-        self.wrong.append((source, source.wrong, source.first_wrong))
-
-    def settle(self, sources: list[InputColumn]) -> None:
-        """Columns that keep their kind from now on; noted, so that it can be undone."""
-        self.settled += sources
-        self.store.settle(sources)
-
-    def save(self, codes: np.ndarray) -> None:
-        """Remember the entries that a pass over these codes changes."""
-        store, touched = self.store, codes[0] if len(codes) == 1 else np.unique(codes)
-        if not len(store.counts):
-            touched = touched[:0]
-        # -1, of no category, is the last entry: it goes back to what it was, too
-        entries = (touched, store.counts.take(touched), store.sums.take(touched, axis=0))
-        self.saved = (store.t, store.moments.copy(), store.target.copy(), store.votes.copy(), entries)
-
-    def save_text(self, column: TextColumn, touched: np.ndarray) -> None:
-        """Remember the entries of a column of texts that a pass over these pieces changes."""
-        self.texts.append((column, column.part(touched)))
-
-    def undo(self) -> None:
-        """The store as it was."""
-        store = self.store
-        for column, saved in reversed(self.texts):
-            column.put_back(saved)
-        if self.saved is not None:
-            store.t, store.moments, store.target, store.votes, (touched, counts, sums) = self.saved
-            store.counts[touched], store.sums[touched] = counts, sums
-        for source, name, own, size, last in reversed(self.names):
-            table: Any = source.table
-            table.codes.pop(name, None)
-            table.own, store.size = own, size
-            if store.free[-1:] != last:
-                store.free += last
-        for source, wrong, first in reversed(self.wrong):
-            source.wrong, source.first_wrong = wrong, first
-        for source in self.settled:
-            source.settled = False
-        if self.settled:
-            store.find_columns()
-        self.names, self.wrong, self.saved, self.settled, self.texts = [], [], None, [], []
+OF_CODES = ("counts", "sums", "recent")  # arrays that a pass changes, with a row for each category,
+OF_ALL = ("moments", "target", "votes", "within", "between", "seasons", "spans")  # and others
