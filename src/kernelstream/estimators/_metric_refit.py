@@ -29,7 +29,10 @@ SEARCHED = 1024  # rows that the metric is learned from, at most, or half as man
 SEARCHES = 128  # rows from which it is learned;
 IMPROVED = 1024  # rows from which it is only improved, whenever there are four times as many
 PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
-LATER = 8  # a solution of n rows takes effect n / LATER rows later, once metrics are learned
+SOON, LATER = (
+    128,
+    16,
+)  # a solution of n rows takes effect n / SOON rows later, or n / LATER with a search: that takes longer
 PAYS = 0.9  # relative error at which the whole off-diagonal part counts: few rows do not determine so many numbers
 BROAD = 128  # columns up to which the off-diagonal part of the metric is tried: a row costs their square
 VALUES: Any = np.float32  # type of kernel values; their sums are in float64
@@ -50,7 +53,9 @@ def schedule(t: int, room: int) -> Schedule:
     power = 1 << max(t.bit_length() - 1, 0)
     step = power // PARTS if SEARCHES <= power < room else power
     n = t // step * step
-    effect = n + (min(n, room) // LATER if n >= SEARCHES else 0)  # before the next one is begun
+    effect = n  # or later, before the next one is begun
+    if n >= SEARCHES:
+        effect += min(n, room) // (LATER if is_searched(n) else SOON)
     return Schedule(n, t < effect, effect if t < effect else n + step)
 
 

@@ -206,10 +206,11 @@ class MetricWindowClassifier(StreamClassifier):
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks. The metric follows from the
     gradients of f itself [1]_: it is found after 128, 256 and 512 rows, and improved after 1,024, 4,096, 16,384 and so
     on. f is solved again whenever the number of rows has doubled, and three times in between while the window grows; a
-    solution is computed while rows go on coming, and takes effect after an eighth as many rows as it has. A large
-    window is cut into up to eight leaves across the directions in which its rows differ most in the metric, and each
-    leaf has its own system. In between f does not change, and counts as much as it has been worth in the last hundred
-    rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+    solution is computed while rows go on coming, and takes effect some rows later: a 128th part of those that it has,
+    or a 16th part where the metric is searched, too. A large window is cut into up to eight leaves across the
+    directions in which its rows differ most in the metric, and each leaf has its own system. In between f does not
+    change, and counts as much as it has been worth in the last hundred rows: scores are the log-odds of :math:`b f`, b
+    the slope of the labels -1 and 1 on f.
 
     Parameters
     ----------
