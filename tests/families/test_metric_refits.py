@@ -53,7 +53,7 @@ def test_when_solutions_are_begun_and_take_effect():
     assert stops[: len(early)] == early
     assert stops[-6:] == [774, 896, 903, 1024, 1024 + 64, 2048]
     for room, t in itertools.product((1, 50, 150, 1024, 8192), range(1, 20_000)):
-        n, pending, stop = _metric_refit.schedule(t, room)
+        n, _, pending, stop = _metric_refit.schedule(t, room)
         assert n <= t < stop
         assert _metric_refit.schedule(stop, room).n == (n if pending else stop)
         assert min(n, room) + pending * (stop - n) <= _metric_refit.places(room)

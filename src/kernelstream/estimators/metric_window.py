@@ -105,7 +105,7 @@ class MetricWindow(Learner):
         value = np.ascontiguousarray(kept_values(state, y))
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
-            due = int(self._next_stop(state)[0])
+            due = refit.schedule(state["t"], len(state["centres"])).stop
             stop = min(start + AT_ONCE, rows_until(weight, start, n, due - state["t"]))
             part = slice(start, stop)
             own = None if weight is None else np.ascontiguousarray(weight[part])
@@ -114,7 +114,7 @@ class MetricWindow(Learner):
             if state["t"] == due:
                 self._take(state)
             start = stop
-        self._next_stop(state)  # work may begin
+        self._next_stop(state)
         return scores
 
     def _keep(self, state: State, X: np.ndarray, value: np.ndarray, weight: np.ndarray | None) -> None:
