@@ -8,7 +8,7 @@ using namespace ks;
 
 namespace {
 
-// The state: moments, number_at, counts, sums, place, amount, mean_at, target. The block: numbers, since, codes, Y, weight.
+// The state: task, moments, number_at, counts, sums, place, amount, mean_at, recent, within, between, recent_at, target. The block: numbers, since, codes, Y, weight.
 void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scale, bool learn, Matrix<double> out) {
     const std::size_t n = out.shape(0), width = out.shape(1), K = entry<Matrix<const std::int32_t>>(block, "codes").shape(1);
     const std::size_t M = entry<Matrix<double>>(state, "moments").shape(1), capacity = entry<Vector<double>>(state, "counts").shape(0);
@@ -24,10 +24,14 @@ void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scal
                            shaped<const std::int32_t>(state, "place", capacity, places),
                            shaped<const double>(state, "amount", capacity, places),
                            shaped<const std::int32_t>(state, "mean_at", K, T),
+                           shaped<double>(state, "recent", capacity, T),
+                           shaped<double>(state, "within", 2 * K, T),
+                           shaped<double>(state, "between", 2 * K, T),
+                           shaped<const std::int32_t>(state, "recent_at", K, T + 1),
                            shaped<double>(state, "target", 3, T),
                            shaped_or_null<const double>(block, "Y", n, T),
                            shaped_or_null<const double>(block, "weight", n),
-                           out.data(), shrink, scale, learn};
+                           out.data(), shrink, scale, learn, nb::cast<std::string>(state["task"]) == "label"};
     const auto within = [](std::size_t count, const std::int32_t* at, std::int64_t low, std::size_t end, const char* reason) {
         for (std::size_t i = 0; i < count; ++i) require(at[i] >= low && at[i] < std::int64_t(end), reason);
     };
@@ -37,6 +41,8 @@ void bound_columns_pass(nb::dict state, nb::dict block, double shrink, bool scal
     within(M, pass.number_at + M, any, width, "a number beyond the row");
     within(M, pass.number_at + 2 * M, any, std::max<std::size_t>(width, 1) - 1, "a year beyond the row");
     within(K * T, pass.mean_at, 0, width, "a mean beyond the row");
+    for (std::size_t k = 0; k < K; ++k)  // all of them, or none
+        within(T + 1, pass.recent_at + k * (T + 1), pass.recent_at[k * (T + 1) + T] < 0 ? any : 0, width, "a recent mean beyond the row");
     for (std::size_t i = 0; i < n * K; ++i)
         if (pass.codes[i] >= 0) within(places, pass.place + pass.codes[i] * places, any, width, "a place beyond the row");
     for (std::size_t i = 0; i < n; ++i) pass.row(i);

@@ -247,11 +247,11 @@ struct MetricWindow : Learner<T> {
     metric::Scratch<K> work;
     std::size_t W;                 // room for rows
     double *rows, *value, *kept;   // (W, d), (W), (W): the last rows, their targets and weights
-    std::int64_t due;              // rows at which all is solved again, by the long path
-    MetricWindow(const metric::Model<K>& m, std::size_t room, double* x, double* y, double* weight, std::int64_t next)
-        : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight), due(next) {}
+    const std::int64_t* stop;      // rows after which a solution is begun or takes effect, by the long path
+    MetricWindow(const metric::Model<K>& m, std::size_t room, double* x, double* y, double* weight, const std::int64_t* next)
+        : model(m), work(m, 1), W(room), rows(x), value(y), kept(weight), stop(next) {}
 
-    bool open(std::int64_t n) const override { return this->t + n < due; }
+    bool open(std::int64_t n) const override { return this->t + n < *stop; }
 
     bool pass(const Row<T>& row, double* f, Journal* journal) override {
         const std::size_t place = std::size_t(this->t) % W;

@@ -43,13 +43,8 @@ def _settled(read: Read) -> Read:
     return cast(Read, tried)
 
 
-@contextlib.contextmanager
-def _reading(folder: Path) -> Iterator[Any]:
-    db = journal.opened(folder / journal.DATABASE)
-    try:
-        yield db
-    finally:
-        db.close()
+def _reading(folder: Path) -> Any:
+    return contextlib.closing(journal.opened(folder / journal.DATABASE))
 
 
 def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
@@ -65,11 +60,11 @@ def folders(store: str | os.PathLike[str]) -> dict[str, Path]:
 def look(folder: Path) -> dict[str, Any]:
     """What a learner is: rows and version of its latest snapshot, calls since then, bytes, lost calls."""
     with _reading(folder) as db:
-        number, notes, _ = journal.read_snapshots(db)[0]
+        number, notes, _ = journal.snapshots(db)[0]
         notes = notes or {"total": None, "version": None}
         calls = db.execute("SELECT count(*) FROM calls WHERE number >= ?", (number,)).fetchone()[0]
         dead = db.execute("SELECT count(*) FROM dead").fetchone()[0]
-        lost = journal.count_lost(journal.read_losses(db))
+        lost = journal.count_lost(journal.losses(db))
     about = {"rows": notes["total"], "version": notes["version"], "calls": calls}
     return about | {"bytes": sum(entry.stat().st_size for entry in os.scandir(folder)), "lost": lost, "dead": dead}
 
@@ -90,7 +85,7 @@ def check(folder: Path) -> list[str]:
         try:
             wrong += [f"{journal.DATABASE}: {text}" for (text,) in db.execute("PRAGMA integrity_check") if text != "ok"]
             db.execute("BEGIN")  # all that follows is of one moment
-            for number, notes, _ in journal.read_snapshots(db):
+            for number, notes, _ in journal.snapshots(db):
                 try:
                     if notes is None:
                         raise ValueError("its notes are damaged")
@@ -110,13 +105,13 @@ def check(folder: Path) -> list[str]:
 
 def _check_calls(db: Any, start: int) -> list[str]:
     wrong, numbers = [], []
-    for number, content in journal.read_calls(db, start):
+    for number, content in journal.calls(db, start):
         numbers.append(number)
         try:
             records.unpack(content)
         except ValueError as error:
             wrong.append(f"call {number} of the journal cannot be used: {error}")
-    known, last = journal.read_losses(db), db.execute("SELECT max(number) FROM calls").fetchone()[0]
+    known, last = journal.losses(db), db.execute("SELECT max(number) FROM calls").fetchone()[0]
     gaps = journal.gaps_between(start, numbers if last is None else [*numbers, last + 1])
     wrong += [f"calls {a} to {b} of the journal are lost" for a, b in gaps if (a, b) not in known]
     return [*wrong, *([journal.told(known)] if known else [])]
@@ -144,7 +139,7 @@ def _copy(folder: Path, to: Path) -> None:
     try:
         with _reading(folder) as db:
             db.backup(target)
-        latest = journal.read_snapshots(target)[0]
+        latest = journal.snapshots(target)[0]
         number = latest[0]
         target.execute("DELETE FROM snapshots WHERE number < ?", (number,))
         target.commit()

@@ -1,6 +1,6 @@
-"""The HTTP front: a Starlette application over a store of durable learners.
+"""The HTTP front: routes of Starlette to a store of durable learners.
 
-Bodies are JSON, or tables (:mod:`.tables`). An error in a request is answered by
+Bodies are JSON. An error in a request is answered by
 ``{"error": ..., "row": ..., "column": ...}`` and changes nothing. Names from the network are only looked up
 among the known ones, or checked before a model is created under them. Nothing that takes time is done in the event
 loop: learners wake, and work, in other threads.
@@ -14,55 +14,70 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from kernelstream import __version__
 from kernelstream.innermost import innermost
 
-from . import bodies
 from .extras import needs
-from .gate import CONNECTION, Gate
+from .gate import Gate
 from .learner import DurableLearner, file_of, read_model
 from .metrics import Metrics
 from .predictions import Desk
-from .problems import Problem, aside, caught, encode, error_response, json_response, result_of
-from .rights import LOCAL_GRANT, Tokens, allow
-from .rows import check_names, gaps_of
-from .schemas import Acknowledged, Learn, Nothing, Predict, Predictions, Rollback, Taught, Version, document
+from .problems import Problem, aside, encode, error_response, json_response, result_of
+from .rights import LOCAL_GRANT, Tokens, denied
+from .rows import gaps_in, warnings
+from .schemas import (
+    MAX_BODY_BYTES,
+    MAX_ROWS,
+    MODEL_FILE,
+    Acknowledged,
+    Learn,
+    Nothing,
+    Predict,
+    Predictions,
+    Rollback,
+    Taught,
+    Version,
+    asked,
+    document,
+    model_file,
+)
 from .store import Store, check_name
 from .watch import StatusPage
 
 with needs("serve"):
     from anyio import to_thread
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
+    from starlette.routing import Route, Router
 
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
 WAKE_SECONDS = 20.0  # that a request waits for a learner that wakes
+FEW_ROWS = 64  # that are checked in the event loop
 WAKERS = 2  # learners that wake at a time
 THREADS = 6  # beside the event loop; each keeps the memory of the largest model that it has held
 
 Answer = Callable[[Request], Awaitable[Response]]
 
 
+@dataclass(frozen=True)
 class Endpoint:
     """A path: what answers it, the right that it needs for the model it names, and what OpenAPI says of its bodies."""
 
-    def __init__(
-        self, path: str, answer: Answer, method: str, right: str | None, asked: Any = None, answered: Any = None
-    ):
-        self.path, self.answer, self.method, self.right = path, answer, method, right
-        self.asked, self.answered = asked, answered
+    path: str
+    answer: Answer
+    method: str
+    right: str | None
+    asked: Any = None
+    answered: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         scope["pattern"] = self.path
         name = scope["path_params"].get("name")
-        if name is not None:
-            allow(scope["grant"], self.right, name)
+        if name is not None and not scope["grant"].may(self.right, name):
+            raise denied(self.right, name)
         response = await self.answer(Request(scope, receive))
         await response(scope, receive, send)
 
@@ -93,17 +108,19 @@ class Service:
         store: Store,
         tokens: Tokens | None = None,
         local: bool = True,
-        body: int = bodies.MAX_BODY_BYTES,
-        rows: int = bodies.MAX_ROWS,
+        body: int = MAX_BODY_BYTES,
+        rows: int = MAX_ROWS,
         seconds: float = PREDICTION_SECONDS,
         opened: bool = False,
     ):
         self.store, self.tokens, self.local = store, tokens, local and tokens is None
-        self.body, self.rows, self.seconds, self.opened = body, rows, seconds, opened
-        self.desk = Desk(opened)
+        self.body, self.rows, self.opened = body, rows, opened
+        self.started: Callable[[], Any] = bool  # called when the server starts
+        self.closing: Callable[[], bool] = bool  # whether it shuts down
+        self.desk = Desk(opened, seconds)
         self.measured = Metrics(store.learners, lambda: self.desk.waiting_rows)
-        self.watch = StatusPage(store, self.learner)
-        self._waking: dict[str, asyncio.Future[Exception | None]] = {}
+        self.watch = StatusPage(self)
+        self._waking: dict[str, asyncio.Future[str | None]] = {}
         self._wakers = ThreadPoolExecutor(WAKERS, "waking")
         self.endpoints = [
             Endpoint("/models/{name}/predict", self.predict, "POST", "predict", Predict, Predictions),
@@ -128,23 +145,16 @@ class Service:
             Endpoint("/", self.watch.page, "GET", None),
         ]
 
-    def application(self) -> Starlette:
-        """The application."""
-
-        async def refused(request: Request, error: Exception) -> Response:
-            return error_response(error, request.url.path)
-
-        return Starlette(
-            routes=[Route(one.path, one, methods=[one.method]) for one in self.endpoints],
-            middleware=[Middleware(Gate, service=self)],
-            exception_handlers=dict.fromkeys((HTTPException, Problem), refused),
-            lifespan=self._life,
-        )
+    def application(self) -> Gate:
+        """The application: routes behind the gate, which answers errors, too."""
+        routes = [Route(one.path, one, methods=[one.method]) for one in self.endpoints]
+        return Gate(Router(routes, lifespan=self._life), self)
 
     @contextlib.asynccontextmanager
     async def _life(self, _: Any) -> AsyncIterator[None]:
         """From the start of the server to its end."""
         to_thread.current_default_thread_limiter().total_tokens = THREADS
+        self.started()
         yield
         self.desk.close()
         self._wakers.shutdown(wait=False, cancel_futures=True)
@@ -161,31 +171,27 @@ class Service:
                 raise Problem(404, f"there is no model {name[:80]!r}") from None
             if found is not None:
                 return found
-            await self._wake(name, until - time.monotonic())
+            if name not in self._waking:
+                loop = asyncio.get_running_loop()
+                self._waking[name] = loop.run_in_executor(self._wakers, self._woken, name)
+                self._waking[name].add_done_callback(lambda _: self._waking.pop(name, None))
+            done, _ = await asyncio.wait((self._waking[name],), timeout=max(0.0, until - time.monotonic()))
+            problem = "is being loaded: try again later" if not done else done.pop().result()
+            if problem is not None:
+                raise Problem(503, f"the model {name!r} {problem}", {"Retry-After": "5"})
 
-    async def _wake(self, name: str, seconds: float) -> None:
-        waking = self._waking.get(name)
-        if waking is None:
-            loop = asyncio.get_running_loop()
-            waking = self._waking[name] = loop.run_in_executor(self._wakers, caught, self._woken, name)
-            waking.add_done_callback(lambda _: self._waking.pop(name, None))
-        done, _ = await asyncio.wait((waking,), timeout=max(0.0, seconds))
-        if not done:
-            raise Problem(503, f"the model {name!r} is being loaded: try again later", {"Retry-After": "5"})
-        error = waking.result()
-        if error is not None:
-            raise Problem(503, f"the model {name!r} cannot be loaded: {error}", {"Retry-After": "5"})
-
-    def _woken(self, name: str) -> None:
-        with self.store.use(name):
-            return
+    def _woken(self, name: str) -> str | None:
+        try:
+            with self.store.use(name):
+                return None
+        except KeyError:
+            return None  # it has been deleted
+        except Exception as error:
+            return f"cannot be loaded: {error}"
 
     def _check_known(self, name: str) -> None:
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
-
-    async def _body(self, request: Request, kind: Any) -> Any:
-        return await bodies.asked(request, kind, self.body, self.rows)
 
     async def _with(self, request: Request, call: Callable[[DurableLearner], Any]) -> Any:
         """The result of a call with the learner that the path names, in another thread."""
@@ -206,59 +212,44 @@ class Service:
             raise Problem(409, str(error)) from None
 
     # ---------------------------------------------------------------- rows
-    async def predict(self, request: Request) -> Response:
+    async def predict(self, request: Request, following: bool = False) -> Response:
         """Predictions; with ids, the rows wait for their targets."""
-        return await self._predict(request, False)
-
-    async def forecast(self, request: Request) -> Response:
-        """Predictions for rows each of which is the next one of the stream; with ids, they wait for their targets."""
-        return await self._predict(request, True)
-
-    async def _predict(self, request: Request, following: bool) -> Response:
         started = time.perf_counter()
         learner = await self.learner(request.path_params["name"])
-        future = self.desk.ask(learner, await self._body(request, Predict), following)
-        if (connection := CONNECTION.get()) is not None:
-            connection.waits_for(future)
-        timer = asyncio.get_running_loop().call_later(self.seconds, self._give_up, future)
-        try:
-            found = await future
-        finally:
-            timer.cancel()
+        wanted = await asked(request, Predict, self.body, self.rows)
+        found = await self.desk.answer(learner, wanted, following, request.is_disconnected)
         if isinstance(found, Exception):
             return error_response(found, request.url.path)
         self._timed("predict", started)
         return Response(found, media_type="application/json")
 
-    def _give_up(self, future: asyncio.Future[bytes | Exception]) -> None:
-        if not future.done():
-            message = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
-            future.set_result(Problem(503, message, {"Retry-After": "1"}))
+    async def forecast(self, request: Request) -> Response:
+        """Predictions for rows each of which is the next one of the stream; with ids, they wait for their targets."""
+        return await self.predict(request, True)
 
     async def learn(self, request: Request) -> Response:
         """Learn rows, or targets of rows that were predicted with ids; they are on the disk before the answer."""
         started = time.perf_counter()
         learner = await self.learner(request.path_params["name"])
-        asked = await self._body(request, Learn)
-        if asked.rows is None and asked.ids is None:
+        taught: Learn = await asked(request, Learn, self.body, self.rows)
+        if taught.rows is None and taught.ids is None:
             raise Problem(422, "learn needs rows, or the ids of rows that were predicted")
-        future, warnings = await aside(self._learn_soon, learner, asked)
+        few = len(taught.rows or taught.ids or ()) <= FEW_ROWS
+        future, said = self._learn_soon(learner, taught) if few else await aside(self._learn_soon, learner, taught)
         found = await result_of(future)
         if isinstance(found, Exception):
             return error_response(found, request.url.path)
         self._timed("learn", started)
         if found.set_aside:
             rows = "a row" if found.set_aside == 1 else f"{found.set_aside} rows"
-            warnings = [*warnings, f"{rows} had a target far outside the others so far, and changed nothing"]
-        taught = Taught(found.learned, found.total, found.version, found.repeated, warnings or None)
-        return Response(encode(taught), media_type="application/json")
+            said = [*(said or ()), f"{rows} had a target far outside the others so far, and changed nothing"]
+        answer = Taught(found.learned, found.total, found.version, found.repeated, said)
+        return Response(encode(answer), media_type="application/json")
 
-    def _learn_soon(self, learner: DurableLearner, asked: Learn) -> tuple[Any, list[str]]:
+    def _learn_soon(self, learner: DurableLearner, taught: Learn) -> tuple[Any, list[str] | None]:
         """Check the rows and pass them to the learner; returns the future of its answer, and warnings."""
-        view = learner.view
-        check_names(asked.rows, view.model, view.columns, self.opened)
-        warnings = gaps_of(asked.rows, view.model).warnings()
-        return learner.learn_soon(asked.rows, asked.y, asked.ids), warnings
+        gaps = gaps_in(taught.rows, learner.view, self.opened)
+        return learner.learn_soon(taught.rows, taught.y, taught.ids), warnings(gaps) if gaps else None
 
     def _timed(self, call: str, started: float) -> None:
         taken = time.perf_counter() - started
@@ -268,23 +259,23 @@ class Service:
     # ---------------------------------------------------------------- models
     async def promote(self, request: Request) -> Response:
         """Make the challenger the champion."""
-        await self._body(request, Nothing)
+        await asked(request, Nothing, self.body, self.rows)
         return json_response(Version(await self._changed(request, DurableLearner.promote)))
 
     async def rollback(self, request: Request) -> Response:
         """Restore a former version."""
-        asked: Rollback = await self._body(request, Rollback)
-        return json_response(Version(await self._changed(request, lambda learner: learner.rollback(asked.to))))
+        back: Rollback = await asked(request, Rollback, self.body, self.rows)
+        return json_response(Version(await self._changed(request, lambda learner: learner.rollback(back.to))))
 
     async def acknowledge(self, request: Request) -> Response:
         """Mark lost calls as seen by the operator."""
-        await self._body(request, Nothing)
+        await asked(request, Nothing, self.body, self.rows)
         return json_response(Acknowledged(await self._with(request, DurableLearner.acknowledge)))
 
     async def challenge(self, request: Request) -> Response:
         """Make a model file the challenger."""
         self._check_known(request.path_params["name"])
-        model, _ = await aside(read_model, await bodies.model_file(request))
+        model, _ = await aside(read_model, await model_file(request))
         await self._changed(request, lambda learner: learner.challenge(model))
         return json_response({"challenger": type(innermost(model)).__name__})
 
@@ -297,13 +288,13 @@ class Service:
         """The file of the champion."""
         found = await self._with(request, file_of)
         name = f'attachment; filename="{request.path_params["name"]}.ks"'
-        return Response(found, media_type=bodies.MODEL_FILE.decode(), headers={"Content-Disposition": name})
+        return Response(found, media_type=MODEL_FILE, headers={"Content-Disposition": name})
 
     async def put(self, request: Request) -> Response:
         """Create a model from a model file, or make the file the champion of an existing one."""
         name = request.path_params["name"]
         check_name(name)  # before anything is read
-        model, columns = await aside(read_model, await bodies.model_file(request))
+        model, columns = await aside(read_model, await model_file(request))
         if name in self.store:
             return json_response(Version(await self._changed(request, lambda learner: learner.replace(model))))
         await aside(self.store.create, name, model, columns)
@@ -350,7 +341,7 @@ class Service:
 
     async def ready(self, request: Request) -> Response:
         """Whether it takes requests, which ends when it shuts down."""
-        closing = self.watch.closing.is_set()
+        closing = self.closing()
         return json_response({"status": "closing" if closing else "ok"}, 503 if closing else 200)
 
     async def metrics(self, request: Request) -> Response:

@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -60,48 +59,18 @@ class Consumed:
         logger.warning("a message is left out: %s", reason)
 
 
-class Reader:
-    """Learns what a source brings.
-
-    Parameters
-    ----------
-    learner : DurableLearner
-    source : Source
-    target : str, optional
-        Column of the target, where messages are plain objects.
-    answers : bool, default=False
-        Send a prediction for every message, made before it is learned.
-    batch : int, default=500
-        Messages of one call of ``learn``.
-    once : bool, default=False
-        End when there are no more messages.
-    stop : callable, optional
-        Called repeatedly; True ends the run.
-    done : Consumed, optional
-        Where to count what is done, so that others can read it during the run.
-    """
+class Run:
+    """A source that is read into a learner; the parameters are those of :func:`consume`."""
 
     def __init__(
-        self,
-        learner: DurableLearner,
-        source: Source,
-        *,
-        target: str | None = None,
-        answers: bool = False,
-        batch: int = MESSAGES_PER_CALL,
-        once: bool = False,
-        stop: Callable[[], bool] = lambda: False,
-        done: Consumed | None = None,
-    ):
+        self, learner: DurableLearner, source: Source, target: str | None, answers: bool, stop: Callable[[], bool],
+        done: Consumed,
+    ):  # fmt: skip
         self.learner, self.source, self.target, self.answers = learner, source, target, answers
-        self.batch, self.once, self.stop = batch, once, stop
-        self.done = Consumed() if done is None else done
+        self.stop, self.done = stop, done
 
-    def run(self) -> Consumed:
-        """Read until asked to stop; with ``once``, until there are no more messages. The source is closed in the end.
-
-        While the source does not answer or the disk is full, the run waits, and then reads on from where it was.
-        """
+    def read(self, batch: int, once: bool) -> None:
+        """Read until asked to stop; while the source does not answer or the disk is full, wait, and read on."""
         started, outage, placed = time.monotonic(), Outage(self.stop), False
         try:
             while not self.stop():
@@ -109,7 +78,7 @@ class Reader:
                     if not placed:
                         self.source.seek(self.learner.positions)
                         placed = True
-                    messages = self.source.read(self.batch, READ_SECONDS)
+                    messages = self.source.read(batch, READ_SECONDS)
                     if messages:
                         self._take(messages)
                 except (Unavailable, LogError) as error:
@@ -118,14 +87,12 @@ class Reader:
                     outage.wait(error)
                     continue
                 outage.over()
-                self.done.seconds = time.monotonic() - started
                 self.done.messages += len(messages)
-                if not messages and self.once and self.source.finished:
+                if not messages and once and self.source.finished:
                     break
         finally:
             self.source.close()
-        self.done.seconds = time.monotonic() - started
-        return self.done
+            self.done.seconds = time.monotonic() - started
 
     def _take(self, messages: list[Message]) -> None:
         """Answer the messages that the learner has not learned yet, and learn them with the positions after them."""
@@ -185,19 +152,40 @@ class Reader:
         self.done.answered += len(answers)
 
 
-def consume(learner: DurableLearner, source: Source, **options: Any) -> Consumed:
-    """Learn the messages of a source into one learner.
+def consume(
+    learner: DurableLearner,
+    source: Source,
+    *,
+    target: str | None = None,
+    answers: bool = False,
+    batch: int = MESSAGES_PER_CALL,
+    once: bool = False,
+    stop: Callable[[], bool] = bool,
+    done: Consumed | None = None,
+) -> Consumed:
+    """Learn the messages of a source into one learner, from ``learner.positions`` on.
 
     Parameters
     ----------
     learner : DurableLearner
-        The reader goes on from ``learner.positions``.
     source : Source
         It is closed in the end.
-    **options
-        Of :class:`Reader`: ``target``, ``answers``, ``batch``, ``once``, ``stop``, ``done``.
+    target : str, optional
+        Column of the target, where messages are plain objects.
+    answers : bool, default=False
+        Send a prediction for every message, made before it is learned.
+    batch : int, default=500
+        Messages of one call of ``learn``.
+    once : bool, default=False
+        End when there are no more messages.
+    stop : callable, optional
+        Called repeatedly; True ends the run.
+    done : Consumed, optional
+        Where to count what is done, so that others can read it during the run.
     """
-    return Reader(learner, source, **options).run()
+    done = Consumed() if done is None else done
+    Run(learner, source, target, answers, stop, done).read(batch, once)
+    return done
 
 
 def _following(messages: list[Message]) -> dict[str, Position]:
@@ -208,11 +196,7 @@ def _following(messages: list[Message]) -> dict[str, Position]:
 def _before(message: Message, positions: dict[str, Position]) -> bool:
     """Whether a message comes before the position of its part, and has been learned."""
     position = positions.get(message.part)
-    if position is None:
-        return False
-    return (
-        _order(message.at) < _order(position) if isinstance(message.at, int) else _order(message.at) <= _order(position)
-    )
+    return position is not None and _order(message.following) <= _order(position)
 
 
 def _order(position: Position) -> tuple[int, ...]:

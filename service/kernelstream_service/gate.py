@@ -13,9 +13,13 @@ from contextvars import ContextVar
 from itertools import chain
 from typing import Any
 
+from .extras import needs
 from .logs import REQUEST
 from .logs import requests as logger
 from .problems import Problem, error_response
+
+with needs("serve"):
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 OPEN = ("/", "/health", "/live", "/ready")  # paths that need no token
@@ -25,17 +29,18 @@ REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/=+-]{1,128}\Z")  # that is taken from a
 
 
 class Connection(asyncio.Protocol):
-    """A connection in front of the server's protocol: hangs up on heads that are late or without an end.
+    """A connection in front of uvicorn's protocol: hangs up on heads that are late or without an end.
 
     The server starts every request in the context of the bytes that complete its head, where the application finds the
     connection (:data:`CONNECTION`) and tells it that a request has begun.
     """
 
-    def __init__(self, make: Any, *args: Any, **options: Any):
-        self.inner: asyncio.Protocol = make(*args, **options)
+    def __init__(self, **options: Any):
+        self.inner = HttpToolsProtocol(**options)
+        self.eof_received, self.pause_writing = self.inner.eof_received, self.inner.pause_writing  # type: ignore
+        self.resume_writing = self.inner.resume_writing  # type: ignore[method-assign]
         self._since: float | None = None  # when a head began that has no end yet
-        self._head, self._requests = 0, 0
-        self._answer: Any = None
+        self._head, self.requests = 0, 0
 
     def connection_made(self, transport: Any) -> None:
         self._transport, self._loop = transport, asyncio.get_running_loop()
@@ -44,7 +49,7 @@ class Connection(asyncio.Protocol):
         self._check = self._loop.call_later(HEAD_SECONDS, self._look)
 
     def data_received(self, data: bytes) -> None:
-        if not self._requests:
+        if not self.requests:
             self._head += len(data)
             if self._head > 0:
                 self._since = self._since or self._loop.time()
@@ -53,22 +58,13 @@ class Connection(asyncio.Protocol):
             self.inner.data_received(data)
         finally:
             CONNECTION.reset(before)
-        if self._head > 2 * MAX_HEAD_BYTES and not self._requests:
+        if self._head > 2 * MAX_HEAD_BYTES and not self.requests:
             self._transport.close()
 
     def begun(self, body: bytes) -> None:
         """A request has begun; the bytes of its body, some of which may come after the answer, are no head."""
-        self._requests += 1
+        self.requests += 1
         self._since, self._head = None, -int(body) if body.isdigit() else 0
-
-    def ended(self) -> None:
-        """A request has been answered."""
-        self._requests -= 1
-        self._answer = None
-
-    def waits_for(self, answer: asyncio.Future[Any]) -> None:
-        """What the client waits for; it is given up when the client leaves."""
-        self._answer = answer
 
     def _look(self) -> None:
         """Hang up if a head is late; a connection has one timer, renewed when it ends, not with each request."""
@@ -80,18 +76,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._check.cancel()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(Problem(400, "the client has left"))
         self.inner.connection_lost(exc)
-
-    def eof_received(self) -> bool | None:
-        return self.inner.eof_received()
-
-    def pause_writing(self) -> None:
-        self.inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        self.inner.resume_writing()
 
 
 CONNECTION: ContextVar[Connection | None] = ContextVar("connection", default=None)
@@ -130,7 +115,7 @@ class Gate:
                 self.service.measured.responses(scope.get("pattern", "other"), status).inc()
             await send(message)
 
-        scope["header"] = headers
+        scope["header"], scope["app"] = headers, self  # with an application, the router raises what it cannot find
         try:
             self._admit(scope, headers)
             await self.app(scope, receive, counted)
@@ -144,7 +129,7 @@ class Gate:
             await error_response(error, scope["path"])(scope, receive, counted)
         finally:
             if connection is not None:
-                connection.ended()
+                connection.requests -= 1
         if logger.isEnabledFor(logging.INFO):
             facts = {"method": scope["method"], "path": scope["path"], "status": status}
             facts |= {"seconds": round(time.perf_counter() - started, 6), "client": (scope.get("client") or [None])[0]}

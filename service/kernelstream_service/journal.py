@@ -82,15 +82,15 @@ class Journal:
         self._unforced_since: float | None = None
         self._place = 0  # in the mark
         self._lock = _own(folder)
-        self._db: Any = None
+        self.db: Any = None
         try:
-            self._db = _connected(self.path)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if self.every == 0.0 else 'NORMAL'}")
-            if check_format(self._db, self.path) == 0:
+            self.db = _connected(self.path)
+            self.db.execute("PRAGMA journal_mode = WAL")
+            self.db.execute(f"PRAGMA synchronous = {'FULL' if self.every == 0.0 else 'NORMAL'}")
+            if check_format(self.db, self.path) == 0:
                 with self._transaction():
                     for statement in SCHEMA:
-                        self._db.execute(statement)
+                        self.db.execute(statement)
         except sqlite3.Error as error:
             self.close()
             raise StoreError(f"{self.path} cannot be opened: {error}") from None
@@ -111,7 +111,7 @@ class Journal:
         rows = [(number, checksum(number, content), content) for number, content in enumerate(contents, first)]
         try:
             with self._transaction():
-                self._db.executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
+                self.db.executemany("INSERT INTO calls VALUES (?, ?, ?)", rows)
                 if dead:
                     self._bury(dead)
         except sqlite3.Error as error:
@@ -127,12 +127,8 @@ class Journal:
     def replace(self, number: int, content: bytes) -> None:
         """Write other content in the place of a call."""
         with contextlib.suppress(sqlite3.Error), self._transaction():
-            self._db.execute("UPDATE calls SET checksum = ?, content = ? WHERE number = ?",
+            self.db.execute("UPDATE calls SET checksum = ?, content = ? WHERE number = ?",
                              (checksum(number, content), content, number))  # fmt: skip
-
-    def calls(self, start: int) -> Iterator[tuple[int, bytes]]:
-        """Numbers and contents of the calls from ``start`` on that can be read."""
-        yield from read_calls(self._db, start)
 
     def recover(self, start: int, numbers: Sequence[int]) -> None:
         """Go on after the calls that were read from ``start`` on, of these numbers; note those missing as losses."""
@@ -145,7 +141,7 @@ class Journal:
         with self._transaction():
             for gap in found:
                 if not self._one("SELECT count(*) FROM losses WHERE first = ? AND last IS ?", *gap):
-                    self._db.execute("INSERT INTO losses VALUES (?, ?, ?, NULL)", (*gap, _now()))
+                    self.db.execute("INSERT INTO losses VALUES (?, ?, ?, NULL)", (*gap, _now()))
         for _ in range(2):
             self._set_mark()
 
@@ -154,36 +150,28 @@ class Journal:
         """Note a snapshot that was written; calls before the ``keep`` latest ones go. Returns the oldest that stays."""
         text = json.dumps(notes)
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+            self.db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
                              (number, time.time(), checksum(number, text.encode()), text))  # fmt: skip
-            kept = self._db.execute("SELECT number FROM snapshots ORDER BY number DESC LIMIT ?", (keep,)).fetchall()
-            self._db.execute("DELETE FROM snapshots WHERE number < ?", kept[-1])
-            self._db.execute("DELETE FROM calls WHERE number < ?", kept[-1])
+            kept = self.db.execute("SELECT number FROM snapshots ORDER BY number DESC LIMIT ?", (keep,)).fetchall()
+            self.db.execute("DELETE FROM snapshots WHERE number < ?", kept[-1])
+            self.db.execute("DELETE FROM calls WHERE number < ?", kept[-1])
         if self.every != 0.0:  # what the older snapshots need is removed next
             self._unforced_since = self._unforced_since or time.monotonic()
             self.flush()
         return int(kept[-1][0])
 
-    def snapshots(self) -> list[tuple[int, dict[str, Any] | None, float]]:
-        """Numbers, notes (None where they are damaged) and times of the snapshots, the latest first."""
-        return read_snapshots(self._db)
-
-    def losses(self) -> list[Gap]:
-        """Losses that no operator has acknowledged yet."""
-        return read_losses(self._db)
-
     def acknowledge(self) -> int:
         """Mark all losses as seen by an operator; returns how many calls they are."""
-        calls = count_lost(self.losses())
+        number = count_lost(losses(self.db))
         with self._transaction():
-            self._db.execute("UPDATE losses SET acknowledged = ? WHERE acknowledged IS NULL", (_now(),))
-        return calls
+            self.db.execute("UPDATE losses SET acknowledged = ? WHERE acknowledged IS NULL", (_now(),))
+        return number
 
     def _bury(self, dead: Sequence[Dead]) -> None:
         now = time.time()
         rows = [(one.part, one.at, one.reason, now, one.content.decode(errors="backslashreplace")) for one in dead]
-        self._db.executemany("INSERT OR IGNORE INTO dead VALUES (?, ?, ?, ?, ?)", rows)
-        self._db.execute("DELETE FROM dead WHERE rowid <= (SELECT max(rowid) FROM dead) - ?", (MAX_DEAD,))
+        self.db.executemany("INSERT OR IGNORE INTO dead VALUES (?, ?, ?, ?, ?)", rows)
+        self.db.execute("DELETE FROM dead WHERE rowid <= (SELECT max(rowid) FROM dead) - ?", (MAX_DEAD,))
 
     # ---------------------------------------------------------------- the disk
     def size(self) -> int:
@@ -194,7 +182,7 @@ class Journal:
     def flush(self) -> None:
         """Force to the disk what has been appended."""
         if self._unforced_since is not None:
-            self._db.execute("PRAGMA wal_checkpoint(FULL)")
+            self.db.execute("PRAGMA wal_checkpoint(FULL)")
             self._unforced_since = None
 
     def due(self) -> float | None:
@@ -210,25 +198,25 @@ class Journal:
 
     def close(self) -> None:
         """Force everything to the disk, and let go of the folder."""
-        if self._db is not None:
-            self._db.close()
-            self._db = None
+        if self.db is not None:
+            self.db.close()
+            self.db = None
         self._lock.close()
 
     # ---------------------------------------------------------------- pieces
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
+        self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._db.execute("COMMIT")
+            self.db.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):  # SQLite may have rolled back by itself
-                self._db.execute("ROLLBACK")
+                self.db.execute("ROLLBACK")
             raise
 
     def _one(self, statement: str, *values: Any) -> Any:
-        return self._db.execute(statement, values).fetchone()[0]
+        return self.db.execute(statement, values).fetchone()[0]
 
     def _set_mark(self) -> None:
         self._lock.seek(self._place)
@@ -249,13 +237,22 @@ class Journal:
 
 # -------------------------------------------------------------------- reading, also while another process writes
 def opened(path: Path) -> Any:
-    """A connection that only reads; StoreError where there is no such file, or one of another format."""
+    """A connection for reading; StoreError where there is no such file, or one of another format.
+
+    Where a kill has left a transaction half written, it is rolled back first, which is to write.
+    """
     try:
-        db = _connected(path.resolve(strict=True), "?mode=ro")
-        check_format(db, path)
+        for mode in ("ro", "rw"):
+            db = _connected(path.resolve(strict=True), f"?mode={mode}")
+            try:
+                check_format(db, path)
+                return db
+            except BaseException as error:
+                db.close()
+                if mode == "rw" or not getattr(error, "sqlite_errorname", "").startswith("SQLITE_READONLY"):
+                    raise
     except (FileNotFoundError, sqlite3.Error) as error:
         raise StoreError(f"{path} cannot be opened: {error}") from None
-    return db
 
 
 def check_format(db: Any, path: Path) -> int:
@@ -266,7 +263,7 @@ def check_format(db: Any, path: Path) -> int:
     return found
 
 
-def read_calls(db: Any, start: int) -> Iterator[tuple[int, bytes]]:
+def calls(db: Any, start: int) -> Iterator[tuple[int, bytes]]:
     """Numbers and contents of the calls from a number on; where the file is damaged, of those that can be read."""
     reached = start
     try:
@@ -282,15 +279,15 @@ def read_calls(db: Any, start: int) -> Iterator[tuple[int, bytes]]:
                     yield number, content
 
 
-def read_snapshots(db: Any) -> list[tuple[int, dict[str, Any] | None, float]]:
-    """See :meth:`Journal.snapshots`."""
+def snapshots(db: Any) -> list[tuple[int, dict[str, Any] | None, float]]:
+    """Numbers, notes (None where they are damaged) and times of the snapshots, the latest first."""
     rows = db.execute("SELECT number, checksum, notes, time FROM snapshots ORDER BY number DESC").fetchall()
     return [(number, json.loads(notes) if check == checksum(number, notes.encode()) else None, at)
             for number, check, notes, at in rows]  # fmt: skip
 
 
-def read_losses(db: Any) -> list[Gap]:
-    """See :meth:`Journal.losses`."""
+def losses(db: Any) -> list[Gap]:
+    """Losses that no operator has acknowledged yet."""
     found: list[Gap] = db.execute("SELECT first, last FROM losses WHERE acknowledged IS NULL").fetchall()
     return found
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
 import io
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +21,33 @@ from . import journal, records
 from .answers import Dead, StoreError
 from .champions import Champions, Versions
 from .journal import Journal
-from .memory import trim
-from .readers import Readers
+from .readers import Readers, Waiting
 from .snapshots import Snapshots
-from .waiting import Waiting
 
 logger = logging.getLogger("kernelstream_service")
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What the writer is asked for: a call to write and apply, or work that needs no record."""
+    """What the writer is asked for: a call to write and apply, or work that needs no record; and its answer to come."""
 
     call: records.Call | None = None
     work: Callable[[], Any] | None = None
     dead: Sequence[Dead] = ()
     content: bytes = b""  # of the call
+    answer: Future[Any] = field(default_factory=Future)
 
     @property
     def alone(self) -> bool:
         """Whether it shares no transaction with others; a snapshot is then written before the answer."""
-        return self.call is None or not isinstance(self.call, records.Learn)
+        return not isinstance(self.call, records.Learn)
+
+    def settle(self, answer: Any) -> None:
+        """Give the answer, or an error without its frames, which would keep models alive."""
+        if isinstance(answer, Exception):
+            self.answer.set_exception(answer.with_traceback(None))
+        else:
+            self.answer.set_result(answer)
 
 
 class Keeper:
@@ -58,13 +67,16 @@ class Keeper:
         remember: int,
     ):
         self.folder, self.snapshot_rows, self.problems = folder, snapshot_rows, dict[str, str]()
-        self.waiting = Waiting(remember)
+        self.waiting, self.rows_since_snapshot = Waiting(remember), 0
         self.journal = Journal(folder, flush)
-        self.snapshots = Snapshots(folder, self.journal, self._complain)
         try:
+            self.snapshots = Snapshots(folder, self.journal, self._complain)
             recovered = self.snapshots.recover(remember)
-            self.champions, self.rows_since_snapshot = recovered or (self._begun(model, columns, remember), 0)
-            self.lost = self.journal.losses()
+            if recovered is None:
+                self.champions = self._begun(model, columns, remember)
+            else:
+                self.champions, self.rows_since_snapshot = recovered
+            self.lost = journal.losses(self.journal.db)
             if self.lost:
                 self._complain("lost", journal.told(self.lost))
             self.readers = Readers(self.champions, swap)
@@ -81,16 +93,14 @@ class Keeper:
         names = None if columns is None else [str(name) for name in columns]
         champions = Champions.of(seat, Versions(self.folder), remember, names)
         self.journal.recover(0, [])
-        self.snapshots.write(champions, wait=True)
+        self.snapshots.write(champions)
         return champions
 
     def close(self) -> None:
         """Write a snapshot, and release the folder."""
         try:
-            with contextlib.suppress(Exception):  # reported in `problems`; the next one may succeed
-                self.snapshots.finish(wait=True)
             if self.journal.next > self.snapshots.number:
-                self.snapshot(wait=True)
+                self.snapshot()
         finally:
             self.journal.close()
 
@@ -102,83 +112,68 @@ class Keeper:
             logger.error("%s: %s: %s", self.folder, what, message)
         self.problems[what] = message
 
-    def serve(self, batch: list[tuple[Asked, Future[Any]]]) -> None:
+    # ---------------------------------------------------------------- calls
+    def serve(self, batch: list[Asked]) -> None:
         """Calls in their order; neighbours that need nothing else share a transaction."""
-        group: list[tuple[Asked, Future[Any]]] = []
-        for asked, future in batch:
-            if asked.alone:
-                self._commit(group)
-                group = []
-                self._alone(asked, future)
+        for alone, group in groupby(batch, lambda asked: asked if asked.alone else None):
+            if alone is None:
+                self._commit(list(group))
             else:
-                group.append((asked, future))
-        self._commit(group)
+                self._alone(alone)
 
-    def _alone(self, asked: Asked, future: Future[Any]) -> None:
-        if asked.call is not None:
-            try:
-                self.champions.prepare(asked.call)
-            except Exception as error:
-                future.set_exception(error.with_traceback(None))
+    def _alone(self, asked: Asked) -> None:
+        try:
+            if asked.work is not None:
+                asked.settle(asked.work())
                 return
-            self._commit([(asked, future)], snapshot=True)
-            return
-        assert asked.work is not None
-        try:
-            future.set_result(asked.work())
+            if asked.call is not None:
+                self.champions.prepare(asked.call)
         except Exception as error:
-            future.set_exception(error.with_traceback(None))
+            asked.settle(error)
+        else:
+            self._commit([asked], snapshot=True)
+            trim()
 
-    def _commit(self, group: list[tuple[Asked, Future[Any]]], snapshot: bool = False) -> None:
+    def _commit(self, group: list[Asked], snapshot: bool = False) -> None:
         """Write, learn, answer."""
-        if not group:
-            return
         try:
-            first = self.journal.append([asked.content for asked, _ in group],
-                                        [one for asked, _ in group for one in asked.dead])  # fmt: skip
+            letters = [one for asked in group for one in asked.dead]
+            first = self.journal.append([asked.content for asked in group], letters)
             self._complain("log", None)
         except Exception as error:
             if isinstance(error, OSError):
                 self._complain("log", f"{error.strerror or error}; nothing is learned until it can be written again")
-            for _, future in group:
-                future.set_exception(error.with_traceback(None))
+            for asked in group:
+                asked.settle(error)
             return
-        answers: list[Any] = []
-        for number, (asked, _) in enumerate(group, first):
-            try:
-                answers.append(self._applied(asked.call))
-            except Exception as error:
-                self.journal.replace(number, records.pack(records.Void()))
-                answers.append(error.with_traceback(None))  # whose frames would keep models alive
+        answers = [self._applied(asked.call, number) for number, asked in enumerate(group, first)]
         if snapshot:
             with contextlib.suppress(Exception):  # a snapshot that fails is reported in `problems`
-                self.snapshot(wait=True)
+                self.snapshot()
         if snapshot or (self.champions.total and not self.readers.view.rows):  # a prediction may follow at once
             self._publish()  # else after the answers: none of them waits for it
-        for answer, (_, future) in zip(answers, group):
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-        if snapshot:
-            trim()
+        for asked, answer in zip(group, answers):
+            asked.settle(answer)
 
-    def _applied(self, call: Any) -> Any:
-        answer = self.champions.apply(call)
-        if isinstance(call, records.Learn) and call.n:
-            self.rows_since_snapshot += call.n
-            self.readers.example = call.X[-1:]
-        if isinstance(call, records.Learn) and call.ids:
-            self.waiting.forget(call.ids)
+    def _applied(self, call: Any, number: int) -> Any:
+        """The answer to a call; where it is refused, the error, and it is void in the journal."""
+        try:
+            answer = self.champions.apply(call)
+        except Exception as error:
+            self.journal.replace(number, records.pack(records.Void()))
+            return error.with_traceback(None)
+        if isinstance(call, records.Learn):
+            if call.n:
+                self.rows_since_snapshot += call.n
+                self.readers.example = call.X[-1:]
+            self.waiting.forget(call.ids or ())
         self.readers.stale = True
         return answer
 
+    # ---------------------------------------------------------------- between calls
     def due(self) -> float | None:
         """Seconds until :meth:`look_after` has something to do; None if nothing is waiting."""
-        waits = [wait for wait in (self.readers.due(), self.journal.due()) if wait is not None]
-        if self.snapshots.busy:
-            waits.append(0.05)
-        return min(waits, default=None)
+        return min((wait for wait in (self.readers.due(), self.journal.due()) if wait is not None), default=None)
 
     def look_after(self) -> None:
         """Do what is due between calls: a copy for the readers, the disk, a snapshot."""
@@ -190,15 +185,14 @@ class Keeper:
         except Exception as error:
             self._complain("log", f"{error}; a snapshot is tried instead")
             self.rows_since_snapshot = self.snapshot_rows
-        with contextlib.suppress(Exception):  # reported in `problems`
-            self.snapshots.finish()
-            if self.rows_since_snapshot >= self.snapshot_rows and not self.snapshots.busy:
-                self.snapshot(wait=False)
+        if self.rows_since_snapshot >= self.snapshot_rows:
+            with contextlib.suppress(Exception):  # reported in `problems`
+                self.snapshot()
 
-    def snapshot(self, wait: bool) -> None:
-        """Write a snapshot; unless ``wait``, its files in another thread."""
+    def snapshot(self) -> None:
+        """Write a snapshot."""
         self.rows_since_snapshot = 0  # also if it fails: not again at once, the journal has everything
-        self.snapshots.write(self.champions, wait)
+        self.snapshots.write(self.champions)
 
     def _publish(self) -> None:
         try:
@@ -213,3 +207,10 @@ class Keeper:
         self.lost = []
         self._complain("lost", None)
         return calls
+
+
+def trim() -> None:
+    """Give memory back that nobody uses: glibc keeps it, and a model that is replaced leaves some megabytes of it."""
+    gc.collect()  # models are circles
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -31,7 +31,7 @@ from kernelstream.evaluate.runners import task_of
 
 from . import journal, records
 from .answers import Dead, Learned, View
-from .champions import Champions, ScoredModel
+from .champions import ScoredModel
 from .describe import Relevance, describe
 from .keeper import Asked, Keeper
 from .rows import RowError, as_rows, checked_ids, checked_target, takes_dictionaries
@@ -93,14 +93,13 @@ class DurableLearner:
         swap_ms: float = SWAP_MS,
         remember: int = REMEMBER,
     ):
-        path, self.remembered = Path(folder), int(remember)
+        self.folder, self.remembered = Path(folder), int(remember)
         journal.flush_policy(flush)
         snapshot_rows = whole("snapshot_rows", snapshot_rows)
-        path.mkdir(parents=True, exist_ok=True)
-        self.keeper = Keeper(path, model, columns, flush, snapshot_rows, swap_ms / 1000, self.remembered)
-        self._relevance = Relevance()
-        keeper = self.keeper
-        self._writer = Writer[Asked](f"learner {path.name}", keeper.serve, keeper.look_after, keeper.due)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.keeper = Keeper(self.folder, model, columns, flush, snapshot_rows, swap_ms / 1000, self.remembered)
+        self.champions = self.keeper.champions  # and all else that calls change; only the writer may change it
+        self._relevance, self._writer = Relevance(), Writer(f"learner {self.folder.name}", self.keeper)
 
     # ---------------------------------------------------------------- what it is
     @property
@@ -112,16 +111,6 @@ class DurableLearner:
     def model(self) -> Any:
         """The readers' copy of the model: do not change it."""
         return self.view.model
-
-    @property
-    def folder(self) -> Path:
-        """Where it is kept."""
-        return self.keeper.folder
-
-    @property
-    def champions(self) -> Champions:
-        """The champion, its challenger, and all that calls change; only the writer may change it."""
-        return self.keeper.champions
 
     @property
     def champion(self) -> ScoredModel:
@@ -293,7 +282,7 @@ class DurableLearner:
 
     def snapshot(self) -> None:
         """Write a snapshot now."""
-        self._do(lambda: self.keeper.snapshot(wait=True))
+        self._do(self.keeper.snapshot)
 
     def latest(self) -> View:
         """The model with everything learned so far: a new copy if that of the readers is out of date."""

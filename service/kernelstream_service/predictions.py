@@ -1,16 +1,20 @@
-"""Predictions for rows, and what else a model says about them; answered in threads beside the event loop.
+"""Predictions for rows, and what else a model says about them.
 
-Short requests that wait for one model are answered together by one call of it; a long one is answered piece by piece,
-in a thread of its own, so that others have their turns between.
+Requests that wait for one model are answered together, by one call of it for a piece of at most 64 rows; a long request
+waits for its turn again after each piece. Where a call takes less than its way to another thread and back, it is
+made in the event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain, compress
+from operator import attrgetter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -22,181 +26,187 @@ from kernelstream.next_row import answers_together, for_next_row
 
 from .answers import View
 from .learner import DurableLearner
-from .problems import Problem, caught, encode, quiet
-from .rows import Gaps, RowError, as_rows, check_names, checked_ids, gaps_of
+from .problems import Problem, encode, quiet
+from .rows import Gap, RowError, as_rows, checked_ids, gaps_in, warnings
 from .schemas import Predict, Predictions
 
-THREADS, THREADS_OF_LONG_ONES = 4, 2
+THREADS = 3
 PIECE = 64  # rows that are answered by one call of the model
 MAX_WAITING_ROWS = 200_000  # that may wait, for all models
+LOOP_SECONDS = 0.001  # of processor time that a call of a model may take in the event loop
 
 HALF_OF_ALL = np.sqrt(40.0 / 9.0)  # deviations on either side of the mean that hold nine targets in ten
 USUAL_GAPS = 0.5  # of the learned rows had no value in a column: a gap there is nothing special
 
+_ROWS = attrgetter("rows")
+
+Answer = tuple[Any, dict[str, list[Any]], list[Gap]]  # rows as the model takes them, what it says of each, their gaps
+
 
 @dataclass(eq=False)
 class Asked:
-    """A pending request; its future gets the answer, or an error as its result."""
+    """A piece of a request; its future gets the answer, or an error as its result."""
 
-    request: Predict
+    view: View
+    rows: list[Any]
     following: bool  # whether each row is the next one of the stream
-    future: asyncio.Future[bytes | Exception]
+    future: asyncio.Future[Answer | Exception]
 
 
-@dataclass(eq=False)
 class Line:
-    """Short requests that wait for one model."""
+    """Pieces that wait for one model; used by the event loop only."""
 
-    waiting: deque[Asked] = field(default_factory=deque)
-    busy: bool = False
+    def __init__(self, loop: Any, threads: ThreadPoolExecutor, opened: bool):
+        self.loop, self.threads, self.opened = loop, threads, opened
+        self.waiting: deque[Asked] = deque()
+        self.busy = False
+        self.rows, self.seconds = 1, LOOP_SECONDS  # of the last call; nothing is known of the first one
 
-    def next(self) -> list[Asked]:
-        """Those to answer by one call."""
-        found = [self.waiting.popleft()]
-        rows = len(found[0].request.rows)
-        while self.waiting and self.waiting[0].following == found[0].following:
-            rows += len(self.waiting[0].request.rows)
-            if rows > PIECE:
-                break
-            found.append(self.waiting.popleft())
-        return found
+    def ask(self, view: View, rows: list[Any], following: bool) -> asyncio.Future[Answer | Exception]:
+        """Queue a piece; requests that arrive together are answered together."""
+        future = self.loop.create_future()
+        self.waiting.append(Asked(view, rows, following, future))
+        if not self.busy:
+            self.busy = True
+            self.loop.call_soon(self.turn)
+        return future
+
+    def next(self) -> tuple[list[Asked], int]:
+        """Pieces to answer by one call, of the same copy and kind, and how many rows; unless nobody waits for them."""
+        found, rows = list[Asked](), 0
+        while self.waiting:
+            first = self.waiting[0]
+            if not first.future.done():
+                more = rows + len(first.rows)
+                if found and (more > PIECE or first.view is not found[0].view or first.following != found[0].following):
+                    break
+                found.append(first)
+                rows = more
+            self.waiting.popleft()
+        return found, rows
+
+    def turn(self) -> None:
+        """Answer the next ones: here, if the call is short, or in another thread."""
+        batch, rows = self.next()
+        self.busy = bool(batch)
+        if not batch:
+            return
+        if self.seconds * max(1.0, rows / self.rows) < LOOP_SECONDS:
+            self.settle(batch, rows, *timed(batch, self.opened))
+        else:
+            self.threads.submit(self._aside, batch, rows)
+
+    def _aside(self, batch: list[Asked], rows: int) -> None:
+        self.loop.call_soon_threadsafe(self.settle, batch, rows, *timed(batch, self.opened))
+
+    def settle(self, batch: list[Asked], rows: int, found: list[Answer | Exception], seconds: float) -> None:
+        """Give the answers, and note how long they took."""
+        self.rows, self.seconds, self.busy = max(1, rows), seconds, bool(self.waiting)
+        for asked, answer in zip(batch, found):
+            if not asked.future.done():
+                asked.future.set_result(answer)
+        if self.waiting:
+            self.loop.call_soon(self.turn)
 
 
 class Desk:
-    """Answers requests for predictions; called from the event loop only.
+    """Answers requests for predictions; used by the event loop only.
 
     Parameters
     ----------
     opened : bool
         Whether rows may have columns that the model does not know.
+    seconds : float
+        Longest time for a request.
     """
 
-    def __init__(self, opened: bool = False):
-        self.opened, self.waiting_rows = opened, 0
+    def __init__(self, opened: bool, seconds: float):
+        self.opened, self.seconds, self.waiting_rows = opened, seconds, 0
         self._threads = ThreadPoolExecutor(THREADS, "predictions")
-        self._long = ThreadPoolExecutor(THREADS_OF_LONG_ONES, "long predictions")
         self._lines: WeakKeyDictionary[DurableLearner, Line] = WeakKeyDictionary()
 
-    def ask(self, learner: DurableLearner, request: Predict, following: bool) -> asyncio.Future[bytes | Exception]:
-        """Queue a request."""
-        loop, n = asyncio.get_running_loop(), len(request.rows)
-        if self.waiting_rows + n > MAX_WAITING_ROWS:
+    async def answer(
+        self, learner: DurableLearner, request: Predict, following: bool, left: Callable[[], Awaitable[bool]]
+    ) -> bytes | Exception:
+        """The answer in JSON, or an error; ``left`` says whether the client has, and nobody waits any more."""
+        rows, ids, view, parts = request.rows, request.ids, learner.view, list[Answer]()
+        if self.waiting_rows + len(rows) > MAX_WAITING_ROWS:
             limit = f"at most {MAX_WAITING_ROWS:,} may: try again later"
-            raise Problem(503, f"{self.waiting_rows:,} rows are waiting, and {limit}", {"Retry-After": "1"})
-        self.waiting_rows += n
-        asked = Asked(request, following, loop.create_future())
-        if n > PIECE:
-            self._long.submit(self._answer_long, loop, learner, asked)
-            return asked.future
+            return Problem(503, f"{self.waiting_rows:,} rows are waiting, and {limit}", {"Retry-After": "1"})
+        if ids is not None:
+            ids = checked_ids(ids, len(rows))
         line = self._lines.get(learner)
         if line is None:
-            line = self._lines[learner] = Line()
-        line.waiting.append(asked)
-        if not line.busy:
-            self._turn(loop, learner, line)
-        return asked.future
+            line = self._lines[learner] = Line(asyncio.get_running_loop(), self._threads, self.opened)
+        self.waiting_rows += len(rows)
+        try:
+            async with asyncio.timeout(self.seconds):
+                for start in range(0, len(rows) or 1, PIECE):
+                    if start and await left():
+                        return Problem(400, "the client has left")
+                    part = await line.ask(view, rows[start : start + PIECE], following)
+                    if isinstance(part, Exception):
+                        return part.moved(start) if isinstance(part, RowError) else part
+                    parts.append(part)
+        except TimeoutError:
+            late = f"the prediction took more than {self.seconds:g} seconds: send fewer rows, or try again later"
+            return Problem(503, late, {"Retry-After": "1"})
+        finally:
+            self.waiting_rows -= len(rows)
+        X, found, gaps = parts[0] if len(parts) == 1 else _joined(parts)
+        if ids is not None:
+            learner.remember(ids, X)
+        classes = view.classes if "probabilities" in found else None
+        said = warnings(gaps) if gaps else None
+        return encode(Predictions(version=view.version, classes=classes, warnings=said, **found))
 
     def close(self) -> None:
         """Stop the threads."""
-        for pool in (self._threads, self._long):
-            pool.shutdown(wait=False, cancel_futures=True)
-
-    def _turn(self, loop: Any, learner: DurableLearner, line: Line) -> None:
-        line.busy = bool(line.waiting)
-        if line.waiting:
-            self._threads.submit(self._answer, loop, learner, line, line.next())
-
-    def _answer(self, loop: Any, learner: DurableLearner, line: Line, batch: list[Asked]) -> None:
-        requests, following = [asked.request for asked in batch], batch[0].following
-        found = caught(answers, learner, learner.view, requests, following, self.opened)
-        if isinstance(found, Exception):
-            found = [found] * len(batch)
-        loop.call_soon_threadsafe(self._answered, loop, learner, line, batch, found)
-
-    def _answered(self, loop: Any, learner: DurableLearner, line: Line, batch: list[Asked], found: Any) -> None:
-        self._turn(loop, learner, line)
-        self._settle(batch, found)
-
-    def _answer_long(self, loop: Any, learner: DurableLearner, asked: Asked) -> None:
-        found = caught(long_answer, learner, asked, self.opened)
-        loop.call_soon_threadsafe(self._settle, [asked], [found])
-
-    def _settle(self, batch: list[Asked], found: Sequence[bytes | Exception]) -> None:
-        for asked, answer in zip(batch, found):
-            self.waiting_rows -= len(asked.request.rows)
-            if not asked.future.done():
-                asked.future.set_result(answer)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def answers(
-    learner: DurableLearner, view: View, requests: list[Predict], following: bool, opened: bool
-) -> list[bytes | Exception]:
-    """The answers, in JSON, or errors of some requests, by one call of the model."""
-    rows = requests[0].rows if len(requests) == 1 else [row for request in requests for row in request.rows]
+def _joined(parts: list[Answer]) -> Answer:
+    found = {name: [one for part in parts for one in part[1][name]] for name in parts[0][1]}
+    gaps = [gap._replace(row=gap.row + i * PIECE) for i, part in enumerate(parts) for gap in part[2]]
+    tables = [X for X, *_ in parts]
+    X = np.concatenate(tables) if isinstance(tables[0], np.ndarray) else list(chain.from_iterable(tables))
+    return X, found, gaps
+
+
+def timed(batch: list[Asked], opened: bool) -> tuple[list[Answer | Exception], float]:
+    """The answers to pieces, and the processor time they took."""
+    started, first = time.thread_time(), batch[0]
+    found = answers(first.view, list(map(_ROWS, batch)), first.following, opened)
+    return found, time.thread_time() - started
+
+
+def answers(view: View, tables: list[list[Any]], following: bool, opened: bool) -> list[Answer | Exception]:
+    """The answers to tables of rows, or errors of some, by one call of the model."""
     try:
-        for request in requests:
-            if request.ids is not None:
-                checked_ids(request.ids, len(request.rows))
-        X, found, gaps = _said(view, rows, following, opened)
+        rows = tables[0] if len(tables) == 1 else list(chain.from_iterable(tables))
+        gaps = gaps_in(rows, view, opened)
+        X = as_rows(rows, view.model, view.columns)
+        found = predictions(view, X, gaps, following) if rows else {"predictions": []}
     except Exception as error:
-        if len(requests) == 1:
+        if len(tables) == 1:
             return [quiet(error)]
-        return [answers(learner, view, [request], following, opened)[0] for request in requests]  # one is at fault
-    made, start = list[bytes | Exception](), 0
-    for request in requests:
-        stop = start + len(request.rows)
-        if request.ids is not None:
-            learner.remember(request.ids, X[start:stop])
-        if len(requests) == 1:
-            made.append(_encoded(view, found, gaps))
-        else:
-            part = {name: value[start:stop] for name, value in found.items()}
-            made.append(_encoded(view, part, gaps.part(start, stop)))
+        return [answers(view, [table], following, opened)[0] for table in tables]  # one is at fault
+    for name, value in found.items():
+        if isinstance(value, np.ndarray):
+            found[name] = value.tolist()
+    if len(tables) == 1:
+        return [(X, found, gaps)]
+    made, start = list[Answer | Exception](), 0
+    for table in tables:
+        stop = start + len(table)
+        part = {name: value[start:stop] for name, value in found.items()}
+        own = [gap._replace(row=gap.row - start) for gap in gaps if start <= gap.row < stop] if gaps else gaps
+        made.append((X[start:stop], part, own))
         start = stop
     return made
 
 
-def long_answer(learner: DurableLearner, asked: Asked, opened: bool) -> bytes:
-    """The answer of a long request, piece by piece; given up when nobody waits for it any more."""
-    view, rows, gaps, found = learner.view, asked.request.rows, Gaps(), dict[str, list[Any]]()
-    kept = list[Any]()
-    if asked.request.ids is not None:
-        checked_ids(asked.request.ids, len(rows))
-    for start in range(0, len(rows), PIECE):
-        if asked.future.done():
-            break
-        try:
-            X, part, more = _said(view, rows[start : start + PIECE], asked.following, opened)
-        except RowError as error:
-            raise error.moved(start) from None
-        for name, value in part.items():
-            found.setdefault(name, []).extend(value)
-        gaps.extend(more, start)
-        if asked.request.ids is not None:
-            kept.append(X)
-    else:
-        if asked.request.ids is not None:
-            joined = np.concatenate(kept) if isinstance(kept[0], np.ndarray) else [row for X in kept for row in X]
-            learner.remember(asked.request.ids, joined)
-    return _encoded(view, found, gaps)
-
-
-def _said(view: View, rows: list[Any], following: bool, opened: bool) -> tuple[Any, dict[str, Any], Gaps]:
-    """Rows as the model takes them, its answers as lists, and the gaps."""
-    unknown = check_names(rows, view.model, view.columns, opened)
-    X = as_rows(rows, view.model, view.columns)
-    gaps = gaps_of(X, view.model)
-    gaps.unknown = unknown
-    found = predictions(view, X, gaps, following) if rows else {"predictions": []}
-    return X, {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}, gaps
-
-
-def _encoded(view: View, found: dict[str, Any], gaps: Gaps) -> bytes:
-    classes = view.classes if "probabilities" in found else None
-    return encode(Predictions(version=view.version, classes=classes, warnings=gaps.warnings() or None, **found))
-
-
-def predictions(view: View, X: Any, gaps: Gaps, following: bool = False) -> dict[str, Any]:
+def predictions(view: View, X: Any, gaps: list[Gap], following: bool = False) -> dict[str, Any]:
     """Predictions for rows, and what else the model says about them: arrays or lists, each with an item per row.
 
     Parameters
@@ -204,8 +214,7 @@ def predictions(view: View, X: Any, gaps: Gaps, following: bool = False) -> dict
     view : View
     X : array (n, d), or list of n dictionaries
         What :func:`.rows.as_rows` made of the rows.
-    gaps : Gaps
-        Their cells without a value.
+    gaps : list of Gap
     following : bool
         Whether each row is the next one of the stream.
     """
@@ -225,13 +234,13 @@ def predictions(view: View, X: Any, gaps: Gaps, following: bool = False) -> dict
                 held = (for_next_row(model, "predict_set") if following else model.predict_set)(X)
             else:
                 held = sets_of(answer["probabilities"])
-            answer["sets"] = [[label for label, there in zip(labels, row) if there] for row in held.tolist()]
+            answer["sets"] = [list(compress(labels, row)) for row in held.tolist()]
     except NotFittedError:
         raise Problem(409, "the model has not learned a row yet") from None
     return answer
 
 
-def widened(intervals: np.ndarray, model: Any, gaps: Gaps) -> np.ndarray:
+def widened(intervals: np.ndarray, model: Any, gaps: list[Gap]) -> np.ndarray:
     """Intervals (n, 2) of 90 %, at least as wide as those of a model that knows no column, where a row has gaps.
 
     The widths of a model are those of the errors on the rows it has learned; for a row with fewer values they should
@@ -242,11 +251,10 @@ def widened(intervals: np.ndarray, model: Any, gaps: Gaps) -> np.ndarray:
     interval holds at least eight in ten of such rows.
     """
     encoder = encoder_of(model)
-    cells = [*gaps.missing, *((i, name) for i, name, _ in gaps.wrong)]
-    if not cells or encoder is None or (target := encoder.target_moments_) is None or intervals.shape[1] != 2:
+    if not gaps or encoder is None or (target := encoder.target_moments_) is None or intervals.shape[1] != 2:
         return intervals
     missing = encoder.missing_
-    rows = sorted({i for i, name in cells if missing[name] < USUAL_GAPS})
+    rows = sorted({gap.row for gap in gaps if gap.why != "unknown" and missing[gap.column] < USUAL_GAPS})
     mean, deviation = target
     intervals = intervals.copy()
     intervals[rows, 0] = np.minimum(intervals[rows, 0], mean - HALF_OF_ALL * deviation)

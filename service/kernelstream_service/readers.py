@@ -1,14 +1,21 @@
-"""The copy of the model that readers see: predictions never wait for learning, and never see half a call."""
+"""What readers share: their copy of the model, and the rows they asked about, until the targets come.
+
+Predictions by the copy never wait for learning, and never see half a call.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Container, Sequence
 from typing import Any
+
+import numpy as np
 
 from kernelstream.copies import copied
 
-from .answers import View
+from .answers import UnknownId, View
 from .champions import Champions
 
 EXTRA_METHODS = ("predict_proba", "predict_interval", "predict_set")
@@ -61,3 +68,40 @@ def _view(model: Any, champions: Champions) -> View:
     names = None if columns is None else tuple(map(str, columns))
     extras = tuple(name for name in EXTRA_METHODS if hasattr(model, name))
     return View(model, champions.version, champions.total, names, champions.champion.scores.task, extras)
+
+
+class Waiting:
+    """The last ``most`` rows by their ids; several threads may use it."""
+
+    def __init__(self, most: int):
+        self.most = most
+        self._rows: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def remember(self, ids: Sequence[Any], rows: Any) -> None:
+        """Keep rows; the oldest are dropped when there are too many."""
+        with self._lock:
+            for i, name in enumerate(ids):
+                self._rows.pop(name, None)
+                self._rows[name] = rows[i : i + 1]
+            while len(self._rows) > self.most:
+                self._rows.popitem(last=False)
+
+    def recall(self, ids: Sequence[Any], learned: Container[Any], width: int) -> Any:
+        """The rows of ids; those of ``learned`` ids, which will be left out, are replaced by any other."""
+        with self._lock:
+            missing = [name for name in ids if name not in self._rows and name not in learned]
+            if missing:
+                raise UnknownId(missing)
+            found: list[Any] = [self._rows.get(name) for name in ids]
+        some = next((row for row in found if row is not None), None)
+        if some is None:
+            return np.zeros((len(ids), width))
+        found = [some if row is None else row for row in found]
+        return [row[0] for row in found] if isinstance(some, list) else np.concatenate(found)
+
+    def forget(self, ids: Sequence[Any]) -> None:
+        """Drop rows that have been learned."""
+        with self._lock:
+            for name in ids:
+                self._rows.pop(name, None)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +15,8 @@ from kernelstream.columns.stream import encoder_of
 from kernelstream.develop import StreamEstimator
 from kernelstream.registry.names import did_you_mean
 from kernelstream.streams.cells import LARGEST_NUMBER, is_missing
+
+from .answers import View
 
 
 class RowError(ValueError):
@@ -50,19 +51,28 @@ def takes_dictionaries(model: Any) -> bool:
     return encoder_of(model) is not None or not model.__sklearn_is_fitted__()
 
 
-def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bool = False) -> list[tuple[int, str]]:
-    """Raise a RowError where an object has a key that the model does not know.
+class Gap(NamedTuple):
+    """A cell that the model cannot use: "missing", "wrong" (it does not fit its column) or of an "unknown" column."""
 
-    With ``opened`` such keys are allowed, as long as the model does not get more columns than its encoder takes;
-    they are returned, each with its row.
-    """
-    encoder = encoder_of(model)
-    names = columns if encoder is None else list(encoder.kinds_)
+    row: int
+    column: str
+    why: str
+    value: Any = None
+
+
+def gaps_in(rows: Any, view: View, opened: bool = False) -> list[Gap]:
+    """Gaps of rows; RowError where none of a row can be used, or, unless ``opened``, for a column that is not known."""
+    unknown = _unknown(rows, view, opened)
+    return unknown if encoder_of(view.model) is None else unknown + gaps_of(rows, view.model)
+
+
+def _unknown(rows: Any, view: View, opened: bool) -> list[Gap]:
+    """Keys of objects that the model does not know, which are an error unless ``opened`` and not too many."""
+    encoder = encoder_of(view.model)
+    names = view.columns if encoder is None else list(encoder.kinds_)
     if names is None or not isinstance(rows, list):  # the model has learned no row, or its columns have no names
         return []
-    known: frozenset[str] = frozenset(names)
-    new: dict[str, None] = {}
-    found: list[tuple[int, str]] = []
+    known, new, found = frozenset(names), dict[str, None](), list[Gap]()
     for i, row in enumerate(rows):
         if isinstance(row, dict) and not row.keys() <= known:
             unknown = [name for name in row if name not in known]
@@ -71,78 +81,50 @@ def check_names(rows: Any, model: Any, columns: Sequence[str] | None, opened: bo
                 message = f"row {i}: the model has no column {_shown(unknown[0])}: {hint}"
                 raise RowError(message.rstrip(": "), i, unknown[0])
             new |= dict.fromkeys(unknown)
-            found += [(i, name) for name in unknown]
+            found += [Gap(i, name, "unknown") for name in unknown]
             if encoder is not None and len(known) + len(new) > encoder.max_columns:
                 raise RowError(f"row {i} would give the model more than {encoder.max_columns:,} columns", i, unknown[0])
     return found
 
 
-@dataclass
-class Gaps:
-    """Cells of rows that the model cannot use: (row, column), and the value of the wrong ones."""
-
-    missing: list[tuple[int, str]] = field(default_factory=list)
-    wrong: list[tuple[int, str, Any]] = field(default_factory=list)  # they do not fit their column's kind
-    unknown: list[tuple[int, str]] = field(default_factory=list)  # of columns that the model does not know
-
-    def part(self, start: int, stop: int) -> Gaps:
-        """The gaps of some of the rows."""
-        if not (self.missing or self.wrong or self.unknown):
-            return Gaps()
-        lists: Any = (self.missing, self.wrong, self.unknown)
-        return Gaps(*([(i - start, *rest) for i, *rest in cells if start <= i < stop] for cells in lists))
-
-    def extend(self, others: Gaps, rows: int) -> None:
-        """Add the gaps of rows that follow ``rows`` others."""
-        self.missing += [(i + rows, name) for i, name in others.missing]
-        self.wrong += [(i + rows, name, value) for i, name, value in others.wrong]
-        self.unknown += [(i + rows, name) for i, name in others.unknown]
-
-    def warnings(self) -> list[str]:
-        """Warnings about them."""
-        if not (self.missing or self.wrong or self.unknown):
-            return []
-        said = [
-            f"row {i}, column {name!r}: {str(value)[:40]!r} is taken as missing" for i, name, value in self.wrong[:5]
-        ]
-        if len(self.wrong) > 5:
-            said.append(f"and {len(self.wrong) - 5} more cells")
-        first: dict[str, int] = {}
-        for i, name in self.missing:
-            first.setdefault(name, i)
-        counts = Counter(name for _, name in self.missing)
-        for name, n in counts.most_common(5):
-            said.append(f"column {name!r} is missing in row {first[name]}" + (f" and {n - 1} more" if n > 1 else ""))
-        if len(counts) > 5:
-            said.append(f"and {len(counts) - 5} more columns have gaps")
-        if names := list(dict.fromkeys(name for _, name in self.unknown)):
-            shown = few(map(repr, names))
-            said.append(f"columns that the model does not know are ignored: {shown}")
-        return said
-
-
-def gaps_of(rows: Any, model: Any) -> Gaps:
+def gaps_of(rows: Any, model: Any) -> list[Gap]:
     """Cells that are missing, and those that do not fit their column's kind; RowError for a row without any other."""
-    found, encoder = Gaps(), encoder_of(model)
+    found, encoder = list[Gap](), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found
     kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "text"]
-    missing, wrong = found.missing, found.wrong
     for i, row in enumerate(_by_name(rows, model)):
-        before = len(missing) + len(wrong)
+        before = len(found)
         for name, kind in kinds:
             value = row.get(name)
             plain = value.__class__ is float or value.__class__ is int
             if plain and kind in ("number", "integer") and -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
                 continue
             if is_missing(value):
-                missing.append((i, name))
+                found.append(Gap(i, name, "missing"))
             elif kind != "category" and not encoder.usable(name, value):
-                wrong.append((i, name, value))
-        if kinds and len(missing) + len(wrong) - before == len(kinds):
+                found.append(Gap(i, name, "wrong", value))
+        if kinds and len(found) - before == len(kinds):
             names = few((name for name, _ in kinds), 8)
             raise RowError(f"row {i} has no value in any column of the model ({names})", i)
     return found
+
+
+def warnings(gaps: list[Gap]) -> list[str]:
+    """What a client is told about gaps."""
+    wrong = [gap for gap in gaps if gap.why == "wrong"]
+    said = [f"row {gap.row}, column {gap.column!r}: {str(gap.value)[:40]!r} is taken as missing" for gap in wrong[:5]]
+    if len(wrong) > 5:
+        said.append(f"and {len(wrong) - 5} more cells")
+    missing = [gap for gap in gaps if gap.why == "missing"]
+    first = {gap.column: gap.row for gap in reversed(missing)}
+    for name, n in Counter(gap.column for gap in missing).most_common(5):
+        said.append(f"column {name!r} is missing in row {first[name]}" + (f" and {n - 1} more" if n > 1 else ""))
+    if len(first) > 5:
+        said.append(f"and {len(first) - 5} more columns have gaps")
+    if unknown := dict.fromkeys(gap.column for gap in gaps if gap.why == "unknown"):
+        said.append(f"columns that the model does not know are ignored: {few(map(repr, unknown))}")
+    return said
 
 
 def as_rows(rows: Any, model: Any, columns: Sequence[str] | None) -> Any:

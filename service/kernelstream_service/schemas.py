@@ -1,7 +1,8 @@
-"""What requests hold and what is answered: msgspec decodes the first, and describes both for the OpenAPI page."""
+"""What requests hold, within their limits, and what is answered; msgspec decodes the first, and describes both."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from typing import Any
 
@@ -10,6 +11,14 @@ from .problems import Problem
 
 with needs("serve"):
     import msgspec
+    from starlette.requests import Request
+
+MAX_BODY_BYTES = 2 << 20  # most bytes of a request, unless it is a model file
+MAX_MODEL_BYTES = 256 << 20  # most bytes of a model file
+MAX_ROWS = 50_000  # most rows of a request
+BODY_SECONDS = 30.0  # longest time for a body to arrive
+MODEL_FILE = "application/octet-stream"  # the type of a model file
+JSON = "application/json"  # which a page of another site cannot send without being asked
 
 Id = str | int
 Row = dict[str, Any] | list[Any]
@@ -88,15 +97,47 @@ def _decoder(kind: Any) -> Any:
     return msgspec.json.Decoder(kind)
 
 
-def decoded(body: bytes, kind: Any, lines: bool = False) -> Any:
-    """What a JSON text holds, or, of ``lines``, a list of it; 400 for what is no JSON, 422 for what is no ``kind``."""
-    decoder = _decoder(kind)
+async def asked(request: Request, kind: Any, most: int, rows: int) -> Any:
+    """What a body of JSON holds; 400 for what is no JSON, 422 for what is no ``kind``, 413 for too many rows."""
+    body = await received(request, JSON, most, "send the rows in several requests, as kernelstream_service.Client does")
     try:
-        return decoder.decode_lines(body) if lines else decoder.decode(body)
+        found = _decoder(kind).decode(body or b"{}")
     except msgspec.ValidationError as error:
         raise Problem(422, str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise Problem(400, f"the body is not JSON: {error}") from None
+    if len(getattr(found, "rows", None) or ()) > rows:
+        raise Problem(413, f"a request may have at most {rows:,} rows: split it into several")
+    return found
+
+
+async def model_file(request: Request) -> bytes:
+    """The bytes of a model file."""
+    return await received(request, MODEL_FILE, MAX_MODEL_BYTES, "put the file into the store, and start the server")
+
+
+async def received(request: Request, kind: str, most: int, instead: str) -> bytes:
+    """The bytes of a body of a type, of which there are at most ``most``."""
+    headers: dict[bytes, bytes] = request.scope["header"]
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != kind.encode():
+        raise Problem(415, f"send this with Content-Type: {kind}")
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        raise Problem(415, "send the body uncompressed, without Content-Encoding")
+    length = headers.get(b"content-length", b"")
+    size, body = int(length) if length.isdigit() else 0, bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            if size <= most:
+                async for part in request.stream():
+                    body += part
+                    if (size := len(body)) > most:
+                        break
+    except TimeoutError:
+        late = f"the body did not arrive within {BODY_SECONDS:g} seconds"
+        raise Problem(408, late, {"Connection": "close"}) from None
+    if size > most:
+        raise Problem(413, f"a body has at most {most:,} bytes: {instead}")
+    return bytes(body)
 
 
 _ERRORS = {

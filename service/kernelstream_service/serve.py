@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import socket
@@ -23,25 +22,6 @@ with needs("serve"):
 START_SECONDS = 30.0  # longest time for a server to start
 KEEP_ALIVE = 75  # seconds that a connection without a request stays open
 SWITCH_SECONDS = 0.001  # that a thread keeps the interpreter while others, and every request with them, wait for it
-
-
-class _Uvicorn(uvicorn.Server):
-    """Reports when it has started, and tells the service before it shuts down, so that open event streams end."""
-
-    def __init__(self, config: uvicorn.Config, closing: Callable[[], Any]):
-        super().__init__(config)
-        self.began, self.closing = threading.Event(), closing
-        self.then: Callable[[], Any] | None = None
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        if self.started and self.then is not None:
-            self.then()
-        self.began.set()
-
-    async def shutdown(self, sockets: Any = None) -> None:
-        self.closing()
-        await super().shutdown(sockets)
 
 
 class Server:
@@ -83,23 +63,27 @@ class Server:
             raise OSError(error.errno, f"{error.strerror} (port {port} of {host})") from None
         self.host, self.port = host, int(self.socket.getsockname()[1])
         self.service = Service(store, tokens, host in LOCAL, **limits)
-        config = uvicorn.Config(
-            self.service.application(), ws="none", log_config=None, access_log=False, server_header=False,
-            proxy_headers=False, timeout_graceful_shutdown=2, timeout_keep_alive=keep_alive,
-        )  # fmt: skip
-        config.load()
-        config.http_protocol_class = functools.partial(Connection, config.http_protocol_class)  # type: ignore[assignment]
-        self._server = _Uvicorn(config, self.service.watch.closing.set)
-        self._thread: threading.Thread | None = None
+        self._server = uvicorn.Server(uvicorn.Config(
+            self.service.application(), http=Connection, ws="none", log_config=None, access_log=False,
+            server_header=False, proxy_headers=False, timeout_graceful_shutdown=2, timeout_keep_alive=keep_alive,
+        ))  # fmt: skip
+        self.service.closing = lambda: self._server.should_exit
+        self._began, self._thread = threading.Event(), threading.Thread(target=self.run, name="server", daemon=True)
 
     @property
     def url(self) -> str:
         """The address of the server."""
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
-    def run(self, started: Callable[[], Any] | None = None) -> None:
-        """Serve until interrupted (control-C or SIGTERM)."""
-        self._server.then = started
+    def run(self, started: Callable[[], Any] = bool) -> None:
+        """Serve until interrupted (control-C or SIGTERM); ``started`` is called when requests can come."""
+        self.socket.listen()
+
+        def began() -> None:
+            started()
+            self._began.set()
+
+        self.service.started = began
         gc.collect()
         gc.freeze()  # scanning all objects of the libraries would stop every thread for a quarter of a second
         interval = sys.getswitchinterval()
@@ -112,17 +96,16 @@ class Server:
             self.store.close()
 
     def start(self) -> Server:
-        """Serve in another thread; returns once the server answers."""
-        self._thread = threading.Thread(target=self.run, name="server", daemon=True)
+        """Serve in another thread; returns once requests can come."""
         self._thread.start()
-        if not self._server.began.wait(START_SECONDS) or not self._server.started:
+        if not self._began.wait(START_SECONDS):
             raise RuntimeError("the server did not start")
         return self
 
     def stop(self) -> None:
         """Stop what :meth:`start` started."""
         self._server.should_exit = True
-        if self._thread is not None:
+        if self._thread.is_alive():
             self._thread.join()
 
     def __enter__(self) -> Server:

@@ -6,10 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from kernelstream import model_io
@@ -18,21 +15,12 @@ from kernelstream.files import discard, numbered, sweep, write_atomic
 from . import records
 from .answers import StoreError
 from .champions import Champions, Versions
-from .journal import Journal
+from .journal import Journal, calls, snapshots
 
 SNAPSHOTS_KEPT = 2
 MODEL, RIVAL = "snapshot", "challenger"  # stems of their files, which the number of the call to come follows
 
 logger = logging.getLogger("kernelstream_service")
-
-
-@dataclass
-class Taken:
-    """A state on its way to the disk."""
-
-    number: int
-    files: dict[str, bytes]
-    notes: dict[str, Any]
 
 
 class Snapshots:
@@ -50,63 +38,31 @@ class Snapshots:
         self.folder, self.journal, self.complain = folder, journal, complain
         self.number = -1  # of the latest one
         self.written = time.monotonic()  # when it was, by a clock that nobody sets
-        self._writing: tuple[Taken, Thread, Future[None]] | None = None
 
-    def write(self, champions: Champions, wait: bool) -> None:
-        """Write a state; unless ``wait``, its files in another thread, and :meth:`finish` notes it in the journal."""
-        self.finish(wait=True)
-        rival = champions.challenger
+    def write(self, champions: Champions) -> None:
+        """Write a state: its files, then its entry in the journal."""
+        number, rival, files = self.journal.next, champions.challenger, dict[str, bytes]()
         try:
-            files = {RIVAL: model_io.to_bytes(rival.model)} if rival is not None else {}
+            if rival is not None:
+                files[RIVAL] = model_io.to_bytes(rival.model)
             files[MODEL] = model_io.to_bytes(champions.champion.model)  # last: without it there is no snapshot
+            for stem, content in files.items():
+                write_atomic(self.path(stem, number), content)
+            oldest = self.journal.index(number, champions.notes(), SNAPSHOTS_KEPT)
         except Exception as error:
             self.complain("snapshot", str(error))
-            raise
-        taken, done = Taken(self.journal.next, files, champions.notes()), Future[None]()
-        thread = Thread(target=self._save, args=(taken.number, files, done), name="snapshot", daemon=True)
-        self._writing = taken, thread, done
-        thread.start()
-        if wait:
-            self.finish(wait=True)
-
-    def finish(self, wait: bool = False) -> None:
-        """Note the snapshot that was being written, if its files are there; OSError if they could not be written."""
-        if self._writing is None or not (wait or self._writing[2].done()):
-            return
-        taken, thread, done = self._writing
-        self._writing = None
-        thread.join()
-        try:
-            done.result()
-            oldest = self.journal.index(taken.number, taken.notes, SNAPSHOTS_KEPT)
-        except Exception as error:
-            self.complain("snapshot", str(error))
-            if taken.number != self.number:  # an earlier one with the same number still needs its files
-                discard(self.path(stem, taken.number) for stem in taken.files)
+            if number != self.number:  # an earlier one with the same number still needs its files
+                discard(self.path(stem, number) for stem in files)
             raise
         self.complain("snapshot", None)
-        self.number, self.written = taken.number, time.monotonic()
-        retired = taken.notes["retired"]
-        Versions(self.folder).drop(retired[0]["version"] if retired else 0)
+        self.number, self.written = number, time.monotonic()
+        Versions(self.folder).drop(champions.retired[0]["version"] if champions.retired else 0)
         for stem in (MODEL, RIVAL):
-            discard(path for number, path in numbered(self.folder, stem) if number < oldest)
-
-    @property
-    def busy(self) -> bool:
-        """Whether one is being written."""
-        return self._writing is not None
+            discard(path for at, path in numbered(self.folder, stem) if at < oldest)
 
     def path(self, stem: str, number: int) -> Path:
         """Where a model of a snapshot is."""
         return self.folder / f"{stem}-{number:016d}.ks"
-
-    def _save(self, number: int, files: dict[str, bytes], done: Future[None]) -> None:
-        try:
-            for stem, content in files.items():
-                write_atomic(self.path(stem, number), content)
-            done.set_result(None)
-        except Exception as error:
-            done.set_exception(error)
 
     # ---------------------------------------------------------------- recovery
     def recover(self, remembered: int) -> tuple[Champions, int] | None:
@@ -115,7 +71,7 @@ class Snapshots:
         None in a folder where no learner has been.
         """
         sweep(self.folder)
-        found = self.journal.snapshots()
+        found = snapshots(self.journal.db)
         for number, notes, at in found:
             try:
                 champions = self._read(number, notes, remembered)
@@ -127,7 +83,7 @@ class Snapshots:
             return champions, self._replay(champions, number)
         if found:
             raise StoreError(f"{self.folder}: none of its {len(found)} snapshots can be read; nothing has been changed")
-        if any(True for _ in self.journal.calls(0)):
+        if any(True for _ in calls(self.journal.db, 0)):
             raise StoreError(f"{self.folder} holds calls without a snapshot: it is damaged")
         if any(number for number, _ in numbered(self.folder, MODEL)):
             raise StoreError(f"{self.folder} holds models without a journal: it is damaged")
@@ -142,7 +98,7 @@ class Snapshots:
 
     def _replay(self, champions: Champions, start: int) -> int:
         rows, numbers = 0, []
-        for number, content in self.journal.calls(start):
+        for number, content in calls(self.journal.db, start):
             numbers.append(number)
             try:
                 call = records.unpack(content)

@@ -13,11 +13,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -47,16 +45,13 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 POSITION = "spark"  # under this name a durable learner knows the batch to come
 
 
-def session(master: str = "local[*]", log: str | os.PathLike[str] | None = None, **options: Any) -> SparkSession:
+def session(master: str = "local[*]", **options: Any) -> SparkSession:
     """A Spark session that suits this module; any other will do, too.
 
     Parameters
     ----------
     master : str, default="local[*]"
         Where Spark runs; by default on all cores of this machine.
-    log : path, optional
-        File that the messages of the JVM and the Python workers are appended to, instead of the terminal; by default
-        ``kernelstream-spark.log`` in the folder for temporary files. Errors of queries are raised in any case.
     **options
         Settings of Spark with ``_`` for the dots: ``spark_sql_shuffle_partitions=4``.
     """
@@ -70,22 +65,7 @@ def session(master: str = "local[*]", log: str | os.PathLike[str] | None = None,
     settings |= {name.replace("_", "."): value for name, value in options.items()}
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _stderr_in(log or os.path.join(tempfile.gettempdir(), "kernelstream-spark.log")):
-        return builder.getOrCreate()
-
-
-@contextlib.contextmanager
-def _stderr_in(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Context: processes that are started inside write their errors to a file."""
-    sys.stderr.flush()
-    ours = os.dup(2)
-    with open(path, "ab") as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(ours, 2)
-            os.close(ours)
+    return builder.getOrCreate()
 
 
 # -------------------------------------------------------------------- a learner for each key

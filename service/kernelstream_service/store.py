@@ -17,7 +17,7 @@ from typing import Any
 from kernelstream.checks import whole
 
 from .answers import StoreError
-from .journal import DATABASE, opened, read_losses, told
+from .journal import DATABASE, losses, opened, told
 from .learner import DurableLearner
 
 MAX_AWAKE = 128  # four open files each
@@ -216,14 +216,11 @@ def _found(folder: Path) -> dict[str, str] | None:
     try:
         if not (folder / DATABASE).exists():
             return None
-        db = opened(folder / DATABASE)
-        try:
+        with contextlib.closing(opened(folder / DATABASE)) as db:
             tables = db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'snapshots'").fetchone()[0]
             if not tables or not db.execute("SELECT count(*) FROM snapshots").fetchone()[0]:
                 return None
-            gaps = read_losses(db)
-        finally:
-            db.close()
+            gaps = losses(db)
     except StoreError:
         raise
     except Exception as error:

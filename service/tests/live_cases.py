@@ -26,8 +26,6 @@ def same(a, b):
 def crash(learner):
     """Let go of the folder as a killed process would: nothing is written any more."""
     learner._writer.close()
-    if learner.keeper.snapshots.busy:
-        learner.keeper.snapshots.finish(wait=True)
     learner.keeper.journal.close()
 
 

@@ -15,7 +15,7 @@ SCHEMA = "key int, at long, a double, b double, y double"
 
 
 def main(folder):
-    session = spark.session("local[2]", folder / "log", spark_sql_shuffle_partitions=2)
+    session = spark.session("local[2]", spark_sql_shuffle_partitions=2)
     stream = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     answers = spark.learn_by(stream, FeatureRegressor(random_state=0), "key", "y", order="at")
     query = (

@@ -174,7 +174,7 @@ def test_champion_and_challenger(tmp_path):
 
 def test_versions_by_replay_alone(tmp_path, monkeypatch):
     """The same without the snapshots that follow a change of version: the log has all of it."""
-    monkeypatch.setattr(Keeper, "snapshot", lambda self, wait: None)
+    monkeypatch.setattr(Keeper, "snapshot", lambda self: None)
     X, y = moons(100)
     learner = taught(tmp_path, [(X, y)])
     learner.challenge(logistic())

@@ -37,7 +37,6 @@ from kernelstream.features import RandomFourier
 from kernelstream_service import LogError, Store
 from kernelstream_service.answers import View
 from kernelstream_service.predictions import predictions
-from kernelstream_service.rows import Gaps
 from kernelstream_service.serve import Server
 
 COLUMNS = ["size", "rooms", "floor"]
@@ -112,7 +111,7 @@ class Answers:
 
 def test_intervals_are_pairs_and_sets_lists_of_labels():
     view = View(Answers(), 1, 0, None, "regression", ("predict_interval", "predict_set"))
-    answer = predictions(view, np.ones((3, 1)), Gaps())
+    answer = predictions(view, np.ones((3, 1)), [])
     assert answer["intervals"].tolist() == [[-1.0, 2.0]] * 3
     assert answer["sets"] == [["no"], ["no", "yes"], []]
 
@@ -173,7 +172,7 @@ def test_what_is_lost_is_said_until_it_is_acknowledged(tmp_path):
     with Store(tmp_path / "a") as store:
         store.create("m", logistic())
         with store.use("m") as learner:
-            learner._do(lambda: learner.keeper.journal._db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+            learner._do(lambda: learner.keeper.journal.db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             for _ in range(3):
                 learner.learn(X, y)
             shutil.copytree(tmp_path / "a", tmp_path / "b")  # as a killed process leaves it

@@ -17,7 +17,7 @@ from waiting import run_until
 
 from kernelstream import FeatureRegressor, KernelClassifier, KernelRegressor
 from kernelstream.features import RandomFourier
-from kernelstream_service import bodies, gate, predictions, schemas
+from kernelstream_service import gate, predictions, schemas
 from kernelstream_service.answers import View
 from kernelstream_service.readers import EXTRA_METHODS
 
@@ -62,8 +62,7 @@ def in_background(call):
 
 def answered(view, tables, following=False):
     """Answers to some requests at once."""
-    asked = [schemas.Predict(rows=table) for table in tables]
-    return predictions.answers(None, view, asked, following, False)
+    return predictions.answers(view, tables, following, False)
 
 
 def rows(n):
@@ -110,8 +109,8 @@ def test_the_fault_of_one_is_not_that_of_others():
 
     view = View(Picky(), 1, 0, None)
     done = answered(view, [[[x]] for x in (1.0, -1.0, 3.0)])
-    assert json.loads(done[0]) == {"predictions": [1.0], "version": 1}
-    assert str(done[1]) == "negative" and json.loads(done[2])["predictions"] == [3.0]
+    assert done[0][1] == {"predictions": [1.0]}
+    assert str(done[1]) == "negative" and done[2][1]["predictions"] == [3.0]
 
 
 def test_rows_are_scored_once(monkeypatch):
@@ -127,7 +126,7 @@ def test_rows_are_scored_once(monkeypatch):
     )
     scored, scores = [], type(model)._scores
     monkeypatch.setattr(type(model), "_scores", lambda self, X, *more: scored.append(len(X)) or scores(self, X, *more))
-    answers = [json.loads(answer) for answer in answered(view, [[row] for row in asked.tolist()])]
+    answers = [found for _, found, _ in answered(view, [[row] for row in asked.tolist()])]
     assert scored == [20]
     assert [answer["predictions"][0] for answer in answers] == labels.tolist()
     np.testing.assert_array_equal([answer["probabilities"][0] for answer in answers], chances)
@@ -146,7 +145,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(mixed, following):
     tables = [rows[:1], rows[1:4], rows[4:5], rows[5:6], rows[6:8]]
 
     def asked(*tables):
-        return [json.loads(answer) for answer in answered(view, tables, following)]
+        return [found for _, found, _ in answered(view, tables, following)]
 
     alone = [answer for table in tables for answer in asked(table)]
     assert asked(*tables) == alone
@@ -161,11 +160,10 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(mixed, following):
 
 def test_what_is_forecast_and_what_is_predicted_go_apart():
     """Requests of one kind that follow each other are answered together, by one call of the model."""
-    line, of = predictions.Line(), [True, True, False, True]
-    for following in of:
-        request = schemas.Predict(rows=[[1.0]])
-        line.waiting.append(predictions.Asked(request, following, SimpleNamespace(done=lambda: False)))
-    assert [[asked.following for asked in line.next()] for _ in range(3)] == [[True, True], [False], [True]]
+    line, view = predictions.Line(None, None, False), object()
+    for following in (True, True, False, True):
+        line.waiting.append(predictions.Asked(view, [[1.0]], following, SimpleNamespace(done=lambda: False)))
+    assert [[asked.following for asked in line.next()[0]] for _ in range(3)] == [[True, True], [False], [True]]
 
 
 def test_rows_seconds_and_what_waits_are_limited(slow, monkeypatch):
@@ -212,7 +210,7 @@ def test_a_long_prediction_when_the_server_shuts_down(slow):
 def test_the_state_of_the_server(slow):
     server, _, client = slow()
     assert client.get("/live") == (200, {"status": "ok"}) and client.get("/ready") == (200, {"status": "ok"})
-    server.service.watch.closing.set()
+    server.service.closing = lambda: True
     assert client.get("/live")[0] == 200 and client.get("/ready") == (503, {"status": "closing"})
 
 
@@ -251,7 +249,7 @@ def test_heads_have_an_end(slow, monkeypatch):
 
 
 def test_bodies_that_do_not_come(slow, monkeypatch):
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(schemas, "BODY_SECONDS", 0.3)
     server, _, _ = slow()
     head = b"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     answer = talk(server.port, b"POST /models/m/predict HTTP/1.1\r\n" + head + b'{"rows"')

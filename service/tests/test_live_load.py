@@ -3,6 +3,7 @@
 import gc
 import json
 import logging
+import os
 import threading
 import time
 import warnings
@@ -111,6 +112,29 @@ def test_a_waking_model_keeps_nobody_waiting(tmp_path, monkeypatch):
         for thread in [*asking, *watching]:
             thread.join(30)
         assert [status for status, _ in found] == [200] * 12
+
+
+def test_a_row_takes_few_calls_of_the_service(fresh):
+    """At most forty of its own functions for a prediction of one row over HTTP; a coroutine counts at every step."""
+    home, counts, here = os.path.dirname(app.__file__), [0], threading.current_thread()
+
+    def note(frame, event, arg):
+        if threading.current_thread() is not here:
+            counts[0] += event == "call" and frame.f_code.co_filename.startswith(home)
+
+    threading.setprofile(note)
+    try:
+        _, client = fresh({"m": logistic()})
+        X, y = moons(50)
+        client.post("/models/m/learn", {"rows": X.tolist(), "y": y.tolist()})
+        asked = []
+        for _ in range(30):
+            before = counts[0]
+            assert client.post("/models/m/predict", {"rows": X[:1].tolist()})[0] == 200
+            asked.append(counts[0] - before)
+    finally:
+        threading.setprofile(None)
+    assert np.median(asked) <= 40, sorted(asked)
 
 
 def test_connections_stay_open(fresh):

@@ -23,14 +23,13 @@ SCHEMA = "k long, at long, a double, b double, y double"
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory):
+def session():
     pytest.importorskip("pyspark")
     from kernelstream_service import spark
 
-    log = tmp_path_factory.mktemp("spark") / "log"
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # half the time of short runs
     try:
-        made = spark.session("local[2]", log, spark_sql_shuffle_partitions=2, spark_default_parallelism=2)
+        made = spark.session("local[2]", spark_sql_shuffle_partitions=2, spark_default_parallelism=2)
     except RuntimeError as error:
         pytest.skip(str(error))
     yield made

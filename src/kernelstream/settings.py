@@ -3,17 +3,19 @@
 - ``threads``: how many threads a learner may use. ``KERNELSTREAM_NUM_THREADS`` if set, else ``OMP_NUM_THREADS``, else
   the processors that this process really has: those it may run on, as far as its control group (of a container, say)
   grants time on them.
+- ``background``: 1 if what takes long and is not needed at once is computed beside the rows, on one more thread, of low
+  priority, for all models; 0 if the row that needs it computes it.
 - ``cache_bytes``: memory in which a doubly stochastic learner keeps frequencies that it would otherwise draw again.
 
-No setting changes what is learned, beyond rounding. Threads are the library's own, and sleep while they wait; BLAS has
-one thread inside every call, and as many as before outside.
+No setting changes what is learned, beyond rounding, and ``background`` not even that. Threads are the library's own,
+and sleep while they wait; BLAS has one thread inside every call, and as many as before outside.
 
 >>> from kernelstream import settings
 >>> settings.get()["cache_bytes"]
 67108864
->>> with settings.using(threads=1, cache_bytes=0):
+>>> with settings.using(threads=1, background=0, cache_bytes=0):
 ...     settings.get()
-{'threads': 1, 'cache_bytes': 0}
+{'threads': 1, 'background': 0, 'cache_bytes': 0}
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ from .checks import whole
 MOST_THREADS = 256  # of one loop
 CACHE_BYTES = 1 << 26
 
-_given: dict[str, int | None] = {"threads": None, "cache_bytes": None}  # None: the default
+_given: dict[str, int | None] = {"threads": None, "background": None, "cache_bytes": None}  # None: the default
 
 
 def get() -> dict[str, int]:
     """All settings."""
-    return {"threads": threads(), "cache_bytes": cache_bytes()}
+    return {"threads": threads(), "background": background(), "cache_bytes": cache_bytes()}
 
 
 def change(**values: int | None) -> None:
@@ -42,7 +44,7 @@ def change(**values: int | None) -> None:
     >>> change(treads=2)
     Traceback (most recent call last):
         ...
-    ValueError: there is no setting 'treads': known are cache_bytes, threads
+    ValueError: there is no setting 'treads': known are background, cache_bytes, threads
     """
     for name, value in values.items():
         if name not in _given:
@@ -71,6 +73,12 @@ def threads() -> int:
         if value.isdigit() and int(value) > 0:
             return int(value)
     return processors()
+
+
+def background() -> int:
+    """Threads for what is computed beside the rows: one, or none."""
+    given = _given["background"]
+    return 1 if given is None else min(given, 1)
 
 
 def cache_bytes() -> int:

@@ -80,6 +80,7 @@ LEARNERS: dict[str, Any] = {
     "KernelAWV": ks.KernelAWV(gamma=0.1),
     "KernelAWVClassifier": ks.KernelAWVClassifier(gamma=0.02),
     "KernelClassifier": ks.KernelClassifier(size="small", random_state=0),
+    "KernelNovelty": ks.KernelNovelty(random_state=0),
     "KernelRegressor": ks.KernelRegressor(size="small", random_state=0),
     "KernelSDCAClassifier": rivals.KernelSDCAClassifier(lam=0.01, random_state=0),
     "LargeMarginClassifier": rivals.LargeMarginClassifier(FOURIER, random_state=0),

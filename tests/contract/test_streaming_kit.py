@@ -7,7 +7,7 @@ from excuses import STREAMING
 from sklearn.base import is_classifier, is_regressor
 from variants import ROWS, VARIANTS
 
-from kernelstream.estimators import metric_window
+from kernelstream.estimators import _metric_refit
 from kernelstream.testing import check_streaming, streaming
 
 pytestmark = pytest.mark.usefixtures("short_searches", "short_warm_up")
@@ -35,7 +35,7 @@ def rows(name):
 
 @pytest.mark.parametrize("name", [name for name in STREAMS if STREAMING.get(name, [{}])[0] is not None])
 def test_kit(name, monkeypatch):
-    monkeypatch.setattr(metric_window, "VALUES", np.float64)  # engines round the last digit of float32 differently
+    monkeypatch.setattr(_metric_refit, "VALUES", np.float64)  # engines round the last digit of float32 differently
     check_streaming(*rows(name), chunks=(7,), **STREAMING.get(name, [{}])[0])
 
 

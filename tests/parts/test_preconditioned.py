@@ -115,12 +115,12 @@ def test_the_device_makes_them_by_itself(features):
     """The same features, and the same learner, from the torch engine on the processor."""
     pytest.importorskip("torch")
     from kernelstream.engine import TorchEngine
-    from kernelstream.engine.torch.maps import Preconditioned as OnDevice
+    from kernelstream.engine.torch.maps import DevicePreconditioned as OnDevice
 
     models = [
         FeatureClassifier(Preconditioned(features, 4), update=OGD(0.3), random_state=3, engine=engine).fit(X, y)
         for engine in ("native", TorchEngine("cpu", precision="float32"))
     ]
     np.testing.assert_allclose(models[1].decision_function(X), models[0].decision_function(X), atol=1e-9)
-    made = models[1]._ops.device_map(models[1]._learner.mapping(models[1].state_))
+    made = models[1]._learner.ops.device_map(models[1]._learner.mapping(models[1].state_))
     assert isinstance(made, OnDevice)

@@ -9,13 +9,23 @@ A time is given as how long ago it was, ``out = (x - h')/sqrt(s'/n')`` with h' t
 order of time are all of now, 0. Their scale does not move under them, and what they teach holds for old rows as well:
 while no row has been late, an old row is encoded as one of now too, since nothing is known of another time. For the
 same reason sine and cosine of the year are 0 until the dates seen reach over a year: before, they only rise or fall.
+Numbers that grow with the rows are times without cycles.
 
 A missing number is 0, the running mean (or now), and its indicator 1. Categories, by the targets of the rows before,
 with ``a`` imaginary rows of the mean of all (Micci-Barreca 2001)::
 
     p = (sum of y over rows of the category + a ybar) / (their number + a);   out = (p - ybar)/deviation of y
 
-and in up to three columns of their own (a 1, or three signs divided by the root of three). Then the row is learned.
+and in up to three columns of their own (a 1, or three signs divided by the root of three). Columns of many categories
+also show the mean r of about the last ``LASTING`` rows of a category, shrunk as a normal model of the variances within
+and between categories would have it (empirical Bayes), and how many rows it is of::
+
+    q = ybar + n/(n + v/b) (r - ybar);   out = (q - ybar)/deviation of y, log(1 + n)    with n = min(number, LASTING)
+
+For labels q and ybar are shares, and the difference is that of their log-odds. v is the mean of (y - r)^2 n/(n + 1)
+over rows of known categories, and v + b that of (y - ybar)^2 over the first row of each; until there are ``SOME`` of
+both, v/b is a. Then the row is learned.
+
 Without ``scale`` the numbers are as they came, missing ones the running mean, and p is given as it is.
 
 This is the readable twin of cpp/passes/columns.hpp; arrays are changed in place.
@@ -33,6 +43,10 @@ from .. import engine as engines
 from ..core.ranges import ENOUGH, FORGIVEN, is_far
 from .dates import YEAR
 
+SOME = 10  # rows that tell a variance
+LASTING = 256.0  # rows of a category in its recent mean
+MOST_SHRUNK = 1000.0  # rows: the largest v/b
+RARE = 1e-3  # shares are between this and 1 minus this
 COUNT, MEAN, M2, LOW, HIGH, DOUBT, LATE = range(7)  # rows of ``moments``
 
 
@@ -44,16 +58,22 @@ def columns_pass(
     Parameters
     ----------
     state : dict
+        task : {"", "number", "label"}
         moments : (7, M) float64
             Count, mean, sum of squared differences, least, largest, doubt, rows below the largest before them.
         number_at : (3, M) int32
-            Columns of the value, of its indicator (-1 for none) and of the sine of the year (-1: not a time).
-        counts, sums : (capacity,), (capacity, T) float64
-            Weight of the rows of a category, and their weighted targets.
+            Columns of the value, of its indicator (-1 for none) and of the sine of the year (-1: not a
+            time, -2: a time without a year).
+        counts, sums, recent : (capacity,), (capacity, T), (capacity, T) float64
+            Weight of the rows of a category, their weighted targets, and the recent mean, in columns that show it.
+        within, between : (2 K, T) float64
+            The sums of squares that v and v + b are means of, each above the weight of their rows.
         place, amount : (capacity, 3) int32, float64
             Columns in which a category shows, -1 for none, and what it adds there.
         mean_at : (K, T) int32
             Columns of the means.
+        recent_at : (K, T + 1) int32
+            Columns of the recent means and of the rows; -1 where they do not show.
         target : (3, T) float64
             Weight of all rows, their mean target, and its sum of squared differences.
     block : dict
@@ -70,6 +90,7 @@ def columns_pass(
     numbers, since, codes, Y, weight = (block[name] for name in ("numbers", "since", "codes", "Y", "weight"))
     moments, number_at, counts, sums = (state[name] for name in ("moments", "number_at", "counts", "sums"))
     place, amount, mean_at, target = (state[name] for name in ("place", "amount", "mean_at", "target"))
+    recent, recent_at, within, between = (state[name] for name in ("recent", "recent_at", "within", "between"))
     for i in range(len(out)):
         w = 1.0 if weight is None else weight[i]
         counted = learn and w > 0
@@ -84,6 +105,22 @@ def columns_pass(
             for s in range(3):
                 if place[c, s] >= 0:
                     out[i, place[c, s]] += amount[c, s]
+            if recent_at[k, -1] < 0:
+                continue
+            n = min(counts[c], LASTING)
+            for t in range(sums.shape[1]):
+                a = _shrinkage(within[2 * k : 2 * k + 2, t], between[2 * k : 2 * k + 2, t], shrink)
+                out[i, recent_at[k, t]] = _recent_mean(
+                    n, recent[c, t], target[:, t], a, scale, state["task"] == "label"
+                )
+                if counted and Y is not None:
+                    seen = n > 0
+                    if seen or target[0, t] > 0:
+                        squares, delta = (within, Y[i, t] - recent[c, t]) if seen else (between, Y[i, t] - target[1, t])
+                        squares[2 * k, t] += w * (delta * delta) * (n / (n + w) if seen else 1.0)
+                        squares[2 * k + 1, t] += w
+                    recent[c, t] += w / max(w, min(counts[c] + w, LASTING)) * (Y[i, t] - recent[c, t])
+            out[i, recent_at[k, -1]] = math.log1p(n)
         if not counted:
             continue
         for k in there:
@@ -109,6 +146,32 @@ def _mean(count: float, total: float, target: np.ndarray, shrink: float, scale: 
     return (p - prior) / math.sqrt(m2 / weight) if m2 > 0 else 0.0
 
 
+def _shrinkage(within: np.ndarray, between: np.ndarray, shrink: float) -> float:
+    """Rows that weigh as much as the mean of all: v/b, where both variances are known."""
+    if within[1] < SOME or between[1] < SOME:
+        return shrink
+    v = within[0] / within[1]
+    b = between[0] / between[1] - v
+    return v / b if v < MOST_SHRUNK * b else MOST_SHRUNK
+
+
+def _recent_mean(n: float, mean: float, target: np.ndarray, a: float, scale: bool, labels: bool) -> float:
+    weight, prior, m2 = target
+    if weight <= 0:
+        return 0.0
+    difference = n / (n + a) * (mean - prior) if n > 0 else 0.0
+    if labels:
+        return _log_odds(prior + difference) - (_log_odds(prior) if scale else 0.0)
+    if not scale:
+        return prior + difference
+    return difference / math.sqrt(m2 / weight) if m2 > 0 else 0.0
+
+
+def _log_odds(share: float) -> float:
+    p = min(max(share, RARE), 1.0 - RARE)
+    return math.log(p / (1.0 - p))
+
+
 def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scale: bool, counted: bool) -> None:
     count, mean, m2, low, high, doubt, late = moments
     if math.isnan(x):
@@ -124,8 +187,8 @@ def _number(x: float, moments: np.ndarray, at: np.ndarray, row: np.ndarray, scal
     centre = mean + delta / (count + 1)
     spread = m2 + delta * (v - centre)
     earliest, latest = (min(low, v), max(high, v)) if count > 0 else (v, v)
-    time = at[2] >= 0
-    if time and latest - earliest < YEAR:
+    time = at[2] != -1
+    if at[2] >= 0 and latest - earliest < YEAR:
         row[at[2] : at[2] + 2] = 0.0
     if not scale:
         row[at[0]] = x

@@ -5,6 +5,7 @@ The number is a setting of the library (:mod:`kernelstream.settings`).
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import deque
@@ -130,6 +131,16 @@ class _Ahead:
             self.helping.exception()
 
 
+@contextlib.contextmanager
+def without_others() -> Iterator[None]:
+    """Context in which this thread has no others to help it: all of them are busy already."""
+    before, _inside.each = getattr(_inside, "each", False), True
+    try:
+        yield
+    finally:
+        _inside.each = before
+
+
 def each(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool = True) -> None:
     """``work(item)`` for all items, which must be independent, on as many threads as allowed.
 
@@ -146,17 +157,13 @@ def each(work: Callable[[Any], Any], items: Sequence[Any], threaded: bool = True
     waiting = deque(items)  # a thread that is done takes the next one
 
     def run() -> None:
-        _inside.each = True  # all threads are busy already: nothing is worth preparing ahead
-        try:
-            with one_blas_thread:
-                while waiting:
-                    try:
-                        item = waiting.popleft()
-                    except IndexError:  # another thread took the last one
-                        return
-                    work(item)
-        finally:
-            _inside.each = False
+        with without_others(), one_blas_thread:
+            while waiting:
+                try:
+                    item = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                work(item)
 
     if _workers is None or _workers._max_workers < count - 1:
         _workers = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelstream-each")

@@ -2,74 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from ..checks import whole
 from ..core import threads
+from ..core.beside import Beside
 from ..passes.metric.python import Functions, Leaf, start_following
 from ..rows import Rows, dense
-from ..solvers.clock import Clock
-from ..solvers.kernel_ridge import RowMatrix, addition, descend
-from ..solvers.metric import KernelMetric, Systems, table
-from ..solvers.metric_search import RHO, Trials, TriedMetric, from_few, plain_metric, plain_start, rounds_from, tuned
+from ..solvers.metric_search import plain_metric
 from ..state import undo
 from ..state.change import Change
 from ..state.schema import POSITIVE, Array, Number, Schema, length
 from . import _leaves
+from . import _metric_refit as refit
 from ._contract.base import State
 from ._contract.classifier import StreamClassifier
 from ._contract.learner import Learner
 from ._contract.regressor import StreamRegressor
 from ._contract.warm_up import rows_until
 from ._described import described
-from ._metric_rows import scaled_targets, standard_rows, units_of
 from .metric import metric
-from .second_order.base import targets
 from .window import AT_ONCE, codes_after, kept_values
 
 USUAL_ROWS, MOST_CELLS = 8192, 1 << 20  # most rows of a window of automatic size, and most rows × columns;
 LEAST_ROWS = 256  # rows that it has in any case
-LEAVES = 8  # most parts of it with separate systems
-SEARCHED = 1024  # rows that the metric is learned from, at most, or half as many as a leaf has
-SEARCHES = 128  # rows from which it is learned;
-IMPROVED = 1024  # rows from which it is only improved, whenever there are four times as many
-PARTS = 4  # solutions in the learned metric while the rows double, as long as the window grows: a search costs more
-PAYS = 0.9  # relative error at which the whole off-diagonal part counts: few rows do not determine so many numbers
-BROAD = 128  # columns up to which the off-diagonal part of the metric is tried: a row costs their square
-VALUES: Any = np.float32  # type of kernel values; their sums are in float64
-TOLERANCE = 1e-4  # relative size of what the rounding of a factor may leave of a system
 
 
 def window_rows(d: int, times: int = 1) -> int:
     """Rows of a window of automatic size for d columns, or of one that is ``times`` as large."""
     return int(np.clip(times * MOST_CELLS // d, LEAST_ROWS, times * USUAL_ROWS))
-
-
-def leaf_rows(d: int, window: int) -> int:
-    """Rows of a leaf for d columns: one of a window of automatic size, or an eighth of a larger one."""
-    return max(int(np.clip(MOST_CELLS // LEAVES // d, LEAST_ROWS, USUAL_ROWS // LEAVES)), -(-window // LEAVES))
-
-
-def next_solution(t: int, room: int) -> int:
-    """Rows after which all is solved again, for a window that has seen t rows."""
-    power = 1 << max(t.bit_length() - 1, 0)
-    step = power // PARTS if SEARCHES <= power < room else power
-    return (t // step + 1) * step
-
-
-def is_searched(t: int) -> bool:
-    """Whether the metric is found or improved after t rows: 128, 256, 512, 1024, 4096, 16,384 and so on."""
-    power, first = t.bit_length(), IMPROVED.bit_length()
-    return t >= SEARCHES and t & (t - 1) == 0 and (power < first or (power - first) % 2 == 0)
-
-
-def depth(d: int, window: int) -> int:
-    """Cuts between a window and a leaf for d columns."""
-    return int(np.ceil(np.log2(max(window / leaf_rows(d, window), 1))))
 
 
 class MetricWindow(Learner):
@@ -91,11 +58,12 @@ class MetricWindow(Learner):
     def reset(self, state: State) -> None:
         d, C = state["n_features"], state["n_outputs"]
         room = window_rows(d) if isinstance(self.rows, str) else int(self.rows)
-        state |= {"kept_rows": np.zeros((room, d)), "kept_value": np.zeros(room), "kept_weight": np.zeros(room)}
+        places = refit.places(room)
+        state |= {"kept_rows": np.zeros((places, d)), "kept_value": np.zeros(places), "kept_weight": np.zeros(places)}
         state |= {"middle": np.zeros(d), "unit": np.ones(d), "rho": 0.0, "lengths": np.ones(2)}
-        state |= _entries(plain_metric(d, 0.0))
-        state |= {"centres": np.zeros((room, d), VALUES), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
-        tree, parts = _leaves.cut(np.zeros((0, d)), depth(d, room), room)
+        state |= refit.entries_of(plain_metric(d, 0.0))
+        state |= {"centres": np.zeros((room, d), refit.VALUES), "alpha": np.zeros((room, C)), "offset": np.zeros(C)}
+        tree, parts = _leaves.cut(np.zeros((0, d)), refit.depth(d, room), room)
         state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
         state["follow"] = start_following()
         self.drop("functions")
@@ -103,23 +71,24 @@ class MetricWindow(Learner):
     def schema(self, state: State, trained: bool) -> Schema:
         if not trained:
             return {}
-        d, C, room = state["n_features"], state["n_outputs"], length(state, "kept_value")
+        d, C, room = state["n_features"], state["n_outputs"], length(state, "centres")
+        places = refit.places(room)
         if not 1 <= room <= (USUAL_ROWS if isinstance(self.rows, str) else self.rows):
             raise ValueError(f"the window of the state has room for {room} rows")
         codes: Any = {} if self.regression else {"low": 0.0, "high": max(1, len(state["classes"]) - 1)}
         own: Schema = {
-            "kept_rows": Array((room, d)),
-            "kept_value": Array((room,), **codes),
-            "kept_weight": Array((room,), low=0.0),
+            "kept_rows": Array((places, d)),
+            "kept_value": Array((places,), **codes),
+            "kept_weight": Array((places,), low=0.0),
             "middle": Array((d,)),
             "unit": Array((d,), low=POSITIVE),
-            "root": Array((d, d) if d <= BROAD else (d,)),
+            "root": Array((d, d) if d <= refit.BROAD else (d,)),
             "scales": Array((d,)),
             "share": Number(0.0, 1.0),
             "lam": Number(POSITIVE),
             "rho": Number(0.0, 1.0),
             "lengths": Array((2,), low=POSITIVE),
-            "centres": Array((room, d), np.dtype(VALUES).name),
+            "centres": Array((room, d), np.dtype(refit.VALUES).name),
             "alpha": Array((room, C)),
             "offset": Array((C,)),
             "follow": Array((5,)),
@@ -136,15 +105,16 @@ class MetricWindow(Learner):
         value = np.ascontiguousarray(kept_values(state, y))
         scores, start, n = np.empty((len(X), state["n_outputs"])), 0, len(X)
         while start < n:
-            t, due = state["t"], next_solution(state["t"], length(state, "kept_value"))
-            stop = min(start + AT_ONCE, rows_until(weight, start, n, due - t))
+            due = int(self._next_stop(state)[0])
+            stop = min(start + AT_ONCE, rows_until(weight, start, n, due - state["t"]))
             part = slice(start, stop)
             own = None if weight is None else np.ascontiguousarray(weight[part])
             scores[part] = self.ops.metric_pass(X[part], value[part], own, state["follow"], self._functions(state))
             self._keep(state, X[part], value[part], own)
             if state["t"] == due:
-                self._solve(state)
+                self._take(state)
             start = stop
+        self._next_stop(state)  # work may begin
         return scores
 
     def _keep(self, state: State, X: np.ndarray, value: np.ndarray, weight: np.ndarray | None) -> None:
@@ -157,58 +127,24 @@ class MetricWindow(Learner):
             undo.rows(state[name], places)
             state[name][places] = new[some[-room:]]
 
-    def _solve(self, state: State) -> None:
-        """The coefficients from the rows that are kept and, when it is due, the metric."""
-        t, room = state["t"], len(state["kept_value"])
-        n = min(t, room)
-        most = leaf_rows(state["n_features"], room)
-        order = (t - n + np.arange(n)) % room  # the oldest first
-        X, value, weight = (state[f"kept_{name}"][order] for name in ("rows", "value", "weight"))
-        if not self.regression and state["n_outputs"] == 1:
-            value = 2 * value - 1
-        Y, offset, unit = scaled_targets(targets(state, value), weight, self.regression)
-        state |= units_of(X, weight)
-        rows = standard_rows(state, X, self.ops, np.float64).astype(VALUES)
-        if is_searched(t):
-            few = min(n, max(SEARCHED, most // 2))
-            some = np.arange(few) * n // few
-            found = self._found(state, t, rows[some], Y[some].astype(VALUES), weight[some])
-            state |= _entries(found.metric) | {"rho": found.rho, "lengths": np.array(found.lengths)}
-        metric = _metric(state)
-        pair = metric.rows((rows, np.zeros_like(rows)))
-        tree, parts = _leaves.cut(pair[0], depth(X.shape[1], room), 3 * most // 2)
-        parts = [part[-2 * most :] for part in parts]  # the latest, where a leaf has more because rows are alike
-        alpha = [np.zeros((len(part), Y.shape[1])) for part in parts]
+    def _next_stop(self, state: State) -> np.ndarray:
+        """Rows after which a solution is begun or takes effect, (1,); one that has been begun is being worked on."""
+        now = refit.schedule(state["t"], len(state["centres"]))
+        if now.pending and "refit" not in self.derived:
+            self.derived["refit"] = Beside(self._work(dict(state), now.n))
+        stop: np.ndarray = self.derived.setdefault("stop", np.zeros(1, np.int64))
+        stop[0] = now.stop  # which is known to what is bound
+        return stop
 
-        def solve(leaf: int) -> None:
-            own = pair[0][parts[leaf]], pair[1][parts[leaf]]
-            more = addition(metric.lam, len(own[0]), weight[parts[leaf]])
-            matrix = RowMatrix(table(own, metric.share, self.ops), 1 + more, self.ops)
-            alpha[leaf] = descend(matrix, Y[parts[leaf]], TOLERANCE).W * unit
+    def _work(self, state: State, n: int) -> Callable[[], State]:
+        return functools.partial(refit.solution, state, n, self.ops, self.regression)
 
-        threads.each(solve, [leaf for leaf, part in enumerate(parts) if len(part)])
-        leaves = _leaves.starts(parts)
-        spare = ((0, room - leaves[-1]), (0, 0))
-        state |= tree | {"leaves": leaves, "offset": offset}
-        state |= {"centres": np.pad(rows[np.concatenate(parts)], spare), "alpha": np.pad(np.concatenate(alpha), spare)}
-        self.drop("functions")
-
-    def _found(self, state: State, t: int, rows: np.ndarray, Y: np.ndarray, weight: np.ndarray) -> TriedMetric:
-        judged = -(-len(rows) // 2)  # the later ones, each by all others: more cost more than they tell
-        trials = Trials(Systems(self.ops, (rows, np.zeros_like(rows)), Y, weight, judged), Clock())
-        plain = plain_start(rows.shape[1], False, BROAD)
-        if t < IMPROVED:
-            return from_few(trials, plain)
-        near, apart = state["lengths"].tolist()
-        last = replace(plain, metric=_metric(state), rho=state["rho"], lengths=(near, apart))
-        # A metric that has lost a direction does not find it again: all directions alike are a start too. With many
-        # columns a round of gradients takes long.
-        alike = rounds_from(trials, trials.of(plain)[0]) if rows.shape[1] <= BROAD else trials.of(last.made())[0]
-        best = rounds_from(trials, min(alike, trials.of(last)[0], key=lambda tried: tried.error))
-        if best.rho == RHO:
-            whole = trials.of(best.made(rho=1.0))[0]
-            best = whole if whole.error < PAYS * best.error else best
-        return tuned(trials, best)
+    def _take(self, state: State) -> None:
+        """The latest solution takes effect, unless it has just been begun."""
+        now, begun = refit.schedule(state["t"], len(state["centres"])), self.derived.get("refit")
+        if not now.pending:
+            state |= self._work(state, now.n)() if begun is None else begun.result()
+            self.drop("functions", "refit")
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)
@@ -221,7 +157,7 @@ class MetricWindow(Learner):
         return self.cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
-        metric, centres = _metric(state), state["centres"][: state["leaves"][-1]]
+        metric, centres = refit.metric_of(state), state["centres"][: state["leaves"][-1]]
         near, apart = metric.rows((centres, np.zeros_like(centres)))
         leaves = []
         for part in itertools.starmap(slice, itertools.pairwise(state["leaves"])):
@@ -232,13 +168,13 @@ class MetricWindow(Learner):
         return Functions(*columns, *cuts, state["offset"], not self.regression)
 
     def row_learner(self, state: State) -> Any:
-        due = next_solution(state["t"], length(state, "kept_value"))
-        return self.ops.row_learner("metric_window", self, state, self._functions(state), due)
+        return self.ops.row_learner("metric_window", self, state, self._functions(state), self._next_stop(state))
 
     # ---------------------------------------------------------------- changes
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:
             state["kept_value"] = codes_after(state, state["kept_value"], place)
+            self.drop("refit")
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
@@ -246,7 +182,7 @@ class MetricWindow(Learner):
         np.multiply(state["alpha"][:used].take(change.source, axis=1), change.sign, out=alpha[:used])
         state["alpha"] = alpha
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
-        self.drop("functions")
+        self.drop("functions", "refit")
 
     def widen(self, state: State, d: int) -> None:
         """Columns that were 0 do not count before the next solution."""
@@ -254,19 +190,10 @@ class MetricWindow(Learner):
         for name in ("kept_rows", "centres", "directions"):
             state[name] = np.pad(state[name], ((0, 0), (0, more)))
         state |= {name: np.pad(state[name], (0, more)) for name in ("middle", "scales", "root")}
-        if d > BROAD and state["root"].ndim == 2:
+        if d > refit.BROAD and state["root"].ndim == 2:
             state["root"] = np.sqrt(np.diag(state["root"] @ state["root"]))
         state["unit"] = np.pad(state["unit"], (0, more), constant_values=1.0)
         self.drop("functions")
-
-
-def _entries(metric: KernelMetric) -> State:
-    root = metric.root if metric.root.ndim == 2 or len(metric.root) > BROAD else np.diag(metric.root)
-    return {"root": root, "scales": metric.scales, "share": float(metric.share), "lam": float(metric.lam)}
-
-
-def _metric(state: State) -> KernelMetric:
-    return KernelMetric(state["root"], state["scales"], state["share"], 0.0, state["lam"])
 
 
 @described()
@@ -278,10 +205,11 @@ class MetricWindowClassifier(StreamClassifier):
 
     over the last rows, with the kernel of :class:`MetricClassifier` without ranks. The metric follows from the
     gradients of f itself [1]_: it is found after 128, 256 and 512 rows, and improved after 1,024, 4,096, 16,384 and so
-    on. f is solved again whenever the number of rows has doubled, and three times in between while the window grows. A
-    large window is cut into up to eight leaves across the directions in which its rows differ most in the metric, and
-    each leaf has its own system. In between f does not change, and counts as much as it has been worth in the last
-    hundred rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
+    on. f is solved again whenever the number of rows has doubled, and three times in between while the window grows; a
+    solution is computed while rows go on coming, and takes effect after an eighth as many rows as it has. A large
+    window is cut into up to eight leaves across the directions in which its rows differ most in the metric, and each
+    leaf has its own system. In between f does not change, and counts as much as it has been worth in the last hundred
+    rows: scores are the log-odds of :math:`b f`, b the slope of the labels -1 and 1 on f.
 
     Parameters
     ----------

@@ -357,15 +357,12 @@ class KernelForecaster(WithParameters):
         """Arrays that are replaced by new ones, and those whose changes are announced."""
         return REPLACED | frozenset(arrivals.WAITING), BY_ROW
 
-    def _begin_call(self) -> Undo | None:
+    def _begin_call(self) -> list[Undo]:
         if self._state is None:
-            return None
+            return []
         undo = Undo(lambda: [(self, part) for part in parts(self._state)])
         undo.begin()
-        return undo
+        return [undo]
 
     def _inside_call(self) -> list[Any]:
         return [] if self._encoder is None else [self._encoder]
-
-    def _take_back(self, undo: Undo, nothing_learned: bool) -> None:
-        undo.take_back()
