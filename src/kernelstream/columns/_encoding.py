@@ -14,10 +14,15 @@ import numpy as np
 from ..random import SeedStream, generator
 from ..rows import padded
 from ..streams.cells import Cells
+from ._counting import TIMED, decide_in_table
 from ._growing import Widths, decide_again, grow
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
-from ._pass import twins
+from ._pass import LATE, twins
+from ._seasons import learn as learn_season
+from ._seasons import next_solved, runs
+from ._seasons import show as show_season
+from ._seasons import solve as solve_season
 from ._store import MEAN, RECENT, ROWS, Journal, NeedsCopy, Store
 from ._targets import Targets, one_target
 from .kinds import votes_of
@@ -56,7 +61,7 @@ def learn_stream(
             run = CellRows(cells[start:stop], some, None if weight is None else weight[start:stop])
             part, wider = _pass(rules, store, run, journal, odd, warn_once, start)
             parts.append(part)
-            odd |= decide_again(store, rules.kinds or {}, journal)
+            odd |= decide_again(store, rules.kinds or {}, journal, warn_once)
             widths += [(start + row, width) for row, width in wider]
             widths.append((stop, store.width))
         else:
@@ -76,6 +81,7 @@ def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) 
         learned = CellRows(cells.part(counted), None if targets is None else targets.part(counted), weight[counted])
     one_by_one, _ = _pass(rules, store, learned, None, odd, warn_once, shuffled=True)
     _say_odd(store, odd, warn_once)
+    store.moments[LATE, [source.number for source in store.sources if source.role == TIMED]] = 1.0  # not of now
     X = encode(rules, store, cells)
     coded = {at for at, source in enumerate(store.sources) if not source.retired}
     means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, RECENT, ROWS) and at in coded]
@@ -107,6 +113,8 @@ def _pass(
         for row, source, value in found.wrong:
             if row < stop:
                 odd.setdefault(source.name, value)
+        if shuffled and not start:
+            decide_in_table(store, found.numbers, found.codes, rules.kinds or {}, warn_once)
         for source in store.crowded(found.codes) if shuffled else ():
             store.show_recent(source)
         X, here = padded(X, store.width), slice(start, stop)
@@ -130,18 +138,28 @@ def _run(
     learn: bool = True, order: np.ndarray | None = None,
 ) -> None:  # fmt: skip
     """Encode rows into X, and learn them, in their order or another."""
-    for first, parts in found.cycles:
-        X[:, first : first + parts.shape[1]] = parts
-    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
-    out = X
-    if order is not None:
-        block = {name: None if values is None else values[order] for name, values in block.items()}
-        out = X[order]
-    block["since"] = found.since
     columns_pass, _ = twins(rules.engine)
-    columns_pass(vars(store), block, rules.shrink, rules.scale, learn, out)
-    if order is not None:
-        X[order] = out
+    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
+    dates = [(source, found.numbers[:, source.number], parts) for source, parts in found.cycles]
+    for source, _, parts in dates:
+        X[:, source.slots : source.slots + parts.shape[1]] = parts
+    seasons = learn and Y is not None and bool(dates)
+    for here in runs(store.t, len(X)) if seasons and order is None else [slice(0, len(X))]:
+        rows = here if order is None else order
+        part: dict[str, Any] = {name: None if values is None else values[rows] for name, values in block.items()}
+        part["since"], out = np.maximum(found.since - here.start, 0), X[rows]
+        columns_pass(vars(store), part, rules.shrink, rules.scale, learn, out)
+        if order is not None:
+            X[order] = out
+        for source, x, parts in dates:
+            show_season(store, source, x[here], parts[here], X[here])
+        if seasons:
+            w = None if weight is None else weight[here]
+            for source, x, parts in dates:
+                learn_season(store, source, x[here], parts[here], Y[here], w)  # type: ignore[index]
+                if order is not None or store.t + here.stop == next_solved(store.t + here.start):
+                    solve_season(store, source)
+    X[:, store.silent] = 0.0
 
 
 # -------------------------------------------------------------------- one dictionary at a time
@@ -169,7 +187,7 @@ def learn_row(rules: Any, store: Store, row: dict[Any, Any], y: Any, journal: Jo
     store.t += 1
     if not store.t & (store.t - 1):
         try:
-            decide_again(store, rules.kinds or {}, journal)
+            decide_again(store, rules.kinds or {}, journal, rules._warn_once)
         except NeedsCopy:
             journal.undo()
             return None

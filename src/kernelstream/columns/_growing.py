@@ -9,6 +9,7 @@ import numpy as np
 
 from ..streams.cells import Cells, is_missing, listed
 from ..streams.marks import DATE
+from ._counting import decide_in_stream
 from ._store import Journal, NeedsCopy, Store
 from ._targets import Targets
 from .kinds import DECIDING_CELLS, kind_of, readings, votes_cast, votes_of
@@ -107,7 +108,9 @@ def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal |
         store.came = known
 
 
-def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -> dict[str, str]:
+def decide_again(
+    store: Store, given: dict[str, str], journal: Journal | None, warn_once: Callable[[str, str], None]
+) -> dict[str, str]:
     """After 1, 2, 4, 8, ... rows: decide by the cells so far what the columns hold, unless that is settled.
 
     Returns a word of each column that was taken for one of words, and turns out to hold numbers or dates.
@@ -122,6 +125,7 @@ def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -
     odd: dict[str, str] = {}
     if store.t & (store.t - 1):
         return odd
+    decide_in_stream(store, given, journal, warn_once)
     for source in store.crowded():
         if journal is not None:
             raise NeedsCopy

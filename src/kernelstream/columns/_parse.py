@@ -24,7 +24,7 @@ MAX_INTEGER_CODES = 64  # a column of integers with at most this many different 
 class Parsed:
     """Rows for the pass: numbers (n, M), the first row of each (M,), codes (n, K).
 
-    ``cycles`` are columns of the result that only the cell itself decides: the first of them, and their content (n, 6).
+    ``cycles`` are columns of the result that only the cell itself decides: their column of dates, and content (n, 6).
     ``retired`` are columns of integers that turned out to have too many values; ``full`` is the table that has no room
     for the row after the last; ``wrong`` are cells that cannot be used: row, column, and the cell.
     """
@@ -32,7 +32,7 @@ class Parsed:
     numbers: np.ndarray
     since: np.ndarray
     codes: np.ndarray
-    cycles: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    cycles: list[tuple[InputColumn, np.ndarray]] = field(default_factory=list)
     retired: list[InputColumn] = field(default_factory=list)
     full: InputColumn | None = None
     wrong: list[tuple[int, InputColumn, Any]] = field(default_factory=list)
@@ -88,7 +88,7 @@ def parse(
             if source.kind == "date":
                 rest = np.zeros((n, len(CYCLES)))
                 rest[here] = cycles(x)
-                found.cycles.append((source.slots, rest))
+                found.cycles.append((source, rest))
         if source.kind == "integer" and not source.retired:
             codes, ended = _integers(source, x, enter, learn)
             found.codes[begin - start : begin - start + len(codes), source.coded] = codes
@@ -114,7 +114,7 @@ def parse(
     if stop < end:
         m = stop - start
         found.numbers, found.codes = found.numbers[:m].copy(), found.codes[:m].copy()
-        found.cycles = [(first, rest[:m]) for first, rest in found.cycles]
+        found.cycles = [(date, rest[:m]) for date, rest in found.cycles]
         # of the columns that were retired, those in the rows that are left
         found.retired = [s for s in found.retired if (found.codes[found.since[s.number] :, s.coded] < 0).any()]
     return found
@@ -253,7 +253,7 @@ def _closer(source: InputColumn, row: dict[Any, Any], found: Parsed, most: int |
             return False
         found.numbers[0, source.number] = x
         if source.kind == "date":
-            found.cycles.append((source.slots, cycles(np.array([x]))))
+            found.cycles.append((source, cycles(np.array([x]))))
         if source.coded < 0:
             return True
         if source.retired:

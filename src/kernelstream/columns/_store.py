@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from ._seasons import SIZE
 from .categories import PLACES, CategoryTable, pattern
 from .dates import CYCLES
 from .kinds import VOTES
 
-VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS = range(7)  # parts of a column of the source
+VALUE, GAP, MEAN, SLOT, CYCLE, RECENT, ROWS, SEASON = range(8)  # parts of a column of the source
 CLASSES = 5  # labels, all but the first of which have a mean
 NUMERIC = ("number", "integer", "date")
 TABLED = ("integer", "category")
 # of the pass, see :mod:`._pass`
 ARRAYS = (
     *("moments", "number_at", "counts", "sums", "recent", "place", "amount", "mean_at", "recent_at", "within"),
-    *("between", "target"),
+    *("between", "target", "seasons", "spans"),
 )
 NEVER = np.iinfo(np.int64).max  # a row that does not come
 MANY = 16  # categories of equal size: where there are as many, each also shows its recent mean
@@ -32,36 +33,41 @@ def parts_of(kind: str, means: int, one_hot: int, many: bool = False) -> list[tu
     parts += [(MEAN, t) for t in range(means)] if kind in TABLED else []
     parts += [(SLOT, s) for s in range(one_hot)] if kind == "category" else []
     parts += [(CYCLE, c) for c in range(len(CYCLES))] if kind == "date" else []
+    parts += [(SEASON, t) for t in range(means)] if kind == "date" else []
     return parts + ([*((RECENT, t) for t in range(means)), (ROWS, 0)] if many else [])
 
 
 class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
-    ``number`` is its place among the numbers, ``coded`` that among the categories, -1 for none; ``retired`` says that a
-    column of integers has had too many values to hold codes, ``many`` that one of words has more values than columns of
-    their own. ``form`` is how numbers or dates are written (see
-    :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
-    cells seemed to be: a later column of the same name reads its cells, and its own parts of the result stay 0.
-    ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
+    ``number`` is its place among the numbers, ``coded`` that among the categories, ``dated`` that among the dates, -1
+    for none; ``seasons`` are the columns of the result for seasons. ``retired`` says that a column of integers has had
+    too many values to hold codes, ``many`` that one of words has more values than columns of their own. ``role`` is
+    "timed" of numbers that are times, "idle" of a column that takes no part. ``form`` is how numbers or dates are
+    written (see :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind
+    than its first cells seemed to be: a later column of the same name reads its cells, and its own parts of the result
+    stay 0. ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
     """
 
     __slots__ = (
-        *("coded", "first_wrong", "form", "gap", "kind", "many", "name", "number", "replaced", "retired", "settled"),
-        *("slots", "table", "wrong"),
+        *("coded", "dated", "first_wrong", "form", "gap", "kind", "many", "name", "number", "replaced", "retired"),
+        *("role", "seasons", "settled", "slots", "table", "wrong"),
     )
 
     def __init__(self, name: str, kind: str):
         self.name, self.kind = name, kind
-        self.number = self.coded = self.gap = self.slots = -1
+        self.number = self.coded = self.dated = self.gap = self.slots = -1
+        self.seasons: list[int] = []
         self.table = CategoryTable() if kind in TABLED else None
         self.retired = self.settled = self.replaced = self.many = False
+        self.role: str | None = None
         self.form = "." if kind in ("number", "integer") else ""
         self.wrong = self.first_wrong = 0
 
     def copy(self) -> InputColumn:
         made = copy.copy(self)
         made.table = None if self.table is None else self.table.copy()
+        made.seasons = list(self.seasons)
         return made
 
 
@@ -78,6 +84,7 @@ class Store:
         self.sources: list[InputColumn] = []
         self.by_name: dict[str, InputColumn] = {}  # the column that reads the cells of a name
         self.votes = np.zeros((0, VOTES), np.int64)  # of the cells of each source, see :mod:`.kinds`
+        self.idle: set[int] = set()  # places of the sources that take no part
         self.undecided: list[int] = []  # places of the sources whose kind may still change
         self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
@@ -88,6 +95,7 @@ class Store:
         self.recent = np.zeros((0, 0))
         self.within, self.between = np.zeros((0, 0)), np.zeros((0, 0))
         self.mean_at, self.recent_at = np.zeros((0, 0), np.int32), np.zeros((0, 1), np.int32)
+        self.seasons, self.spans = np.zeros((0, SIZE)), np.zeros((0, 3))  # see :mod:`._seasons`
         self.task = ""  # "number" or "label" once a target has come
         self.labels: list[str] = []
         self.target = np.zeros((3, 0))
@@ -120,6 +128,7 @@ class Store:
         """What follows from the sources: which of them are read, and which may change."""
         self.plan = None
         self.by_name = {source.name: source for source in self.sources}  # the last of a name
+        self.idle = {i for i, s in enumerate(self.sources) if s.role == "idle"}
         self.undecided = [i for i, s in enumerate(self.sources) if not (s.settled or s.replaced)]
         self.from_start = np.zeros(self.moments.shape[1], np.int64)
         self.from_start[[s.number for s in self.sources if s.replaced and s.number >= 0]] = NEVER
@@ -142,6 +151,10 @@ class Store:
             self.within, self.between = (
                 np.append(a, np.zeros((2, self.means)), axis=0) for a in (self.within, self.between)
             )
+        if kind == "date":
+            source.dated = len(self.spans)
+            self.seasons = np.append(self.seasons, np.zeros((SIZE, self.seasons.shape[1])), axis=0)
+            self.spans = np.append(self.spans, np.zeros((1, 3)), axis=0)
         parts = parts_of(kind, self.means, self.one_hot)
         self.place_parts(source, {part: self.width + i for i, part in enumerate(parts)})
         self.layout += [(at, part, index) for part, index in parts]
@@ -171,19 +184,23 @@ class Store:
         """Another mark or order in numbers or dates: what was learned of them is forgotten."""
         source.form = form
         self.moments[:, source.number] = 0.0
+        if source.kind == "date":
+            self.seasons[SIZE * source.dated : SIZE * (source.dated + 1)] = 0.0
         if source.table is not None:
             self.drop(source, list(source.table.codes))
 
     def place_parts(self, source: InputColumn, at: dict[tuple[int, int], int]) -> None:
         """Note in which column of the result each part of a source is."""
         if source.kind in NUMERIC:
-            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), -1)
+            year = -2 if source.role == "timed" else -1
+            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), year)
         if source.kind in TABLED:
             self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
         if source.many:
             self.recent_at[source.coded] = [*(at[RECENT, t] for t in range(self.means)), at[ROWS, 0]]
         if source.kind == "category":
             source.gap = at[GAP, 0]
+        source.seasons = [column for (part, _), column in at.items() if part == SEASON]
         source.slots = at.get((SLOT, 0), at.get((CYCLE, 0), -1))
 
     def begin_target(self, task: str) -> None:
@@ -209,12 +226,29 @@ class Store:
             if source.many:
                 self.recent_at[source.coded, t] = self.width
                 self.layout.append((at, RECENT, t))
+        for at, source in enumerate(self.sources):
+            if source.kind == "date":
+                source.seasons.append(self.width)
+                self.layout.append((at, SEASON, t))
+        self.seasons = np.pad(self.seasons, [(0, 0), (0, 2)])
         for name in ("sums", "recent", "within", "between"):
             setattr(self, name, np.insert(getattr(self, name), t, 0.0, axis=1))
         if t:
             self.within[1::2, t], self.between[1::2, t] = self.within[1::2, 0], self.between[1::2, 0]
         total = self.target[0, 0] if t else 0.0  # no row so far had the new label
         self.target = np.append(self.target, [[total], [0.0], [0.0]], axis=1)
+
+    def set_role(self, source: InputColumn, role: str | None) -> None:
+        """Let a column take no part or its numbers be times, or neither."""
+        source.role = role
+        if source.number >= 0:
+            self.number_at[2, source.number] = -2 if role == "timed" else -1
+        self.find_columns()
+
+    @property
+    def silent(self) -> list[int]:
+        """Columns of the result that stay 0, since their source takes no part."""
+        return [c for c, (at, _, _) in enumerate(self.layout) if at in self.idle] if self.idle else []
 
     # ---------------------------------------------------------------- categories
     def crowded(self, codes: np.ndarray | None = None) -> list[InputColumn]:
@@ -298,7 +332,7 @@ class Store:
 
 
 OF_CODES = ("counts", "sums", "recent")  # arrays that a pass changes, with a row for each category,
-OF_ALL = ("moments", "target", "votes", "within", "between")  # and others
+OF_ALL = ("moments", "target", "votes", "within", "between", "seasons", "spans")  # and others
 
 
 class NeedsCopy(Exception):
@@ -338,6 +372,9 @@ class Journal:
         # -1, of no category, is the last entry: it goes back to what it was, too
         entries = (touched, *(getattr(store, name).take(touched, axis=0) for name in OF_CODES))
         self.saved = (store.t, *(getattr(store, name).copy() for name in OF_ALL), entries)
+
+    def take_back(self, nothing_learned: bool) -> None:
+        self.undo()
 
     def undo(self) -> None:
         """The store as it was."""

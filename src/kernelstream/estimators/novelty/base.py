@@ -37,6 +37,7 @@ class Surprise(Learner):
     _replaced = frozenset({"scale", "lengths", "counts", "gram", "shares"})
     _by_row = frozenset({"waiting", "waiting_weight", "waiting_surprise"})
     squashes = relative_weights = True
+    auto_scaling = False  # by medians and quartiles, here
 
     memory: int
 
@@ -44,9 +45,6 @@ class Surprise(Learner):
         whole("memory", self.memory)
         fraction("contamination", self.parameters["contamination"])
         check_columns(self.parameters["columns"])
-
-    def auto_scaling(self) -> bool:
-        return False  # by medians and quartiles, here
 
     def warm_up_rows(self) -> int:
         return WARM_UP
