@@ -75,9 +75,10 @@ def needs_encoder(columns: Any, X: Any) -> bool:
 
 def counts_rows(columns: Any, X: Any) -> bool:
     """Whether a table of numbers with names has columns that number its rows, or are times, among others."""
-    if columns is None or not is_pandas(X) or X.shape[1] < 2:
+    if columns is None or not hasattr(X, "__array__") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return False
-    return any(counting_numbers(X.iloc[:, j].to_numpy(np.float64)) is not None for j in range(X.shape[1]))
+    values = np.asarray(X, np.float64)
+    return values.shape[1] > 1 and any(counting_numbers(x) is not None for x in values.T)
 
 
 def new_encoder(columns: Any, engine: Any) -> Columns:
