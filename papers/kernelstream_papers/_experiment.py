@@ -104,7 +104,7 @@ class Data:
     pca: int | None = None
     target: str | None = None
     river: str | None = None
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,10 @@ class Experiment:
     axis : str
         What the pictures of a sweep have along x: the seconds, or one of the swept parameters.
     why : dict
-        ``"data/label"`` to the reason why a cell is behind the paper.
+        ``"data/label"`` to the reason why a cell is behind the paper or ahead of it; ``"data/"`` or ``"/label"`` to why
+        all of a data set or a line are ahead.
+    reduced : dict
+        A data set's name to what it has of the paper's rows, where that is less.
     """
 
     name: str
@@ -206,6 +209,7 @@ class Experiment:
     axis: str = "seconds"
     text: str = ""
     why: dict[str, str] = field(default_factory=dict)
+    reduced: dict[str, str] = field(default_factory=dict)
 
     @property
     def about(self) -> str:
@@ -213,7 +217,13 @@ class Experiment:
         usual = "float64" if self.kind == "adversary" else "float32"
         others = [d.name for d in self.data if (d.dtype or usual) != usual]
         more = f", of {', '.join(others)} in float64" if others else ""
-        return " ".join([*self.text.split(), f"Rows in {usual}{more}."])
+        less = "; ".join(f"{name}: {rows}" for name, rows in self.reduced.items())
+        return " ".join([*self.text.split(), f"Rows in {usual}{more}.", *([f"Reduced data: {less}."] if less else [])])
+
+    def reason(self, data: str, label: str, found: str) -> str:
+        """Why a cell is "ahead" or "behind", if known."""
+        places = (f"{data}/{label}", *((f"/{label}", f"{data}/") if found == "ahead" else ()))
+        return next((self.why[place] for place in places if place in self.why), "")
 
     @property
     def more_is_better(self) -> bool:
@@ -247,9 +257,9 @@ class Experiment:
         return self.tune_rows if algorithm.tune_rows is None else algorithm.tune_rows
 
     def settings(self, data: Data, algorithm: Algorithm, point: dict[str, Any]) -> dict[str, Any]:
-        """Parameters of a run, with ``"$name"`` replaced by the data set's value."""
+        """Parameters of a run, with ``"$name"`` replaced by the data set's value; a parameter of the grid stays."""
         merged = algorithm.parameters | point
-        return {key: _filled(value, data, self.name) for key, value in merged.items()}
+        return {key: v if str(v)[1:] in algorithm.grid else _filled(v, data, self.name) for key, v in merged.items()}
 
 
 def _cut(data: Data, rows: int | None) -> Data:
@@ -333,8 +343,10 @@ def parse(name: str, text: str) -> Experiment:
             )
     for place in found.why:
         d, _, label = place.partition("/")
-        if d not in sets or label not in labels:
+        if d not in sets | {""} or label not in labels | {""}:
             raise ValueError(f"{name}: the explanation of {place!r} belongs to no cell")
+    if strange := set(found.reduced) - sets:
+        raise ValueError(f"{name}: reduced data sets that are not run: {', '.join(sorted(strange))}")
     return found
 
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,48 +36,39 @@ TUNING_ORDER = 1000  # the order of rows that grids are searched on; repetitions
 
 
 @functools.lru_cache(maxsize=2)
-def _load(
-    name: str,
-    scale: str | None,
-    part: str | None,
-    dealt: int | None,
-    classes: tuple[int, ...],
-    also: tuple[str, ...],
-    blur: float | None,
-    pca: int | None,
-    dtype: str | None,
-    bends: int | None,
-) -> Any:
-    if dealt is not None:
-        X, y = hands(dealt, np.random.default_rng(0))
+def _load(data: Data) -> Any:
+    """All rows of a data set, with the columns and labels that an experiment gives them."""
+    part = data.split if data.scaled == "split" else None
+    if data.hands is not None:
+        X, y = hands(data.hands, np.random.default_rng(0))
         bunch = Bunch(X=X, y=y, task="multiclass", is_test=None)
     else:
-        bunch = datasets.load(name, scale=scale if part is None else None, split=part)
-    if scale is not None and (dealt, part) != (None, None):
-        bunch.X = SCALERS[scale].fit_transform(bunch.X).astype(np.float32)
-    for column in also:
+        bunch = datasets.load(data.name, scale=data.scale if part is None else None, split=part)
+    if data.scale is not None and (data.hands, part) != (None, None):
+        bunch.X = SCALERS[data.scale].fit_transform(bunch.X).astype(np.float32)
+    for column in data.also:
         low, high = bunch[column].min(), bunch[column].max()
-        start, end = RANGES[scale or "raw"]
+        start, end = RANGES[data.scale or "raw"]
         one = start + (end - start) * (bunch[column] - low) / (high - low)
         bunch.X = np.column_stack([bunch.X, one]).astype(bunch.X.dtype)
-    if classes:
-        kept = np.flatnonzero(np.isin(bunch.y, classes))
+    if data.classes:
+        kept = np.flatnonzero(np.isin(bunch.y, data.classes))
         bunch.X, bunch.y = bunch.X[kept], bunch.y[kept]
         bunch.is_test = None if bunch.is_test is None else bunch.is_test[kept]
-        bunch.task = "binary" if len(classes) == 2 else bunch.task
-    if bends:
+        bunch.task = "binary" if len(data.classes) == 2 else bunch.task
+    if data.bends:
         train = np.arange(len(bunch.y)) if bunch.is_test is None else np.flatnonzero(~bunch.is_test)
-        (_, *more) = augment([(bunch.X[train], bunch.y[train])], bent, bends)
+        (_, *more) = augment([(bunch.X[train], bunch.y[train])], bent, data.bends)
         bunch.X, bunch.y = (np.concatenate([part, *new]) for part, new in zip((bunch.X, bunch.y), zip(*more)))
         if bunch.is_test is not None:
-            bunch.is_test = np.append(bunch.is_test, np.zeros(bends * len(train), bool))
-    if blur is not None:
-        bunch.X = blurred(bunch.X, blur)
-    if pca is not None:
+            bunch.is_test = np.append(bunch.is_test, np.zeros(data.bends * len(train), bool))
+    if data.blur is not None:
+        bunch.X = blurred(bunch.X, data.blur)
+    if data.pca is not None:
         train = np.arange(len(bunch.y)) if bunch.is_test is None else np.flatnonzero(~bunch.is_test)
-        bunch.X = PCA(pca, random_state=0).fit(bunch.X[train[:PCA_ROWS]]).transform(bunch.X)
-    if dtype is not None:
-        bunch.X = bunch.X.astype(dtype)
+        bunch.X = PCA(data.pca, random_state=0).fit(bunch.X[train[:PCA_ROWS]]).transform(bunch.X)
+    if data.dtype is not None:
+        bunch.X = bunch.X.astype(data.dtype)
     return bunch
 
 
@@ -85,19 +77,7 @@ def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[An
 
     A ``search`` never sees the test rows: others of the training part are held out, a fifth of it if it takes all.
     """
-    alone = data.split if data.scaled == "split" else None
-    bunch = _load(
-        data.name,
-        data.scale,
-        alone,
-        data.hands,
-        tuple(data.classes),
-        tuple(data.also),
-        data.blur,
-        data.pca,
-        data.dtype,
-        data.bends,
-    )
+    bunch = _load(replace(data, rows=None, test_rows=None, values={}))
     y, task = bunch.y, bunch.task
     if data.positive is not None:
         y, task = np.where(y == data.positive, 1, -1), "binary"
@@ -131,8 +111,9 @@ def rows_of(data: Data, order: int, kind: str, search: bool = False) -> tuple[An
 
 
 def build(algorithm: Algorithm, task: str, settings: dict[str, Any], seed: int) -> Any:
-    """The learner of a run."""
-    own = {name: value for name, value in settings.items() if name not in (THREADS, WITHIN)}
+    """The learner of a run; ``"$eta"`` is the value that another setting, eta, has."""
+    given = {name: value for name, value in settings.items() if name not in (THREADS, WITHIN)}
+    own = {name: given[v[1:]] if isinstance(v, str) and v[:1] == "$" else v for name, v in given.items()}
     if algorithm.peer is not None:
         return peer(algorithm.peer, task, own, seed)
     return zoo.make(str(algorithm.zoo), task=task, **({"random_state": seed} | own))
@@ -165,7 +146,7 @@ def run_job(
     if experiment.kind == "online":
         result = prequential(
             est, X, y, block_size=algorithm.block, metrics=metric, curve_points=30, progress=False,
-            clock=time.process_time if experiment.isolate else None,
+            clock=time.process_time,  # others may work on the same machine
         )  # fmt: skip
         value, seconds, curve = result.metrics[metric], result.seconds, result.curves[metric]
         curves = [curve.rows.tolist(), [_shown(v, factor, higher, experiment.measure) for v in curve.value]]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,33 +205,15 @@ def _one(experiment: Experiment, task: Task) -> tuple[Task, dict[str, Any]]:
     most = experiment.tuned_on(task.algorithm)
     if task.what == "grid" and most is not None:
         data = replace(data, rows=min(data.rows or most, most))
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    run = partial(run_job, experiment, data, task.algorithm, task.settings, task.order, task.what == "grid")
     try:
-        if experiment.isolate:
-            return task, _in_a_process(experiment, data, task)
+        if experiment.isolate:  # a process of its own, so that its peak memory can be measured
+            with ProcessPoolExecutor(1, initializer=warnings.simplefilter, initargs=("ignore",)) as pool:
+                return task, pool.submit(run).result()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            search = task.what == "grid"
-            return task, run_job(experiment, data, task.algorithm, task.settings, task.order, search)
+            return task, run()
     except Exception as error:  # one bad setting of a grid must not end a run of hours
         return task, {"value": None, "error": f"{type(error).__name__}: {error}"}
-
-
-def _in_a_process(experiment: Experiment, data: Data, task: Task) -> dict[str, Any]:
-    """The run in a process of its own, so that its peak memory can be measured."""
-    payload = json.dumps(
-        {
-            "experiment": experiment.name,
-            "kind": experiment.kind,
-            "measure": experiment.measure,
-            "data": asdict(data),
-            "algorithm": asdict(task.algorithm),
-            "settings": task.settings,
-            "order": task.order,
-            "search": task.what == "grid",
-        }
-    )
-    command = [sys.executable, "-m", "kernelstream_papers._alone"]
-    done = subprocess.run(command, input=payload, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["the process died"])[-1])
-    return json.loads(done.stdout.strip().splitlines()[-1])

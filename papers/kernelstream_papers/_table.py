@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from ._experiment import Algorithm, Data, Experiment, Printed
 from ._records import Records
 from ._runner import repeat_key, tuned
 
-DEVIATIONS = 2.0  #: a larger difference from the paper counts
+ERRORS = 3.0  #: a larger difference from the paper counts, in standard errors of the difference
 DIGITS = {"mistakes": 2, "accuracy": 2, "score": 2, "regret": 2, "seconds": 2, "relative": 3}  #: that papers print
 
 
@@ -35,6 +36,8 @@ class Cell:
     rows : int or None
     figures : dict
         Further measures, as means over the repetitions.
+    orders : int
+        Repetitions that are declared, as many as the paper has; there may be fewer values.
     """
 
     data: str
@@ -50,6 +53,7 @@ class Cell:
     curve: tuple[list[float], list[float]] | None = None
     rows: int | None = None
     figures: dict[str, float] = field(default_factory=dict)
+    orders: int = 1
 
     @property
     def mean(self) -> float:
@@ -64,18 +68,29 @@ class Cell:
         return statistics.fmean(self.seconds)
 
     def shown(self, measure: str) -> str:
-        """The mean, and the deviation where it ran more than once; a dash where it did not run."""
+        """The mean, the deviation where it ran more than once, and how many orders where some lack; a dash without."""
         if not self.values:
             return "—"
-        return with_deviation(self.mean, self.std if len(self.values) > 1 else None, measure)
+        text = with_deviation(self.mean, self.std if len(self.values) > 1 else None, measure)
+        return text if self.complete else f"{text} [{len(self.values)}/{self.orders}]"
+
+    @property
+    def complete(self) -> bool:
+        """Whether all declared orders ran."""
+        return len(self.values) >= self.orders
 
     def behind(self, higher_is_better: bool) -> float | None:
-        """By how much the paper is better, in standard deviations (the larger of theirs and ours); None without one."""
+        """By how much the paper is better, in standard errors of the difference of both means; None without one.
+
+        The paper's mean is one of the declared number of orders. A side that has no deviation takes the other's.
+        """
         if self.printed is None or not self.values:
             return None
         gap = self.printed.value - self.mean if higher_is_better else self.mean - self.printed.value
-        spread = max(self.printed.std, self.std, 1e-12)
-        return gap / spread
+        theirs = self.printed.std or self.std
+        ours = self.std if len(self.values) > 1 else theirs
+        error = math.sqrt(theirs**2 / self.orders + ours**2 / len(self.values))
+        return gap / max(error, 1e-12)
 
 
 def table(experiment: Experiment, records: Records) -> list[Cell]:
@@ -117,6 +132,7 @@ def _cell(
         curve=_mean_curve([run["curve"] for run in good if run.get("curve")]),
         rows=good[0].get("rows") if good else None,
         figures=_mean_figures([run["figures"] for run in good if run.get("figures")]),
+        orders=experiment.repeats,
     )
 
 
@@ -160,7 +176,7 @@ def worse(experiment: Experiment, cells: list[Cell]) -> list[Cell]:
 
 
 def verdict(experiment: Experiment, cell: Cell) -> str | None:
-    """Ahead of the paper or behind it, by more than two standard deviations; level otherwise, or in all printed digits.
+    """Ahead of the paper or behind it, by more than three standard errors; level otherwise, or in all printed digits.
 
     None where there is nothing to compare with.
     """
@@ -168,7 +184,7 @@ def verdict(experiment: Experiment, cell: Cell) -> str | None:
     if gap is None or cell.printed is None:
         return None
     digits = DIGITS.get(experiment.measure, 5)
-    if abs(gap) <= DEVIATIONS or round(cell.mean, digits) == round(cell.printed.value, digits):
+    if abs(gap) <= ERRORS or round(cell.mean, digits) == round(cell.printed.value, digits):
         return "level"
     return "behind" if gap > 0 else "ahead"
 

@@ -3,51 +3,41 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import replace
 from importlib import resources
+from statistics import geometric_mean
 from typing import Any
 
-from ._experiment import Experiment, load
+from ._experiment import Experiment, Printed, load, names
 from ._table import Cell, verdict, with_deviation
 
 HEAD = """# Where is this? The papers, table by table
 
 Written by `kernelstream reproduce --page` from the runs beside this file and from the list of what the papers hold. A
-cell is *level* with the paper when the means differ by at most two standard deviations, the larger of the paper's and
-ours; otherwise it is *ahead* or *behind*. *By the author's rules* are cells where the algorithm as published is behind,
-and the rules of the author's own program, a line of the same experiment, come to the printed figure.
-[tables.md](tables.md) has the same figures as tables, with lines of our own.
+cell is *level* with the paper when the means differ by at most three standard errors of their difference (the paper's
+mean is one of as many orders as are declared; a side without a deviation has the other's), or in no printed digit;
+otherwise it is *ahead* or *behind*, and the last columns count those without a known cause. *By the author's rules* are
+cells where the algorithm as published is either, and the rules of the author's own program, a line of the same
+experiment, come to the printed figure. [4/10] means that 4 of the 10 declared orders ran. *Seconds* are multiples of
+the geometric mean of all lines of a data set, ours and in brackets the paper's, so that the machine drops out (but ours
+may have run on several machines); *vectors* are support vectors, likewise. [tables.md](tables.md) has the same figures
+as tables, with lines of our own.
 """
 
+RUN = ("level", "by the author's rules", "ahead", "behind")
+PARTS = (*RUN, "not run", "absent")
+NOTES = ("reduced data", "ahead, no cause", "behind, no cause")  # among those that ran
+COLUMNS = ("printed", "recomputed", *RUN, "declared, not run", "not declared", *NOTES)
 
-@dataclass(frozen=True)
-class Tally:
-    """Printed numbers of a table or a paper."""
 
-    level: int = 0
-    author: int = 0
-    ahead: int = 0
-    behind: int = 0
-    not_run: int = 0
-    absent: int = 0
+def _numbers(tally: Counter[str]) -> tuple[int, int]:
+    """Printed and recomputed cells."""
+    return sum(tally[part] for part in PARTS), sum(tally[part] for part in RUN)
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(a + b for a, b in zip(self.numbers(), other.numbers(), strict=True)))
 
-    def numbers(self) -> list[int]:
-        return [self.level, self.author, self.ahead, self.behind, self.not_run, self.absent]
-
-    @property
-    def printed(self) -> int:
-        return sum(self.numbers())
-
-    @property
-    def recomputed(self) -> int:
-        return self.printed - self.not_run - self.absent
-
-    def row(self) -> str:
-        """Printed, recomputed, then the parts."""
-        return " | ".join(str(n) for n in (self.printed, self.recomputed, *self.numbers()))
+def _row(tally: Counter[str]) -> str:
+    return " | ".join(str(n) for n in (*_numbers(tally), *(tally[part] for part in (*PARTS, *NOTES))))
 
 
 def contents() -> dict[str, Any]:
@@ -59,17 +49,37 @@ def contents() -> dict[str, Any]:
 def where(found: dict[str, list[Cell]]) -> str:
     """The page, from the cells of experiments by name."""
     told = contents()
-    sections, rows, total = [], [], Tally()
+    sections, rows, total = [], [], Counter[str]()
     for paper in told["paper"]:
         lines, sum_of = _paper(paper, told["absent"], found)
         sections += lines
-        rows.append(f"| {paper['source']} | {sum_of.row()} |")
+        rows.append(f"| {paper['source']} | {_row(sum_of)} |")
         total += sum_of
-    counts = "level | by the author's rules | ahead | behind | declared, not run | not declared"
-    head = f"| paper | printed | recomputed | {counts} |"
-    rows.append(f"| **all** | {total.row()} |")
+    rows.append(f"| **all** | {_row(total)} |")
+    head = [f"| paper | {' | '.join(COLUMNS)} |", f"|---|{'---:|' * len(COLUMNS)}"]
     rest = [*_listed("Built otherwise than printed", told["differs"]), *_listed("Not built", told["lacks"])]
-    return "\n".join([HEAD, head, f"|---|{'---:|' * 8}", *rows, "", *sections, *rest])
+    return "\n".join([HEAD, *head, *rows, "", *_points(found), *sections, *rest])
+
+
+def _points(found: dict[str, list[Cell]]) -> list[str]:
+    """Declared points, cells and points of curves alike: how many have a run, and which have none."""
+    rows, lacking, total = [], [], Counter[str]()
+    for name in names():
+        experiment, cells = load(name), [cell for cell in found.get(name, []) if cell.values]
+        ran = {(cell.data, cell.algorithm, str(cell.point)) for cell in cells}
+        points = [(d.name, a.label, str(p)) for d, a in experiment.lines() for p in a.points()]
+        without = Counter((data, label) for data, label, p in points if (data, label, p) not in ran)
+        short = sum(not cell.complete for cell in cells)
+        counts = {"points": len(points), "without a run": without.total(), "with fewer orders": short}
+        total.update(counts)
+        rows.append(f"| `{name}` | {' | '.join(map(str, counts.values()))} |")
+        for data in dict.fromkeys(data for data, _ in without):
+            labels = (label + (f" ({n} points)" if n > 1 else "") for (d, label), n in without.items() if d == data)
+            lacking.append(f"- `{name}`, {data}: {'; '.join(labels)}")
+    head = [f"| experiment | {' | '.join(total)} |", f"|---|{'---:|' * len(total)}"]
+    rows.append(f"| **all** | {' | '.join(map(str, total.values()))} |")
+    told = "Declared, and without a run here (`kernelstream reproduce NAME --data SET --algorithm LINE` makes one):"
+    return ["## Points", "", *head, *rows, "", told, "", *lacking, ""]
 
 
 def _listed(title: str, entries: list[dict[str, str]]) -> list[str]:
@@ -79,14 +89,16 @@ def _listed(title: str, entries: list[dict[str, str]]) -> list[str]:
     return [f"## {title}", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *lines, ""]
 
 
-def _paper(paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[Cell]]) -> tuple[list[str], Tally]:
+def _paper(
+    paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[Cell]]
+) -> tuple[list[str], Counter[str]]:
     lines = [f"## {paper['title']}", "", "| place | what | experiment | printed | recomputed | missing, and notes |",
              "|---|---|---|---:|---:|---|"]  # fmt: skip
     details: list[str] = []
-    total, seen = Tally(), set[str]()
+    total, seen = Counter[str](), set[str]()
     for item in paper["item"]:
         names = item.get("experiments", [])
-        tally = Tally(absent=sum(item.get("absent", {}).values()))
+        tally = Counter({"absent": sum(item.get("absent", {}).values())})
         for name in names:
             if name not in seen:  # a figure may be drawn from the runs of a table
                 counted, part = _experiment(load(name), found.get(name, []))
@@ -97,36 +109,51 @@ def _paper(paper: dict[str, Any], absent: dict[str, str], found: dict[str, list[
         told = " ".join(filter(None, [f"Recipes {recipes}." if recipes else "", item.get("note")]))
         notes = "; ".join([*missing, told] if told else missing)
         shown = ", ".join(f"`{name}`" for name in names) or "—"
-        numbers = f"{tally.printed} | {tally.recomputed}" if tally.printed else " | "
+        numbers = " | ".join(map(str, _numbers(tally))) if _numbers(tally)[0] else " | "
         lines.append(f"| {item['place']} | {item['what']} | {shown} | {numbers} | {notes} |")
         total += tally
     return [*lines, "", *details], total
 
 
-def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Tally, list[str]]:
+def _experiment(experiment: Experiment, cells: list[Cell]) -> tuple[Counter[str], list[str]]:
     """Every printed cell of an experiment beside ours."""
     if not experiment.printed:
-        return Tally(), []
-    by_place = {(cell.data, cell.algorithm): cell for cell in cells if not cell.point}
+        return Counter(), []
+    by_place = {(cell.data, cell.algorithm): cell for cell in cells if not cell.point and cell.values}
     recipes = {a.label: a.zoo or f"peer {a.peer}" for a in experiment.algorithms}
     instead = {a.instead: a.label for a in experiment.algorithms if a.instead is not None}
     lines = [f"### {experiment.source}, {experiment.place}: {experiment.title}", "",
              f"`kernelstream reproduce {experiment.name}`. {experiment.about}", "",
-             "| data | line | recipe | printed | ours | | cause |", "|---|---|---|---:|---:|---|---|"]  # fmt: skip
-    counts = dict.fromkeys(("level", "author", "ahead", "behind", "not_run"), 0)
+             "| data | line | recipe | printed | ours | | seconds | vectors | cause |",
+             "|---|---|---|---:|---:|---|---:|---:|---|"]  # fmt: skip
+    counts = Counter[str]()
     for data, printed in experiment.printed.items():
+        ratios = _ratios({label: (by_place.get((data, label)), figure) for label, figure in printed.items()})
         for label, figure in printed.items():
             cell = by_place.get((data, label))
             found = (verdict(experiment, cell) if cell is not None else None) or "not run"
-            cause = experiment.why.get(f"{data}/{label}", "not explained" if found == "behind" else "")
+            cause = experiment.reason(data, label, found) if cell is not None else ""
             other = by_place.get((data, instead.get(label, "")))
-            if found == "behind" and other is not None and other.values:
+            if found in ("ahead", "behind") and other is not None:
                 other = replace(other, printed=figure)
                 cause = f"By the author's rules {other.shown(experiment.measure)}. {cause}"
-                found = "author" if verdict(experiment, other) == "level" else found
-            counts[found.replace(" ", "_")] += 1
-            found = "by the author's rules" if found == "author" else found
+                found = "by the author's rules" if verdict(experiment, other) == "level" else found
+            counts[found] += 1
+            counts["reduced data"] += cell is not None and data in experiment.reduced
+            if found in ("ahead", "behind") and not experiment.reason(data, label, found):
+                counts[f"{found}, no cause"] += 1
+                cause += "Not explained."
             told = with_deviation(figure.value, figure.std or None, experiment.measure)
-            ours = "" if cell is None or not cell.values else cell.shown(experiment.measure)
-            lines.append(f"| {data} | {label} | `{recipes[label]}` | {told} | {ours} | {found} | {cause} |")
-    return Tally(**counts), [*lines, ""]
+            ours = "" if cell is None else cell.shown(experiment.measure)
+            vectors = f"{cell.size:,.0f} ({figure.size:,.0f})" if cell and cell.size and figure.size else ""
+            place = data + ", reduced" * (data in experiment.reduced)
+            shown = (place, label, f"`{recipes[label]}`", told, ours, found, ratios.get(label, ""), vectors, cause)
+            lines.append(f"| {' | '.join(shown)} |")
+    return counts, [*lines, ""]
+
+
+def _ratios(lines: dict[str, tuple[Cell | None, Printed]]) -> dict[str, str]:
+    """Seconds of the lines of a data set, ours and the paper's, as multiples of their geometric means."""
+    both = {label: (max(c.time, 1e-5), p.seconds) for label, (c, p) in lines.items() if c is not None and p.seconds}
+    means = [geometric_mean(seconds) for seconds in zip(*both.values(), strict=True)]
+    return {label: f"{ours / means[0]:.2g} ({theirs / means[1]:.2g})" for label, (ours, theirs) in both.items()}

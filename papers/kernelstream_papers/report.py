@@ -25,6 +25,8 @@ UNITS = {
     "arena": "log-loss or RMSE",
 }
 
+FEW = "A mark [4/10] is at figures for which 4 of the 10 declared orders ran."
+
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #888; --mark: #c33; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 62rem; padding: 1rem; }
@@ -91,8 +93,9 @@ def seconds(value: float) -> str:
 
 
 def _heading(experiment: Experiment, name: str) -> str:
-    """Name of a data set above its column, and whether its rows kept their order."""
-    return f"{name}, in its order" if any(d.name == name and d.order == "file" for d in experiment.data) else name
+    """Name of a data set above its column, whether its rows kept their order, or are fewer than the paper's."""
+    ordered = any(d.name == name and d.order == "file" for d in experiment.data)
+    return name + ", in its order" * ordered + ", reduced" * (name in experiment.reduced)
 
 
 def _paper(cell: Cell, measure: str) -> str:
@@ -111,7 +114,7 @@ def _page(found: list[tuple[Experiment, list[Cell], Records]], quick: bool) -> s
         "<h1>kernelstream: the papers' results, computed again</h1>",
         "<p>Mean ± standard deviation over random orders of the rows (over seeds, where a set keeps its order); the "
         "best of each column in bold; the paper's own figure beside ours. All of it is written from the raw runs "
-        "beside it (<code>*.jsonl</code>).</p>",
+        f"beside it (<code>*.jsonl</code>). {FEW}</p>",
     ]
     if quick:
         parts.append(
@@ -128,13 +131,13 @@ def _page(found: list[tuple[Experiment, list[Cell], Records]], quick: bool) -> s
 
 
 def _behind(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
-    """Cells worse than the paper by more than two deviations, each with its explanation."""
+    """Cells worse than the paper by more than three standard errors, each with its explanation."""
     esc = html.escape
     items, compared = [], 0
     for experiment, cells, _ in found:
         compared += sum(cell.printed is not None and bool(cell.values) for cell in cells)
         for cell in worse(experiment, cells):
-            why = experiment.why.get(f"{cell.data}/{cell.algorithm}", "Not explained yet.")
+            why = experiment.reason(cell.data, cell.algorithm, "behind") or "Not explained yet."
             items.append(
                 f"<li><a href='#{experiment.name}'>{esc(experiment.place)}</a>, {esc(cell.data)}, "
                 f"{esc(cell.algorithm)}: {cell.shown(experiment.measure)} against "
@@ -143,7 +146,7 @@ def _behind(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     head = (
         f"<h2>Behind the papers</h2><p>{len(items)} of {compared} cells that a paper printed are worse than it by more "
     )
-    head += "than two standard deviations (the larger of the paper's and ours).</p>"
+    head += "than three standard errors of the difference.</p>"
     return head + (f"<ul class='behind-list'>{''.join(items)}</ul>" if items else "")
 
 
@@ -264,7 +267,7 @@ def _machines(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
 
 def _markdown(found: list[tuple[Experiment, list[Cell], Records]]) -> str:
     """The same tables for a README: a line per algorithm, ours (paper's) per data set."""
-    parts = ["# Results", "", "Written by `kernelstream reproduce` from the raw runs beside this file.", ""]
+    parts = ["# Results", "", f"Written by `kernelstream reproduce` from the raw runs beside this file. {FEW}", ""]
     for experiment, cells, _ in found:
         if cells:
             title, *rest = (arena_tables if experiment.kind == "arena" else markdown_table)(experiment, cells)

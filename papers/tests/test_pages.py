@@ -135,16 +135,37 @@ def test_the_page_counts_cells_and_gives_causes(monkeypatch):
     told |= {"differs": [{"algorithm": "A", "printed": "p", "ours": "o"}], "lacks": [{"what": "W", "where": "here"}]}
     monkeypatch.setattr(_where, "contents", lambda: told)
     monkeypatch.setattr(_where, "load", lambda name: small)
+    monkeypatch.setattr(_where, "names", lambda: ["small"])
     page = _where.where({"small": cells})
-    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 |" in page
-    assert "| iris | Perceptron | `perceptron` | 1.00 ± 0.10 | 3.10 ± 0.14 | behind | The figure is made up. |" in page
-    assert "| iris | FOGD | `fogd` | 7.00 |  | not run |  |" in page and "lost: 4 (gone)" in page
+    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 | 0 | 1 | 0 |" in page  # RBP is ahead, and nobody says why
+    assert (
+        "| Perceptron | `perceptron` | 1.00 ± 0.10 | 3.10 ± 0.14 | behind | 1 (1) |  | The figure is made up. |" in page
+    )
+    assert "| iris | RBP | `rbp` | 99.00 ± 0.50 | 50.50 ± 0.71 | ahead |  |  | Not explained. |" in page
+    assert "| iris | FOGD | `fogd` | 7.00 |  | not run |  |  |  |" in page and "lost: 4 (gone)" in page
+    assert "| `small` | 5 | 2 | 0 |" in page and "- `small`, iris: FOGD\n- `small`, wine: FOGD" in page
     assert "Rows in float32." in page and "| A | p | o |" in page and "| W | here |" in page
     line = '\n[[algorithm]]\nlabel = "P, author\'s rules"\npeer = "author"\ninstead = "Perceptron"\n\n[printed.iris]'
     small = reproduce.parse("small", text.replace("\n[printed.iris]", line))
     theirs = replace(cells[0], algorithm="P, author's rules", printed=None)
     page = _where.where({"small": [*cells, replace(theirs, values=[1.1, 1.0])]})
-    assert "| tests | 8 | 3 | 1 | 1 | 1 | 0 | 1 | 4 |" in page
-    assert "| by the author's rules | By the author's rules 1.05 ± 0.07. The figure is made up. |" in page
+    assert "| tests | 8 | 3 | 1 | 1 | 1 | 0 | 1 | 4 | 0 | 1 | 0 |" in page
+    assert "| by the author's rules | 1 (1) |  | By the author's rules 1.05 ± 0.07. The figure is made up. |" in page
     page = _where.where({"small": [*cells, replace(theirs, values=[2.0, 2.1])]})  # no cause that explains enough
-    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 |" in page
+    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 | 0 | 1 | 0 |" in page
+    text = text.replace("repeats = 3", 'repeats = 3\nreduced = { iris = "150 of many rows" }') + '"/RBP" = "Luck."\n'
+    small = reproduce.parse("small", text)
+    timed = [replace(cell, seconds=[s], size=9) for cell, s in zip(cells, (1.0, 4.0, 1.0))]
+    timed[0] = replace(timed[0], printed=reproduce.Printed(1.0, 0.1, 9.0, 1000))
+    page = _where.where({"small": timed})
+    assert "| tests | 8 | 3 | 1 | 0 | 1 | 1 | 1 | 4 | 2 | 0 | 0 |" in page
+    assert "| iris, reduced | RBP | `rbp` | 99.00 ± 0.50 | 50.50 ± 0.71 | ahead |  |  | Luck. |" in page
+    assert "Reduced data: iris: 150 of many rows." in page
+
+
+def test_seconds_are_multiples_of_the_mean_of_a_table():
+    """Three lines, one without a printed time: 1 and 4 seconds have the geometric mean 2, 9 and 1 the mean 3."""
+    cells = [replace(made_up("iris", name, [1.0]), seconds=[s]) for name, s in (("a", 1.0), ("b", 4.0), ("c", 50.0))]
+    printed = [reproduce.Printed(1.0, 0.0, s) for s in (9.0, 1.0, None)]
+    ratios = _where._ratios({cell.algorithm: (cell, p) for cell, p in zip(cells, printed, strict=True)})
+    assert ratios == {"a": "0.5 (3)", "b": "2 (0.33)"}

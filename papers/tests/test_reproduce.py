@@ -63,6 +63,7 @@ def test_every_experiment_runs(name, tmp_path):
         ("RBP = [99.0, 0.5]", "RPB = [99.0, 0.5]", "not run: .'RPB'"),
         ('"iris/Perceptron"', '"iris/Perceptrons"', "belongs to no cell"),
         ('zoo = "rbp"', 'zoo = "rbp"\ninstead = "PBR"', "instead of 'PBR', which is no line"),
+        ("repeats = 3", 'repeats = 3\nreduced = { iriss = "few" }', "reduced data sets that are not run: iriss"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(old, new, message):
@@ -209,15 +210,22 @@ def test_kept_runs_are_as_good_as_raw_ones(small, tmp_path, monkeypatch):
     assert reproduce.Records(tmp_path, "small")[first["key"]]["value"] == -1.0
 
 
-def test_worse_than_the_paper_counts_deviations(small):
+def test_worse_than_the_paper_counts_standard_errors(small):
     def rbp(values, printed, std):
         return [made_up("iris", "RBP", values, reproduce.Printed(printed, std))]
 
     errors, accuracies = small, reproduce.parse("small", TEXT.replace('measure = "mistakes"', 'measure = "accuracy"'))
-    ours = [10.0, 12.0]  # mean 11, deviation sqrt 2
-    assert not reproduce.worse(errors, rbp(ours, 10.0, 0.4))  # ours spread more: 1 is less than 2 sqrt 2
-    assert reproduce.worse(errors, rbp(ours, 8.0, 0.4))
-    assert not reproduce.worse(errors, rbp(ours, 8.0, 1.6))
+    ours = [10.0, 12.0]  # mean 11, standard error 1; the paper's, of one order, is its deviation
+    assert not reproduce.worse(errors, rbp(ours, 7.8, 0.4))  # 3.2 is less than 3 sqrt(1 + 0.16) = 3.23
+    assert reproduce.worse(errors, rbp(ours, 7.7, 0.4))
+    assert not reproduce.worse(errors, rbp(ours, 7.7, 0.6))
+    assert not reproduce.worse(errors, rbp(ours, 6.8, 0.0))  # no deviation printed: ours, 3 sqrt(1 + 2) = 5.2
+    assert not reproduce.worse(errors, rbp([11.0], 7.0, 1.0))  # a single run of ours: theirs, 3 sqrt 2 = 4.2
+    assert reproduce.worse(errors, rbp([11.0], 6.7, 1.0))
+    (many,) = rbp(ours, 7.8, 0.4)
+    assert reproduce.worse(errors, [replace(many, orders=4)])  # 3 sqrt(1 + 0.04) = 3.06
+    assert many.shown("mistakes") == "11.00 ± 1.41"
+    assert replace(many, orders=4).shown("mistakes") == "11.00 ± 1.41 [2/4]"
     assert not reproduce.worse(errors, rbp(ours, 20.0, 0.1))  # better
     assert reproduce.worse(accuracies, rbp(ours, 20.0, 0.1))
     assert not reproduce.worse(accuracies, rbp(ours, 8.0, 0.1))

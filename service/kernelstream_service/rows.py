@@ -62,7 +62,8 @@ class Gap(NamedTuple):
 
 def gaps_in(rows: Any, view: View, opened: bool = False) -> list[Gap]:
     """Gaps of rows; RowError where none of a row can be used, or, unless ``opened``, for a column that is not known."""
-    return _unknown(rows, view, opened) + gaps_of(rows, view.model)
+    unknown = _unknown(rows, view, opened)
+    return unknown if encoder_of(view.model) is None else unknown + gaps_of(rows, view.model)
 
 
 def _unknown(rows: Any, view: View, opened: bool) -> list[Gap]:
@@ -109,10 +110,8 @@ def gaps_of(rows: Any, model: Any) -> list[Gap]:
     return found
 
 
-def warnings(gaps: list[Gap]) -> list[str] | None:
+def warnings(gaps: list[Gap]) -> list[str]:
     """What a client is told about gaps."""
-    if not gaps:
-        return None
     wrong = [gap for gap in gaps if gap.why == "wrong"]
     said = [f"row {gap.row}, column {gap.column!r}: {str(gap.value)[:40]!r} is taken as missing" for gap in wrong[:5]]
     if len(wrong) > 5:

@@ -373,6 +373,9 @@ class Journal:
         entries = (touched, *(getattr(store, name).take(touched, axis=0) for name in OF_CODES))
         self.saved = (store.t, *(getattr(store, name).copy() for name in OF_ALL), entries)
 
+    def take_back(self, nothing_learned: bool) -> None:
+        self.undo()
+
     def undo(self) -> None:
         """The store as it was."""
         store = self.store

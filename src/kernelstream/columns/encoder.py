@@ -211,17 +211,13 @@ class Columns(Known, TransformerMixin, WithParameters):
             store.add(str(name), kind)
         return store
 
-    def _begin_call(self) -> Journal | None:
+    def _begin_call(self) -> list[Journal]:
         """The journal of a call that learns, see :func:`~kernelstream.state.undo.all_or_nothing`."""
-        return None if "_store" not in self.__dict__ else Journal(self._store)
+        return [Journal(self._store)] if "_store" in self.__dict__ else []
 
     @staticmethod
     def _inside_call() -> tuple[()]:
         return ()
-
-    @staticmethod
-    def _take_back(journal: Journal, nothing_learned: bool) -> None:
-        journal.undo()
 
     def _learn(self, rows: Any, y: Any, sample_weight: Any, task: str | None = None) -> tuple[np.ndarray, Widths]:
         """Encode and learn rows, inside of ``all_or_nothing`` unless they are the first.

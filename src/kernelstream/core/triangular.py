@@ -69,3 +69,9 @@ def upper_factor(K: np.ndarray, more: float) -> np.ndarray:
         more = 10 * max(more, np.finfo(float).eps * float(diagonal.max()))
         if not np.isfinite(more):
             raise np.linalg.LinAlgError("the matrix has no factor")
+
+
+def inverse_factor(K: np.ndarray, more: float) -> np.ndarray:
+    """A triangular F with ``F F' = (K + more I)^-1``, C-contiguous."""
+    (trtri,) = get_lapack_funcs(("trtri",), (K,))
+    return np.ascontiguousarray(trtri(upper_factor(K, more))[0])
