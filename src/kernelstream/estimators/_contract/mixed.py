@@ -83,9 +83,10 @@ def new_encoder(columns: Any, X: Any, engine: Any, whole: bool = False) -> Colum
 
 def counts_rows(X: Any) -> bool:
     """Whether a table of numbers with names has columns that number its rows, or are times, among others."""
-    if not is_pandas(X) or X.shape[1] < 2:
+    if not hasattr(X, "__array__") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
         return False
-    return any(counting_numbers(X.iloc[:, j].to_numpy(np.float64)) is not None for j in range(X.shape[1]))
+    values = np.asarray(X, np.float64)
+    return values.shape[1] > 1 and any(counting_numbers(x) is not None for x in values.T)
 
 
 def name_columns(est: Any, encoder: Columns | None) -> None:
