@@ -1,6 +1,6 @@
 """The picture of docs/novelty.md: what is unusual beside two moons, and alarms on a stream with a burst and a shift.
 
-    python benchmarks/novelty/picture.py docs/novelty.png
+python benchmarks/novelty/picture.py docs/novelty.png
 """
 
 import sys
