@@ -66,7 +66,7 @@ class MetricWindow(Learner):
         tree, parts = _leaves.cut(np.zeros((0, d)), refit.depth(d, room), room)
         state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
         state["follow"] = start_following()
-        self.drop("functions")
+        self.derived.drop("functions")
 
     def schema(self, state: State, trained: bool) -> Schema:
         if not trained:
@@ -144,7 +144,7 @@ class MetricWindow(Learner):
         now, begun = refit.schedule(state["t"], len(state["centres"])), self.derived.get("refit")
         if not now.pending:
             state |= self._work(state, now.n)() if begun is None else begun.result()
-            self.drop("functions", "refit")
+            self.derived.drop("functions", "refit")
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)
@@ -154,7 +154,7 @@ class MetricWindow(Learner):
         return scores
 
     def _functions(self, state: State) -> Functions:
-        return self.cached("functions", lambda: self._made(state))
+        return self.derived.cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
         metric, centres = refit.metric_of(state), state["centres"][: state["leaves"][-1]]
@@ -174,7 +174,7 @@ class MetricWindow(Learner):
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:
             state["kept_value"] = codes_after(state, state["kept_value"], place)
-            self.drop("refit")
+            self.derived.drop("refit")
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
@@ -182,7 +182,7 @@ class MetricWindow(Learner):
         np.multiply(state["alpha"][:used].take(change.source, axis=1), change.sign, out=alpha[:used])
         state["alpha"] = alpha
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
-        self.drop("functions", "refit")
+        self.derived.drop("functions", "refit")
 
     def widen(self, state: State, d: int) -> None:
         """Columns that were 0 do not count before the next solution."""
@@ -193,7 +193,7 @@ class MetricWindow(Learner):
         if d > refit.BROAD and state["root"].ndim == 2:
             state["root"] = np.sqrt(np.diag(state["root"] @ state["root"]))
         state["unit"] = np.pad(state["unit"], (0, more), constant_values=1.0)
-        self.drop("functions")
+        self.derived.drop("functions")
 
 
 @described()

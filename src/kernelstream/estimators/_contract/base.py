@@ -155,7 +155,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
             self._texts = self._texts if self._encoder is None else self._encoder.scores_texts(self.n_features_in_)
             layers = self._layers
             layers.infinite = intake.layers.infinite
-            seed = seed_from(layers.learner.seed_source())
+            seed = seed_from(layers.learner.parameters["seed"])
             state = {"n_features": self.n_features_in_, "dtype": str(X.dtype).rpartition(".")[2], "seed": seed}
             layers.start(state, declared, before, empty)
             self._state, self._made = state, layers
@@ -237,7 +237,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
             if encoded is not None:
                 self._encoder = encoded.encoder
                 if self._state is not None:  # what users have been given of it stays as narrow as it is
-                    self._layers.learner.sync()
+                    self._layers.learner.derived.sync()
                     self._state, self._made = thawed(self._state), None
             first = encoded and encoded.first_width
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False, width=first)
@@ -268,7 +268,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         if self._state is None:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
         if self._made is not None:
-            self._made.learner.sync()
+            self._made.learner.derived.sync()
         return flatten(self._state if self._encoder is None else self._state | {"columns": self._encoder.state_})
 
     @state_.setter
@@ -337,7 +337,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         state, learner = self._state, self._learner
         if state is None or state["warm_rows"]:
             return self  # nothing has been learned yet
-        learner.sync()
+        learner.derived.sync()
         if not (learner.fade(state, keep) if keep else learner.restart(state)):
             raise ValueError(
                 f"{type(self).__name__} has no way to forget: give a monitor a function of your own as react"
@@ -356,7 +356,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
     @in_turn
     def __getstate__(self) -> Any:
         if self._made is not None:
-            self._made.learner.sync()
+            self._made.learner.derived.sync()
         again = ("_made", "_turns", "_open")  # copies make these again
         kept = {key: value for key, value in super().__getstate__().items() if key not in again}
         # the arrays too: another thread may go on learning before they are written
@@ -423,7 +423,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
     def _forget(self) -> None:
         """Drop what was derived from the state."""
         if self._made is not None:
-            self._made.learner.leave_device()
+            self._made.learner.derived.leave_device()
             self._made.learner.forget()
         self._made = None
 

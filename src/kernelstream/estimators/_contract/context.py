@@ -59,7 +59,9 @@ class Context:
 def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
     """What learns in an estimator, for rows of this width: its parameters, those that its class has in their place."""
     parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
-    parameters["loss"] = getattr(est, "loss", None)
+    parameters["loss"], features = getattr(est, "loss", None), getattr(est, "features", None)
+    # a map with a seed of its own gives it to the whole
+    parameters["seed"] = getattr(features, "random_state", None) if est.random_state is None else est.random_state
     return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width, est._texts))
 
 

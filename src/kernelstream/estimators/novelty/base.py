@@ -62,7 +62,7 @@ class Surprise(Learner):
 
     def reset(self, state: State) -> None:
         state |= blank(self._arrays(state)) | {"mass": 0.0, "near": 0.0, "learned": 0, "n_waiting": 0}
-        self.drop("tables")
+        self.derived.drop("tables")
 
     def _arrays(self, state: State) -> Schema:
         d, p = state["n_features"], 2 * FREQUENCIES
@@ -91,7 +91,7 @@ class Surprise(Learner):
     # ---------------------------------------------------------------- what follows from a state
     def _drawn(self, state: State) -> Drawn:
         sizes = int(state["drawn_width"]), state["n_features"]
-        return self.cached(("drawn", *sizes), lambda: draw(state["seed"], *sizes))
+        return self.derived.cached(("drawn", *sizes), lambda: draw(state["seed"], *sizes))
 
     def tables(self, state: State) -> Tables:
         """What rows are compared with until the next renewal."""
@@ -103,7 +103,7 @@ class Surprise(Learner):
             grids = drawn.columns, drawn.offset, drawn.density, drawn.salt, drawn.ends
             return Tables(state["scale"], P, *grids, state["counts"], mass, W, factor, *cumulated(state["shares"]))
 
-        return self.cached("tables", make)
+        return self.derived.cached("tables", make)
 
     # ---------------------------------------------------------------- rows
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -155,7 +155,7 @@ class Surprise(Learner):
         state["mass"] = keep * state["mass"] + float(own.sum())
         state["learned"] += n
         state["n_waiting"] = 0
-        self.drop("tables")
+        self.derived.drop("tables")
         if n == WAIT:
             self._follow(state, X[first == weight], weight[first == weight])
 
@@ -176,7 +176,7 @@ class Surprise(Learner):
         for name in ("counts", "gram", "shares"):
             state[name] = keep * state[name]
         state["mass"] *= keep
-        self.drop("tables")
+        self.derived.drop("tables")
         return True
 
     def widen(self, state: State, d: int) -> None:
