@@ -236,8 +236,8 @@ class MetricWindowClassifier(StreamClassifier):
 
     Notes
     -----
-    Time per row is proportional to the rows of a leaf. Rows after which f is solved again take longer, some tenths of a
-    second for a window of 8,192. Kernel values are in float32, sums in float64.
+    Time per row is proportional to the rows of a leaf. A row at which a solution takes effect waits where it is not there
+    yet, some tenths of a second for a window of 8,192. Kernel values are in float32, sums in float64.
 
     References
     ----------
