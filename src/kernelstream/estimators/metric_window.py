@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -131,19 +130,18 @@ class MetricWindow(Learner):
         """Rows after which a solution is begun or takes effect, (1,); one that has been begun is being worked on."""
         now = refit.schedule(state["t"], len(state["centres"]))
         if now.pending and "refit" not in self.derived:
-            self.derived["refit"] = Beside(self._work(dict(state), now.n))
+            work = functools.partial(refit.solution, dict(state), now.n, self.ops, self.regression)
+            self.derived["refit"] = Beside(work)
         stop: np.ndarray = self.derived.setdefault("stop", np.zeros(1, np.int64))
         stop[0] = now.stop  # which is known to what is bound
         return stop
-
-    def _work(self, state: State, n: int) -> Callable[[], State]:
-        return functools.partial(refit.solution, state, n, self.ops, self.regression)
 
     def _take(self, state: State) -> None:
         """The latest solution takes effect, unless it has just been begun."""
         now, begun = refit.schedule(state["t"], len(state["centres"])), self.derived.get("refit")
         if not now.pending:
-            state |= self._work(state, now.n)() if begun is None else begun.result()
+            own = self.ops, self.regression
+            state |= refit.solution(state, now.n, *own) if begun is None else begun.result()
             self.derived.drop("functions", "refit")
 
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -236,8 +234,8 @@ class MetricWindowClassifier(StreamClassifier):
 
     Notes
     -----
-    Time per row is proportional to the rows of a leaf. Rows after which f is solved again take longer, some tenths of a
-    second for a window of 8,192. Kernel values are in float32, sums in float64.
+    Time per row is proportional to the rows of a leaf. A row at which a solution takes effect waits for one that is not
+    there yet, some tenths of a second for a window of 8,192. Kernel values are in float32, sums in float64.
 
     References
     ----------
