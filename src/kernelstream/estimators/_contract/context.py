@@ -62,7 +62,8 @@ def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
     parameters["loss"], features = getattr(est, "loss", None), getattr(est, "features", None)
     # a map with a seed of its own gives it to the whole
     parameters["seed"] = getattr(features, "random_state", None) if est.random_state is None else est.random_state
-    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width, est._texts))
+    loss_for = partial(type(est)._loss_rule, parameters)
+    return est._learns(parameters, Context(type(est), ops, loss_for, width, est._texts))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:
