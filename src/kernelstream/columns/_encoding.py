@@ -21,7 +21,7 @@ from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
 from ._pass import LATE, twins
 from ._seasons import learn as learn_season
-from ._seasons import next_solved, runs
+from ._seasons import next_solved, regressors, runs
 from ._seasons import show as show_season
 from ._seasons import solve as solve_season
 from ._store import MEAN, RECENT, ROWS, SCORE, Store
@@ -144,24 +144,25 @@ def _run(
 ) -> None:  # fmt: skip
     """Encode rows into X, and learn them, in their order or another."""
     columns_pass, _ = twins(rules.engine)
-    block = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
+    block: dict[str, Any] = {"numbers": found.numbers, "codes": found.codes, "Y": Y, "weight": weight}
     dates = [(source, found.numbers[:, source.number], parts) for source, parts in found.cycles]
     for source, _, parts in dates:
         X[:, source.slots : source.slots + parts.shape[1]] = parts
     seasons = learn and Y is not None and bool(dates)
     for here in runs(store.t, len(X)) if seasons and order is None else [slice(0, len(X))]:
-        rows = here if order is None else order
-        part: dict[str, Any] = {name: None if values is None else values[rows] for name, values in block.items()}
-        part["since"], out = np.maximum(found.since - here.start, 0), X[rows]
+        part, out = block, X
+        if order is not None or len(X) > here.stop - here.start:
+            rows = here if order is None else order
+            part, out = {name: None if values is None else values[rows] for name, values in block.items()}, X[rows]
+        part["since"] = np.maximum(found.since - here.start, 0) if here.start else found.since
         columns_pass(vars(store), part, rules.shrink, rules.scale, learn, out)
         if order is not None:
             X[order] = out
         for source, x, parts in dates:
-            show_season(store, source, x[here], parts[here], X[here])
-        if seasons:
-            w = None if weight is None else weight[here]
-            for source, x, parts in dates:
-                learn_season(store, source, x[here], parts[here], Y[here], w)  # type: ignore[index]
+            H = regressors(store, source, x[here], parts[here])
+            show_season(store, source, H, X[here])
+            if seasons:
+                learn_season(store, source, x[here], H, Y[here], None if weight is None else weight[here])  # type: ignore[index]
                 if order is not None or store.t + here.stop == next_solved(store.t + here.start):
                     solve_season(store, source)
     for source, first, texts in found.texts:
@@ -173,7 +174,8 @@ def _run(
         y, w = (None if values is None or not learn else values[rows] for values in (Y, weight))
         texts = [texts[i - first] for i in rows]
         X[rows[:, None], source.scores] = run_texts(source.text, texts, rules.engine, y, w, journal)
-    X[:, store.silent] = 0.0
+    if store.idle:
+        X[:, store.silent] = 0.0
 
 
 # -------------------------------------------------------------------- one dictionary at a time

@@ -7,7 +7,7 @@ so a trend is not taken for a season, and none is carried on. R is 1 for each pa
 coefficients are found again after every eighth more rows; a cycle of which the dates span less than ``TURNS`` has none.
 In deviations of the target.
 
-``store.seasons`` has ``SIZE`` rows for each column of dates: H'H, and for each mean H'y beside the coefficients.
+``store.seasons`` has ``SIZE`` rows for each column of dates: H'H, H'y of each mean, and the coefficients of each.
 """
 
 from __future__ import annotations
@@ -40,42 +40,44 @@ def runs(t: int, n: int) -> Iterator[slice]:
         start = stop
 
 
-def regressors(x: np.ndarray, cycles: np.ndarray, origin: float) -> np.ndarray:
+def regressors(store: Any, source: Any, x: np.ndarray, cycles: np.ndarray) -> np.ndarray:
     """The columns of H for times (n,) and their cycles (n, 6); zeros where there is no time."""
-    sine, cosine = cycles[:, ::2], cycles[:, 1::2]
-    time = np.clip((x - origin) / YEAR, -1000.0, 1000.0)
-    rows = np.column_stack([np.ones(len(x)), time, cycles, 2 * sine * cosine, cosine**2 - sine**2])
-    rows[np.isnan(x)] = 0.0
-    return rows
+    H, origin = np.empty((len(x), SIZE)), store.spans[source.dated, 0]
+    if not _own(store, source)[0, 0] > 0:  # the first known time
+        origin = next((time for time in x.tolist() if time == time), 0.0)
+    turn, twice = slice(2, 2 + len(CYCLES)), 2 + len(CYCLES)
+    H[:, 0], H[:, 1], H[:, turn] = 1.0, np.clip((x - origin) / YEAR, -1000.0, 1000.0), cycles
+    H[:, twice : twice + len(TURNS)] = 2 * cycles[:, ::2] * cycles[:, 1::2]
+    H[:, twice + len(TURNS) :] = cycles[:, 1::2] ** 2 - cycles[:, ::2] ** 2
+    H[np.isnan(x)] = 0.0
+    return H
 
 
-def show(store: Any, source: Any, x: np.ndarray, cycles: np.ndarray, X: np.ndarray) -> None:
-    """Write s(x) of times (n,) into the columns of the source in X."""
-    coefficients = _own(store, source)[:, SIZE + 1 :: 2]
-    used, season = np.flatnonzero(coefficients.any(axis=1)), 0.0
-    if len(used):
-        H = regressors(x, cycles, 0.0)
-        for j in used:  # a matrix product rounds one row in another way than many
-            season = season + H[:, j, None] * coefficients[j]
-        X[:, source.seasons] = season
+def show(store: Any, source: Any, H: np.ndarray, X: np.ndarray) -> None:
+    """Write s(x) into the columns of the source in X."""
+    coefficients, season = _own(store, source)[:, SIZE + store.means :], 0.0
+    for j in np.flatnonzero(coefficients.any(axis=1)):  # a matrix product rounds one row in another way than many
+        season = season + H[:, j, None] * coefficients[j]
+    X[:, source.seasons] = season
 
 
-def learn(store: Any, source: Any, x: np.ndarray, cycles: np.ndarray, Y: np.ndarray, weight: Any) -> None:
+def learn(store: Any, source: Any, x: np.ndarray, H: np.ndarray, Y: np.ndarray, weight: Any) -> None:
     """Add rows to the sums, one after the other, so that it does not matter how they were cut into calls."""
-    known = np.flatnonzero(~np.isnan(x))
-    if not len(known):
+    known = H[:, 0] > 0
+    if not known.any():
         return
-    own, spans = _own(store, source), store.spans[source.dated]
-    if not own[0, 0] > 0:
-        spans[:] = x[known[0]]
+    spans, sums = store.spans[source.dated], _own(store, source)[:, : SIZE + store.means]
+    if not sums[0, 0] > 0:
+        spans[:] = x[known][0]
     spans[1], spans[2] = min(spans[1], x[known].min()), max(spans[2], x[known].max())
-    H = regressors(x[known], cycles[known], spans[0])
-    Z = np.concatenate([H, Y[known]], axis=1)
-    W = H if weight is None else H * weight[known, None]
-    sums = [*range(SIZE), *range(SIZE, own.shape[1], 2)]
-    for start in range(0, len(known), 1024):
+    Z = np.concatenate([H, Y], axis=1)[known]
+    W = H[known] if weight is None else H[known] * weight[known, None]
+    for start in range(0, len(Z), 1024):
         terms = W[start : start + 1024, :, None] * Z[start : start + 1024, None, :]
-        own[:, sums] = np.add.accumulate(np.concatenate([own[None, :, sums], terms]))[-1]
+        if len(terms) == 1:
+            sums += terms[0]
+        else:
+            sums[:] = np.add.accumulate(np.concatenate([sums[None], terms]))[-1]
 
 
 def solve(store: Any, source: Any) -> None:
@@ -84,14 +86,15 @@ def solve(store: Any, source: Any) -> None:
     turns = np.flatnonzero(spans[2] - spans[1] >= TURNS)
     twice = 2 + len(CYCLES) + turns
     used = np.concatenate([[0, 1], 2 + 2 * turns, 3 + 2 * turns, twice, len(TURNS) + twice])
-    own[:, SIZE + 1 :: 2] = 0.0
+    coefficients = own[:, SIZE + store.means :]
+    coefficients[:] = 0.0
     if len(used) == 2 or own[0, 0] < SOME_ROWS * len(used):
         return
     A, (weight, _, m2) = own[np.ix_(used, used)] + np.diag([0.0, 0.0, *np.ones(len(used) - 2)]), store.target
-    for b in range(SIZE, own.shape[1], 2):  # each alone: how one is rounded does not depend on others
-        total, squares = weight[(b - SIZE) // 2], m2[(b - SIZE) // 2]
+    for t, (total, squares) in enumerate(zip(weight, m2, strict=True)):  # how one is rounded does not depend on others
         if squares > 0:
-            own[used[2:], b + 1] = np.linalg.lstsq(A, own[used, b], rcond=None)[0][2:] / math.sqrt(squares / total)
+            found = np.linalg.lstsq(A, own[used, SIZE + t], rcond=None)[0]
+            coefficients[used[2:], t] = found[2:] / math.sqrt(squares / total)
 
 
 def _own(store: Any, source: Any) -> np.ndarray:

@@ -245,7 +245,7 @@ class Store:
             if source.kind == "date":
                 source.seasons.append(self.width)
                 self.layout.append((at, SEASON, t))
-        self.seasons = np.pad(self.seasons, [(0, 0), (0, 2)])
+        self.seasons = np.pad(np.insert(self.seasons, SIZE + t, 0.0, axis=1), [(0, 0), (0, 1)])
         for name in ("sums", "recent", "within", "between"):
             setattr(self, name, np.insert(getattr(self, name), t, 0.0, axis=1))
         if t:
