@@ -72,7 +72,7 @@ def measured(name: str, rows: int) -> dict[str, Any] | None:
         return None
     est, (_, yH, wH), S = caught["est"], caught["held"], caught["S"]
     state, C = est._state, S.shape[1]
-    XA = np.ascontiguousarray(est._ops.squashed(scaled_rows(A.astype(state["dtype"]), state)))
+    XA = np.ascontiguousarray(est._learner.ops.squashed(scaled_rows(A.astype(state["dtype"]), state)))
     SA, classes = est._learner.members_score(state, XA, False), getattr(est, "classes_", None)
     H, T, seconds = {}, {}, {}
     for kind in batch.KINDS:

@@ -82,9 +82,12 @@ def compared(name: str, rows: int) -> list[float]:
     known = np.isin(b, model.classes_)
     A, b, y = A[known], np.searchsorted(model.classes_, b[known]), np.searchsorted(model.classes_, y)
     state, n, cut = model.state_, len(y), len(y) * 4 // 5
-    every = models.standard_rows(state, np.concatenate([X, A]), model._ops)
+    ops = model._learner.ops
+    every = models.standard_rows(state, np.concatenate([X, A]), ops)
     K = table(
-        model._learner._metric(state).rows(models.pair_of(state, every, model._ops)), state["share"], model._ops
+        model._learner._metric(state).rows(models.pair_of(state, every, model._learner.ops)),
+        state["share"],
+        model._learner.ops,
     ).astype(float)
     Y = np.eye(len(model.classes_))[y]
     prior = np.log((Y.sum(axis=0) + 0.5) / (n + 0.5 * Y.shape[1]))

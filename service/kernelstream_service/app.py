@@ -1,4 +1,4 @@
-"""The HTTP front: a Starlette application over a store of durable learners.
+"""The HTTP front: routes of Starlette to a store of durable learners.
 
 Bodies are JSON. An error in a request is answered by
 ``{"error": ..., "row": ..., "column": ...}`` and changes nothing. Names from the network are only looked up
@@ -14,6 +14,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from kernelstream import __version__
@@ -24,8 +25,8 @@ from .gate import Gate
 from .learner import DurableLearner, file_of, read_model
 from .metrics import Metrics
 from .predictions import Desk
-from .problems import Problem, aside, caught, encode, error_response, json_response, result_of
-from .rights import LOCAL_GRANT, Tokens, allow
+from .problems import Problem, aside, encode, error_response, json_response, result_of
+from .rights import LOCAL_GRANT, Tokens, denied
 from .rows import gaps_in, warnings
 from .schemas import (
     MAX_BODY_BYTES,
@@ -48,12 +49,9 @@ from .watch import StatusPage
 
 with needs("serve"):
     from anyio import to_thread
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.routing import Route
+    from starlette.routing import Route, Router
 
 PREDICTION_SECONDS = 30.0  # longest time for a prediction
 WAKE_SECONDS = 20.0  # that a request waits for a learner that wakes
@@ -64,20 +62,22 @@ THREADS = 6  # beside the event loop; each keeps the memory of the largest model
 Answer = Callable[[Request], Awaitable[Response]]
 
 
+@dataclass(frozen=True)
 class Endpoint:
     """A path: what answers it, the right that it needs for the model it names, and what OpenAPI says of its bodies."""
 
-    def __init__(
-        self, path: str, answer: Answer, method: str, right: str | None, asked: Any = None, answered: Any = None
-    ):
-        self.path, self.answer, self.method, self.right = path, answer, method, right
-        self.asked, self.answered = asked, answered
+    path: str
+    answer: Answer
+    method: str
+    right: str | None
+    asked: Any = None
+    answered: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         scope["pattern"] = self.path
         name = scope["path_params"].get("name")
-        if name is not None:
-            allow(scope["grant"], self.right, name)
+        if name is not None and not scope["grant"].may(self.right, name):
+            raise denied(self.right, name)
         response = await self.answer(Request(scope, receive))
         await response(scope, receive, send)
 
@@ -119,8 +119,8 @@ class Service:
         self.closing: Callable[[], bool] = bool  # whether it shuts down
         self.desk = Desk(opened, seconds)
         self.measured = Metrics(store.learners, lambda: self.desk.waiting_rows)
-        self.watch = StatusPage(store, self.learner, lambda: self.closing())
-        self._waking: dict[str, asyncio.Future[Exception | None]] = {}
+        self.watch = StatusPage(self)
+        self._waking: dict[str, asyncio.Future[str | None]] = {}
         self._wakers = ThreadPoolExecutor(WAKERS, "waking")
         self.endpoints = [
             Endpoint("/models/{name}/predict", self.predict, "POST", "predict", Predict, Predictions),
@@ -145,18 +145,10 @@ class Service:
             Endpoint("/", self.watch.page, "GET", None),
         ]
 
-    def application(self) -> Starlette:
-        """The application."""
-
-        async def refused(request: Request, error: Exception) -> Response:
-            return error_response(error, request.url.path)
-
-        return Starlette(
-            routes=[Route(one.path, one, methods=[one.method]) for one in self.endpoints],
-            middleware=[Middleware(Gate, service=self)],
-            exception_handlers=dict.fromkeys((HTTPException, Problem), refused),
-            lifespan=self._life,
-        )
+    def application(self) -> Gate:
+        """The application: routes behind the gate, which answers errors, too."""
+        routes = [Route(one.path, one, methods=[one.method]) for one in self.endpoints]
+        return Gate(Router(routes, lifespan=self._life), self)
 
     @contextlib.asynccontextmanager
     async def _life(self, _: Any) -> AsyncIterator[None]:
@@ -179,24 +171,23 @@ class Service:
                 raise Problem(404, f"there is no model {name[:80]!r}") from None
             if found is not None:
                 return found
-            await self._wake(name, until - time.monotonic())
+            if name not in self._waking:
+                loop = asyncio.get_running_loop()
+                self._waking[name] = loop.run_in_executor(self._wakers, self._woken, name)
+                self._waking[name].add_done_callback(lambda _: self._waking.pop(name, None))
+            done, _ = await asyncio.wait((self._waking[name],), timeout=max(0.0, until - time.monotonic()))
+            problem = "is being loaded: try again later" if not done else done.pop().result()
+            if problem is not None:
+                raise Problem(503, f"the model {name!r} {problem}", {"Retry-After": "5"})
 
-    async def _wake(self, name: str, seconds: float) -> None:
-        waking = self._waking.get(name)
-        if waking is None:
-            loop = asyncio.get_running_loop()
-            waking = self._waking[name] = loop.run_in_executor(self._wakers, caught, self._woken, name)
-            waking.add_done_callback(lambda _: self._waking.pop(name, None))
-        done, _ = await asyncio.wait((waking,), timeout=max(0.0, seconds))
-        if not done:
-            raise Problem(503, f"the model {name!r} is being loaded: try again later", {"Retry-After": "5"})
-        error = waking.result()
-        if error is not None:
-            raise Problem(503, f"the model {name!r} cannot be loaded: {error}", {"Retry-After": "5"})
-
-    def _woken(self, name: str) -> None:
-        with self.store.use(name):
-            return
+    def _woken(self, name: str) -> str | None:
+        try:
+            with self.store.use(name):
+                return None
+        except KeyError:
+            return None  # it has been deleted
+        except Exception as error:
+            return f"cannot be loaded: {error}"
 
     def _check_known(self, name: str) -> None:
         if name not in self.store:
@@ -257,8 +248,8 @@ class Service:
 
     def _learn_soon(self, learner: DurableLearner, taught: Learn) -> tuple[Any, list[str] | None]:
         """Check the rows and pass them to the learner; returns the future of its answer, and warnings."""
-        said = warnings(gaps_in(taught.rows, learner.view, self.opened))
-        return learner.learn_soon(taught.rows, taught.y, taught.ids), said
+        gaps = gaps_in(taught.rows, learner.view, self.opened)
+        return learner.learn_soon(taught.rows, taught.y, taught.ids), warnings(gaps) if gaps else None
 
     def _timed(self, call: str, started: float) -> None:
         taken = time.perf_counter() - started

@@ -237,13 +237,22 @@ class Journal:
 
 # -------------------------------------------------------------------- reading, also while another process writes
 def opened(path: Path) -> Any:
-    """A connection that only reads; StoreError where there is no such file, or one of another format."""
+    """A connection for reading; StoreError where there is no such file, or one of another format.
+
+    Where a kill has left a transaction half written, it is rolled back first, which is to write.
+    """
     try:
-        db = _connected(path.resolve(strict=True), "?mode=ro")
-        check_format(db, path)
+        for mode in ("ro", "rw"):
+            db = _connected(path.resolve(strict=True), f"?mode={mode}")
+            try:
+                check_format(db, path)
+                return db
+            except BaseException as error:
+                db.close()
+                if mode == "rw" or not getattr(error, "sqlite_errorname", "").startswith("SQLITE_READONLY"):
+                    raise
     except (FileNotFoundError, sqlite3.Error) as error:
         raise StoreError(f"{path} cannot be opened: {error}") from None
-    return db
 
 
 def check_format(db: Any, path: Path) -> int:

@@ -83,12 +83,7 @@ def _facts(learner: DurableLearner) -> list[tuple[Any, ...]]:
         (gauge, "challenger_error_recent", "Mean error of the challenger on the last 1,000 rows", against),
         (gauge, "changes", "Changes of the loss that were detected", len(changes)),
         (gauge, "snapshot_age_seconds", "Seconds since the latest snapshot was written", age),
-        (
-            gauge,
-            "rows_since_snapshot",
-            "Rows that a restart would have to learn again",
-            learner.keeper.rows_since_snapshot,
-        ),
+        (gauge, "rows_since_snapshot", "Rows a restart would learn again", learner.keeper.rows_since_snapshot),
         (gauge, "log_bytes", "Bytes of the journal on the disk", journal.size()),
         (SummaryMetricFamily, "fsync_seconds", "Times of writing calls", journal.commits, journal.commit_seconds),
     ]

@@ -157,7 +157,8 @@ class Desk:
         if ids is not None:
             learner.remember(ids, X)
         classes = view.classes if "probabilities" in found else None
-        return encode(Predictions(version=view.version, classes=classes, warnings=warnings(gaps), **found))
+        said = warnings(gaps) if gaps else None
+        return encode(Predictions(version=view.version, classes=classes, warnings=said, **found))
 
     def close(self) -> None:
         """Stop the threads."""

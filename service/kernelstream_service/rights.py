@@ -42,11 +42,10 @@ class Grant:
 LOCAL_GRANT = Grant(frozenset(RIGHTS) - {"administer"})  # of everybody, where no token is asked for
 
 
-def allow(grant: Grant | None, right: str | None, name: str) -> None:
-    """Raise a problem for a request that a grant does not allow."""
-    if grant is None or not grant.may(right, name):
-        needed = f"the right {right!r}" if right else "any right"
-        raise Problem(403, f"this needs a token with {needed} for the model {name[:80]!r}")
+def denied(right: str | None, name: str) -> Problem:
+    """The answer to a request that a grant does not include."""
+    needed = f"the right {right!r}" if right else "any right"
+    return Problem(403, f"this needs a token with {needed} for the model {name[:80]!r}")
 
 
 class Tokens:

@@ -62,7 +62,8 @@ class Gap(NamedTuple):
 
 def gaps_in(rows: Any, view: View, opened: bool = False) -> list[Gap]:
     """Gaps of rows; RowError where none of a row can be used, or, unless ``opened``, for a column that is not known."""
-    return _unknown(rows, view, opened) + gaps_of(rows, view.model)
+    unknown = _unknown(rows, view, opened)
+    return unknown if encoder_of(view.model) is None else unknown + gaps_of(rows, view.model)
 
 
 def _unknown(rows: Any, view: View, opened: bool) -> list[Gap]:
@@ -91,7 +92,7 @@ def gaps_of(rows: Any, model: Any) -> list[Gap]:
     found, encoder = list[Gap](), encoder_of(model)
     if encoder is None or not isinstance(rows, list):
         return found
-    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "text"]
+    kinds = [(name, kind) for name, kind in encoder.kinds_.items() if kind != "ignored"]
     for i, row in enumerate(_by_name(rows, model)):
         before = len(found)
         for name, kind in kinds:
@@ -101,7 +102,7 @@ def gaps_of(rows: Any, model: Any) -> list[Gap]:
                 continue
             if is_missing(value):
                 found.append(Gap(i, name, "missing"))
-            elif kind != "category" and not encoder.usable(name, value):
+            elif kind not in ("category", "text") and not encoder.usable(name, value):
                 found.append(Gap(i, name, "wrong", value))
         if kinds and len(found) - before == len(kinds):
             names = few((name for name, _ in kinds), 8)
@@ -109,10 +110,8 @@ def gaps_of(rows: Any, model: Any) -> list[Gap]:
     return found
 
 
-def warnings(gaps: list[Gap]) -> list[str] | None:
+def warnings(gaps: list[Gap]) -> list[str]:
     """What a client is told about gaps."""
-    if not gaps:
-        return None
     wrong = [gap for gap in gaps if gap.why == "wrong"]
     said = [f"row {gap.row}, column {gap.column!r}: {str(gap.value)[:40]!r} is taken as missing" for gap in wrong[:5]]
     if len(wrong) > 5:

@@ -118,7 +118,7 @@ class Scores:
     def _add(self, model: Any, classes: Any, answer: np.ndarray, y: Any, chances: np.ndarray | None) -> None:
         losses_ = None
         if self.task == "novelty":
-            predicted = truth = np.where(answer < 0, -1, 1)
+            predicted = truth = np.where(innermost(model).novel(answer), -1, 1)
         elif self.task == "regression":
             predicted, truth = answer, np.asarray(y, float)
         else:

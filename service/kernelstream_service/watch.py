@@ -6,14 +6,13 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from importlib import resources
 from typing import Any
 
 from .extras import needs
 from .problems import Problem, aside, encode
-from .rights import allow
-from .store import Store
+from .rights import denied
 
 with needs("serve"):
     from starlette.requests import Request
@@ -50,15 +49,12 @@ class StatusPage:
 
     Parameters
     ----------
-    store : Store
-    wake : callable
-        Awaited with a name until the learner is awake.
-    closing : callable
-        Whether the server shuts down: open event streams then end.
+    service : Service
+        Whose models it shows, and which says when the server shuts down: open event streams then end.
     """
 
-    def __init__(self, store: Store, wake: Callable[[str], Awaitable[Any]], closing: Callable[[], bool]):
-        self.store, self.wake, self.closing = store, wake, closing
+    def __init__(self, service: Any):
+        self.service, self.store = service, service.store
         self.recent = {"predict": Recent(), "learn": Recent()}
         self.watchers = 0
         self._page = resources.files(__package__).joinpath("page.html").read_bytes()
@@ -68,12 +64,13 @@ class StatusPage:
         grant = request.scope["grant"]
         first = next((name for name in self.store.names() if grant.may(None, name)), "")
         name = request.query_params.get("model") or first
-        allow(grant, None, name)
+        if not grant.may(None, name):
+            raise denied(None, name)
         if name not in self.store:
             raise Problem(404, f"there is no model {name[:80]!r}")
         if self.watchers >= MAX_WATCHERS:
             raise Problem(503, "too many pages are watching: try again later", {"Retry-After": "10"})
-        await self.wake(name)
+        await self.service.learner(name)
         every = _number(request.query_params.get("every", "1"), 0.1, 60.0)
         limit = int(_number(request.query_params.get("count", "0"), 0, 1e9)) or None
         return StreamingResponse(
@@ -85,14 +82,14 @@ class StatusPage:
         sent = 0
         try:
             while limit is None or sent < limit:
-                await self.wake(name)
+                await self.service.learner(name)
                 content = await aside(self._state, name)
                 yield b"event: state\ndata: " + content + b"\n\n"
                 sent += 1
                 until = time.monotonic() + every
                 while (left := until - time.monotonic()) > 0 and sent != limit:
                     await asyncio.sleep(min(left, CLOSING_SECONDS))
-                    if self.closing():
+                    if self.service.closing():
                         return
         finally:
             self.watchers -= 1

@@ -13,10 +13,11 @@ from .keeper import Asked, Keeper
 
 MAX_WAITING_CALLS = 10_000  # calls that may wait
 CALLS_TOGETHER = 256  # calls that share a transaction
+IDLE_SECONDS = 5.0  # seconds after which the thread ends
 
 
 class Writer:
-    """A queue and its thread, which begins with the first call.
+    """A queue and its thread, which is there only while it has something to do.
 
     Parameters
     ----------
@@ -26,10 +27,9 @@ class Writer:
     """
 
     def __init__(self, name: str, keeper: Keeper):
-        self.keeper = keeper
-        self._queue: SimpleQueue[Asked | None] = SimpleQueue()  # None ends the thread
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._lock, self._begun, self._closed = threading.Lock(), False, False
+        self.keeper, self.name, self._queue = keeper, name, SimpleQueue[Asked | None]()  # None wakes the thread
+        self._thread: threading.Thread | None = None
+        self._lock, self._closed = threading.Lock(), False
 
     @property
     def waiting(self) -> int:
@@ -45,29 +45,29 @@ class Writer:
             if self.waiting >= MAX_WAITING_CALLS:
                 raise Busy(f"{self.waiting:,} calls are waiting: try again later")
             self._queue.put(asked)
-            if not self._begun:
-                self._begun = True
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name=self.name, daemon=True)
                 self._thread.start()
         return asked.answer
 
     def close(self) -> bool:
         """Serve what waits, and end; whether that had not been done before."""
         with self._lock:
-            first, self._closed = not self._closed, True
+            first, self._closed, thread = not self._closed, True, self._thread
         self._queue.put(None)
-        if self._begun:
-            self._thread.join()
+        if thread is not None:
+            thread.join()
         return first
 
     def _work(self) -> None:
-        asked: Asked | None = Asked()
-        while asked is not None:
-            batch = list[Asked]()
+        while True:
+            batch, due = list[Asked](), self.keeper.due()
+            wait = IDLE_SECONDS if due is None else max(0.0, due)
             with contextlib.suppress(Empty):
-                wait = self.keeper.due()
-                asked = self._queue.get(timeout=None if wait is None else max(0.0, wait))
-                while asked is not None:
-                    batch.append(asked)
+                asked = self._queue.get(timeout=0.0 if self._closed else wait)
+                while True:
+                    if asked is not None:
+                        batch.append(asked)
                     if len(batch) == CALLS_TOGETHER:
                         break
                     asked = self._queue.get_nowait()
@@ -78,3 +78,8 @@ class Writer:
                     if not one.answer.done():
                         one.settle(error)
             self.keeper.look_after()
+            if not batch and (due is None or self._closed):
+                with self._lock:
+                    if self._queue.empty():
+                        self._thread = None
+                        return

@@ -102,6 +102,20 @@ def test_a_death_at_birth_is_a_new_start(tmp_path):
         DurableLearner(tmp_path / "k", logistic())
 
 
+def test_a_death_between_two_ways_of_writing(tmp_path):
+    """Before its file has a log, SQLite keeps what a transaction overwrites beside it; a reader puts that back."""
+    taught(tmp_path / "a" / "m", CALLS[:2]).close()
+    (tmp_path / "b").mkdir()
+    with contextlib.closing(sqlite3.connect(tmp_path / "a" / "m" / "learner.db", isolation_level=None)) as db:
+        for statement in ("PRAGMA journal_mode = DELETE", "PRAGMA cache_size = 1", "BEGIN"):
+            db.execute(statement)
+        db.executemany("INSERT INTO calls VALUES (?, 0, zeroblob(9000))", [(number,) for number in range(50, 90)])
+        shutil.copytree(tmp_path / "a" / "m", tmp_path / "b" / "m")
+    assert (tmp_path / "b" / "m" / "learner.db-journal").exists()
+    with Store(tmp_path / "b") as store, store.use("m") as learner:
+        assert learner.total == 8 and store.health()["status"] == "ok"
+
+
 def test_the_folder_counts_not_the_model_given_again(tmp_path):
     taught(tmp_path, CALLS).close()
     with DurableLearner(tmp_path, logistic()) as learner:

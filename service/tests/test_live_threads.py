@@ -81,6 +81,15 @@ def test_too_many_calls_are_refused(tmp_path, monkeypatch):
         learner.learn(*moons(5))
 
 
+def test_an_idle_learner_keeps_no_thread(tmp_path, monkeypatch):
+    """A thousand learners may be in memory; the next call begins another one."""
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 0.05)
+    with taught(tmp_path, CALLS) as learner:
+        for _ in range(2):
+            run_until(lambda: learner._writer._thread is None, 10)
+            assert learner.learn(*moons(5)).learned == 5
+
+
 @pytest.mark.parametrize("flush", ["request", 2.0])
 def test_policies(tmp_path, flush):
     """The disk is forced when it is due, not before every answer."""

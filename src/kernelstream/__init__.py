@@ -10,7 +10,8 @@ __version__ = "0.1.0"
 # Public names, and the module each lives in. They are imported at first use (PEP 562), so that `import kernelstream`
 # costs next to nothing and a program pays only for what it uses.
 _NAMES = dict.fromkeys(sorted(sum(_ESTIMATORS.values(), ())), "estimators")
-_NAMES |= {"load": "model_io", "make_stream": "columns", "merge": "merging", "save": "model_io"}
+_NAMES |= {"KernelForecaster": "forecast", "load": "model_io", "make_stream": "columns", "merge": "merging"}
+_NAMES |= {"save": "model_io"}
 _MODULES = (
     "budgets",
     "checkpoint",
@@ -24,6 +25,7 @@ _MODULES = (
     "estimators",
     "evaluate",
     "features",
+    "forecast",
     "kernels",
     "losses",
     "merging",

@@ -16,6 +16,7 @@ ESTIMATORS = {
     ".learned": ("RRFClassifier", "RRFRegressor"),
     ".metric": ("MetricClassifier", "MetricRegressor"),
     ".metric_window": ("MetricWindowClassifier", "MetricWindowRegressor"),
+    ".novelty.models": ("KernelNovelty",),
     ".nystroem": ("NystroemClassifier", "NystroemRegressor"),
     ".second_order.arow": ("AROWClassifier", "NewtonClassifier"),
     ".second_order.kernel_awv": ("KernelAWV", "KernelAWVClassifier"),

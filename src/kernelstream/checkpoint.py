@@ -24,6 +24,7 @@ from .checks import whole
 from .evaluate.metrics import BASIC, errors
 from .evaluate.runners import StreamRunner, task_of
 from .files import discard, numbered, sweep
+from .innermost import innermost
 from .model_io import ModelFileError, read, save, to_bytes
 from .streams.base import joined
 
@@ -296,7 +297,10 @@ def _learned(est: Any, runner: StreamRunner, X: Any, y: np.ndarray, task: str) -
     try:
         if width is not None and X.shape[1] > width:
             est.widen(X.shape[1])
-        answer = est.learn(X) if task == "novelty" else runner.answer_then_learn(X, y)[0]
+        if task == "novelty":
+            answer = np.where(innermost(est).novel(est.learn(X)), -1, 1)
+        else:
+            answer = runner.answer_then_learn(X, y)[0]
     except MemoryError as error:
         raise ValueError(
             f"there is not enough memory for a model of rows with {X.shape[1]:,} columns ({error}): make it smaller "

@@ -51,6 +51,7 @@ class SeedStream(enum.IntEnum):
     GP_OPERATOR = 1 << 32  # family: features of a doubly stochastic Gaussian process, by block
     SOLVER = 4 << 32  # family: the order in which a solver takes rows or coordinates, by pass or output
     NOVELTY_ROWS = (6 << 32) + 1  # rows whose scores give a novelty threshold
+    NOVELTY_GRIDS = NOVELTY_ROWS + 1  # directions, frequencies and grids that rows are compared on
     DOUBLY_ROWS = (7 << 32) - 1  # the first rows of a doubly stochastic fit
     DOUBLY_ORDER = 7 << 32  # family: orders of the rows, by pass
     FALKON_TRIALS = 8 << 32  # rows on which Falkon chooses

@@ -7,7 +7,7 @@ import pytest
 from command_line import err, out
 
 import kernelstream
-from kernelstream import BudgetOneClass, checkpoint, streams
+from kernelstream import BudgetOneClass, KernelNovelty, checkpoint, streams
 
 rng = np.random.default_rng(0)
 NORMAL = rng.normal(size=(2000, 2))
@@ -31,9 +31,9 @@ def test_train_predict_evaluate(home, tmp_path, capsys):
     model = tmp_path / "m.ks"
     train = ["train", home / "normal.csv", "--task", "novelty", "--drop", "id", "--model", model, "--json"]
     about = json.loads(out(capsys, *train))
-    assert (about["task"], about["algorithm"], about["rows"]) == ("novelty", "norma_novelty", 2000)
-    scores = BudgetOneClass(random_state=0).learn(NORMAL)
-    assert about["novelty_rate"] == pytest.approx(np.mean(scores < 0))
+    assert (about["task"], about["algorithm"], about["rows"]) == ("novelty", "kernel_novelty", 2000)
+    scores = KernelNovelty(random_state=0).learn(NORMAL)
+    assert about["novelty_rate"] == pytest.approx(np.mean(scores > 0.95))
     labels = np.array(out(capsys, "predict", model, home / "mixed.csv").split(), int)
     scores = np.array(out(capsys, "predict", model, home / "mixed.csv", "--what", "score").split(), float)
     np.testing.assert_array_equal(labels, np.where(scores < 0, -1, 1))
@@ -65,7 +65,7 @@ def test_the_algorithm_says_the_task_and_targets_are_not_looked_at(home, tmp_pat
     [
         (["train", "mixed.csv", "--task", "novelty", "-a", "fogd", "--target", "kind", "-m"], "not novelty"),
         (["train", "mixed.csv", "-a", "norma_novelty", "--task", "binary", "--target", "kind", "-m"], "not binary"),
-        (["train", "normal.csv", "--task", "novelty", "--nu", "2", "-m"], "nu must be"),
+        (["train", "normal.csv", "--task", "novelty", "--contamination", "2", "-m"], "contamination must be"),
         (["train", "normal.csv", "--task", "novelty", "--dask", "local", "-m"], "without workers"),
         (["evaluate", "normal.csv", "--task", "novelty", "--curve"], "no target to compare with"),
     ],

@@ -33,6 +33,7 @@ from kernelstream_papers import rivals
 from kernelstream_papers.rivals.solvers import SDCA
 
 BASES = {"FeatureMap", "StreamClassifier", "StreamEstimator", "StreamOutlier", "StreamRegressor"}  # nothing to fit
+SERIES = {"KernelForecaster"}  # learns frames of series, not X and y: families/test_forecaster.py has its promises
 
 # Two of scikit-learn's checks ask for accuracy, on rows with a deviation of 1 and of 20: the widths must suit both.
 SPREAD = (0.0005, 0.02, 0.5)
@@ -79,6 +80,7 @@ LEARNERS: dict[str, Any] = {
     "KernelAWV": ks.KernelAWV(gamma=0.1),
     "KernelAWVClassifier": ks.KernelAWVClassifier(gamma=0.02),
     "KernelClassifier": ks.KernelClassifier(size="small", random_state=0),
+    "KernelNovelty": ks.KernelNovelty(random_state=0),
     "KernelRegressor": ks.KernelRegressor(size="small", random_state=0),
     "KernelSDCAClassifier": rivals.KernelSDCAClassifier(lam=0.01, random_state=0),
     "LargeMarginClassifier": rivals.LargeMarginClassifier(FOURIER, random_state=0),
@@ -149,7 +151,7 @@ def public() -> set[str]:
     known = [name for name in ks._MODULES if name != "spark" or find_spec("pyspark")]  # an extra of its own
     modules = [ks, rivals, *(importlib.import_module(f"kernelstream.{name}") for name in known)]
     values = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
-    return {value.__name__ for value in values if isinstance(value, type) and hasattr(value, "fit")} - BASES
+    return {value.__name__ for value in values if isinstance(value, type) and hasattr(value, "fit")} - BASES - SERIES
 
 
 def instance(name: str) -> Any:

@@ -58,6 +58,7 @@ STREAMING: dict[str, tuple[dict | None, str, str]] = {
     "KernelAWV": ({"bounded": False}, "bounded", "exact: it keeps all rows"),
     "KernelAWVClassifier": ({"bounded": False}, "bounded", "exact: it keeps all rows"),
     "KernelClassifier": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
+    "KernelNovelty": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     "KernelRegressor": (None, "bad_input", "takes rows as they come, gaps too; it has tests of its own"),
     **{
         name: (

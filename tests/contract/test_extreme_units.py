@@ -127,7 +127,7 @@ def attempt(est, where, call, *args, **kwargs):
     if refusal is not None:
         assert type(refusal) is ValueError, f"{where}: {refusal!r}"
         assert not [word for word in UNSET if word in str(refusal)], f"{where}: {refusal}"
-        if str(refusal) != overflow.LEARNING or hasattr(est, "_take_back"):
+        if str(refusal) != overflow.LEARNING or hasattr(est, "_begin_call"):
             assert same(before, snapshot(est)), f"{where}: changed by a call that was refused: {refusal}"
         return None
     if result is not est:

@@ -35,9 +35,9 @@ SAFE = {
     "_begin_call",
     "_take_back",
     "_all_or_nothing",
-    "_kept",
+    "learning",
     "_learn_any",
-    "_learn_plain",
+    "learn_plain",
     "_learn_checked",
     "learn_row",
 }

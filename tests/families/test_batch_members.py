@@ -37,12 +37,12 @@ def part(model, X):
     """Scores of the learner of all rows, made by itself."""
     made = model._learner.batch.unfitted(model._state)
     made.state_ = model._state["batch"]["metric"]
-    return made.predict(squashed(scaled_rows(model._ops, X, model._state)))
+    return made.predict(squashed(scaled_rows(model._learner.ops, X, model._state)))
 
 
 def function_of(model, X):
     """What it says as one of the members, (n, outputs)."""
-    seen = squashed(scaled_rows(model._ops, X, model._state))
+    seen = squashed(scaled_rows(model._learner.ops, X, model._state))
     return model._learner.batch.scores(model._state, seen)
 
 
@@ -69,7 +69,7 @@ def test_after_fit_the_members_are_those_of_a_stream_and_the_function_of_all_row
 def test_it_is_kernel_ridge_on_all_rows(regressor):
     """Kernel ridge by scikit-learn on all 400 rows, with the same kernel, has the same forecasts."""
     X, y = NUMBERS
-    rows = squashed(scaled_rows(regressor._ops, X, regressor._state))
+    rows = squashed(scaled_rows(regressor._learner.ops, X, regressor._state))
     learner, state = regressor._learner.batch.unfitted(regressor._state), regressor._state["batch"]["metric"]
     learner.state_ = state
     assert state["t"] == len(state["rows"]) == 400

@@ -269,10 +269,10 @@ def test_many_rows_have_leaves(monkeypatch):
     model = ks.MetricRegressor(random_state=0).fit(X[:200], NUMBERS[:200])
     state = model.state_
     assert len(state["leaves"]) == 5 and np.diff(state["leaves"]).max() <= 40 * np.sqrt(2)
-    rows = models.standard_rows(state, X[:200], model._ops)
-    Z, U = model._learner._metric(state).rows(models.pair_of(state, rows, model._ops))
+    rows = models.standard_rows(state, X[:200], model._learner.ops)
+    Z, U = model._learner._metric(state).rows(models.pair_of(state, rows, model._learner.ops))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"])
-    for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._ops), strict=True):
+    for number, x in zip(leaf[:20], models.standard_rows(state, X[:20], model._learner.ops), strict=True):
         part = slice(state["leaves"][number], state["leaves"][number + 1])
         assert (state["rows"][part] == x).all(axis=1).any()  # every row is a centre of its own leaf
     for number in range(4):  # and every leaf is kernel ridge on its rows
@@ -297,7 +297,7 @@ def test_deviations_are_those_of_a_gaussian_process(monkeypatch, leaves):
     mean, std = model.predict(sp.csr_matrix(X[110:140]), return_std=True)
     np.testing.assert_array_equal(mean, model.predict(X[110:140]))
     state = model.state_
-    pair = models.pair_of(state, models.standard_rows(state, X, model._ops), model._ops)
+    pair = models.pair_of(state, models.standard_rows(state, X, model._learner.ops), model._learner.ops)
     Z, U = (np.asarray(S, float) for S in model._learner._metric(state).rows(pair))
     leaf = models.leaf_of(Z, state["directions"], state["thresholds"]) if leaves else np.zeros(len(Z), int)
     assert leaf.max() == leaves
@@ -328,7 +328,7 @@ def test_a_device_has_larger_systems(monkeypatch):
     monkeypatch.setitem(models.SIZES, "medium", models.Effort((2500, 5000), exact=60, leaf=30))
     model = ks.MetricRegressor(random_state=0)
     for room, leaves in [(40, 8), (100, 2), (150, 2), (300, 1)]:  # of 200 rows: by 30, 100, 150, or none
-        monkeypatch.setattr(model._ops, "room_for_rows", lambda itemsize, room=room: room, raising=False)
+        monkeypatch.setattr(model._learner.ops, "room_for_rows", lambda itemsize, room=room: room, raising=False)
         assert len(model.fit(X[:200], NUMBERS[:200]).state_["leaves"]) == leaves + 1
 
 

@@ -112,7 +112,7 @@ def test_forecasts_in_the_middle_are_mixtures():
     model, X, _ = in_the_middle("numbers")
     part = model._state["renewal"]
     fresh = model._learner.renewal.fresh(model._state)
-    seen = model._learner._drawn_in(model._ops.scaled(X[:50], model._state))
+    seen = model._learner._drawn_in(model._learner.ops.scaled(X[:50], model._state))
     old = model._learner.members_score(model._state, seen, False)[:, 0]
     w = part["sums"] ** -4.0 / np.sum(part["sums"] ** -4.0)
     assert_allclose(model.predict(X[:50]), w[0] * old + w[1] * fresh.predict(seen), rtol=1e-9)

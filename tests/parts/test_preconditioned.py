@@ -122,5 +122,5 @@ def test_the_device_makes_them_by_itself(features):
         for engine in ("native", TorchEngine("cpu", precision="float32"))
     ]
     np.testing.assert_allclose(models[1].decision_function(X), models[0].decision_function(X), atol=1e-9)
-    made = models[1]._ops.device_map(models[1]._learner.mapping(models[1].state_))
+    made = models[1]._learner.ops.device_map(models[1]._learner.mapping(models[1].state_))
     assert isinstance(made, OnDevice)

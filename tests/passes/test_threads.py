@@ -205,7 +205,7 @@ def test_a_call_with_little_work_keeps_to_one_thread(monkeypatch):
     monkeypatch.setattr(threads, "_the_pool", pool)
     model.learn(X, X[:, 0] > 0)
     model.predict(X)
-    if model._ops.THREADED:
+    if model._learner.ops.THREADED:
         monkeypatch.setattr(threads, "WORTH", 0.0)
         with pytest.raises(Busy):
             model.predict(X)

@@ -234,7 +234,7 @@ def test_few_rows_on_a_gpu(update):
     got = pickle.loads(pickle.dumps(want)).set_params(engine=CPU)
     loss, update = got._learner.loss(got._state), got._learner.update
     known, exact = program(loss, updates.unwrap(update)[0]), 1e-9
-    held = WalkPass(got._ops, got._learner.mapping(got._state), loss, update, got._state, known)
+    held = WalkPass(got._learner.ops, got._learner.mapping(got._state), loss, update, got._state, known)
     scores = [held.learn(X[a:b], y[a:b], weight[a:b]) for a, b in ((10, 11), (11, 90))]
     np.testing.assert_allclose(np.concatenate(scores)[:, 0], want.learn(X[10:], y[10:], weight[10:]), rtol=exact)
     np.testing.assert_allclose(held.score(X)[:, 0], want.predict(X), rtol=exact)

@@ -10,6 +10,7 @@ import pytest
 
 from kernelstream import KernelClassifier, KernelRegressor
 from kernelstream.columns import Columns
+from kernelstream.estimators._contract.first_rows import FirstRows
 from kernelstream.testing.streaming import assert_same_state
 
 N = 420
@@ -111,19 +112,19 @@ def test_a_call_that_fails_in_a_later_piece_leaves_no_trace(monkeypatch):
             if begun:
                 model.learn(rows[:begun], y[:begun])
                 twin.learn(rows[:begun], y[:begun])
-            calls, learn = [], make._learn_numbers
+            widths, learn = set(), FirstRows.learn
 
-            def failing(self, *args, calls=calls, learn=learn):
-                calls.append(1)
-                if len(calls) == 3:
+            def failing(self, state, X, *args, widths=widths, learn=learn):
+                widths.add(X.shape[1])
+                if len(widths) == 3:
                     raise MemoryError
-                return learn(self, *args)
+                return learn(self, state, X, *args)
 
-            monkeypatch.setattr(make, "_learn_numbers", failing)
+            monkeypatch.setattr(FirstRows, "learn", failing)
             with pytest.raises(MemoryError):
                 model.learn(rows[begun:], y[begun:])
             monkeypatch.undo()
-            assert len(calls) == 3
+            assert len(widths) == 3
             if begun:
                 assert_same_state(model.state_, twin.state_, 0.0, "state")
             else:

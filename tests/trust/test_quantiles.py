@@ -170,7 +170,7 @@ def test_the_default_learner_hands_its_rows_to_the_tracker(engine, monkeypatch):
     rows = np.concatenate(seen)
     np.testing.assert_allclose(found, tracker.at(tracker.learn(forecast, y[200:], rows), [0.1, 0.5]), rtol=1e-12)
     np.testing.assert_allclose(rows.std(axis=0), 1.0, atol=0.15)
-    seen = scaled_rows(model._ops, X[:1], model._state)
+    seen = scaled_rows(model._learner.ops, X[:1], model._state)
     single = tracker.quantiles(model.forecast(X[:1]), [0.1, 0.9], seen, following=True)
     np.testing.assert_allclose(model.forecast_quantiles(X[:1], [0.1, 0.9]), single, rtol=1e-9)
 

@@ -70,7 +70,7 @@ def test_the_formula(outputs):
         y = targets[kept, o]
         ways = sorted(np.where(y > middle, (y - middle) / (high - middle), (middle - y) / (middle - low)))
         factor = max(ways[52 - 1], 1.0)  # the 52nd of 64: 65 · 0.8
-        two = model._ops.squashed(scaled_rows(model._ops, X[:2], model._state))
+        two = model._learner.ops.squashed(scaled_rows(model._learner.ops, X[:2], model._state))
         plain = tracker.quantiles(model.predict(X[:2]).reshape(2, outputs)[:, o], [0.1, 0.5, 0.9], two)
         np.testing.assert_allclose(found[:, o], plain[:, 1:2] + factor * (plain - plain[:, 1:2]), rtol=1e-9)
     one = model.forecast_quantiles(X[:1], [0.1, 0.9]).reshape(outputs, 2)[0]

@@ -230,9 +230,6 @@ class RowSteps(LinearOnFeatures):
         begun = self.fresh(self.mapping(state).n_out)
         state |= {name: np.repeat(value[None], state["n_outputs"], axis=0) for name, value in begun.items()}
 
-    def row_learner(self, state: State) -> None:
-        return None
-
     @quiet
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
         y, scores, t = targets(state, y), np.empty((X.shape[0], state["n_outputs"])), state["t"]

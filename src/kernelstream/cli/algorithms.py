@@ -12,7 +12,7 @@ from .base import UsageError
 from .values import pair, parameter
 
 DEFAULT = "auto"
-DEFAULT_NOVELTY = "norma_novelty"
+DEFAULT_NOVELTY = "kernel_novelty"
 # What each option does, in whichever recipe.
 OPTION_WORDS = {
     "C": "bound of a step or a coefficient: larger values learn more from a row",
@@ -29,6 +29,7 @@ OPTION_WORDS = {
     "class_weight": "factors of the loss by class, or 'balanced'",
     "combination": "hedge: weights that follow the mistakes; uniform: equal weights",
     "confidence": "probability that the weights classify a row correctly after its update",
+    "contamination": "share of the rows that should be called unusual",
     "counted": "when a wrong learner loses weight: in every row, or only when it was drawn",
     "degree": "degree of the Taylor series, or auto",
     "delta": "error above which the loss is linear",
@@ -55,6 +56,7 @@ OPTION_WORDS = {
     "max_blocks": "blocks of features that are kept; none lets the model grow",
     "max_features": "most features of the Taylor series",
     "max_iter": "most passes over the rows, or Newton steps",
+    "memory": "rows that are remembered; older ones fade",
     "n_centers": "rows that serve as centres",
     "n_centres": "components of a learned mixture",
     "n_components": "random features, for each kernel",

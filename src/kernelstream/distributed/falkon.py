@@ -165,7 +165,7 @@ def absorb(
         X, y, _ = est._admit(X, y, None, None, fresh=False)
         Y, weight = wanted(y)
         a = np.ones(X.shape[0]) if weight is None else weight
-        K = kernel_blocks(kernel, _wide(X, est.state_), S, est._ops)
+        K = kernel_blocks(kernel, _wide(X, est.state_), S, est._learner.ops)
         return K.moment(np.arange(len(a)), a), K.tdot(a[:, None] * (Y - offset))
 
     total = (np.zeros((m, m)), np.zeros((m, len(offset)))) if sums is None else sums

@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 from .. import second_order
 from ..estimators._contract.base import Shell
-from ..estimators._contract.labels import add
+from ..estimators._contract.calls import bound
 from ..estimators._contract.scaling import wanted_scaling
 from ..estimators.second_order.base import targets
 from ..estimators.second_order.ridge import Ridge, merge
@@ -29,7 +29,7 @@ def fit_ridge(est: Shell[Ridge], learner: Ridge, parts: Parts, classes: Any) -> 
     """The state that ``est.fit`` would reach on the rows of all parts, up to rounding."""
     refuse(est, learner)
     start = begun(est, max(1, learner.warm_up_rows()), parts, classes)
-    r = start._learner.width(start._state)
+    r = bound(start)[0].learner.width(start.state_)
     parts.check_memory(8 * (3 * r * r + 1024 * r), f"the statistics of {r:,} features")
     return parts.total(absorb, merged, start).state_
 
@@ -41,7 +41,7 @@ def refuse(est: Shell[Ridge], learner: Ridge) -> None:
         raise ValueError("several values of lam are weighed by how they forecast row after row: give one number")
     if learner.forgetting != 1:
         raise ValueError("forgetting < 1 makes the order of rows matter, which workers do not keep: set it to 1")
-    if wanted_scaling(est._learner):
+    if wanted_scaling(learner):
         raise ValueError("standardize=True follows the rows one by one: scale the columns before a distributed fit")
     if is_classifier(est) and getattr(est, "class_weight", None) == "balanced":
         raise ValueError("class_weight='balanced' follows the rows one by one: give a dict of weights instead")
@@ -59,25 +59,25 @@ def absorb(part: Part, learned: Shell[Ridge] | None, start: Shell[Ridge]) -> She
     """A copy of the model that has also learned a part, without the forecasts that ``learn`` makes on its way."""
     est = copy.copy(start if learned is None else learned)
     est.state_ = copied(est.state_)  # a task may not change what it was given
-    if "gram" not in est.state_:
-        est._learner.reset(est.state_)
+    layers, state = bound(est)
+    if "gram" not in state:
+        layers.learner.reset(state)
     for _ in part.blocks(lambda X, y: _add(est, X, y)):
         pass
-    second_order.flush(est._state, 1.0)
+    second_order.flush(state, 1.0)
     return est
 
 
 def _add(est: Any, X: Any, y: Any) -> None:
     """Enter rows X (n, d) with targets y (n,) into the sums."""
     X, y, weight = est._admit(X, y, None, None, fresh=False)
-    state = est._state
+    layers, state = bound(est)
     if "classes" in state:
-        for label in np.setdiff1d(y, state["classes"]):
-            add(est._learner, state, label, trained=True)
-    weight = est._layers.targets.row_weights(state, y, weight)
+        layers.targets.declare(state, (y, state["classes_fixed"]))
+    weight = layers.targets.row_weights(state, y, weight)
     weight = np.ones(X.shape[0]) if weight is None else weight
-    Y = targets(state, est._layers.targets.encode(state, y))
-    for rows, Z in est._learner.feature_rows(state, X):
+    Y = targets(state, layers.targets.encode(state, y))
+    for rows, Z in layers.learner.feature_rows(state, X):
         second_order.append(state, Z, weight[rows], Y[rows])
     state["t"] += int(np.count_nonzero(weight))
 

@@ -48,6 +48,7 @@ from ..passes.linear import host as _host
 from ..passes.linear.native import NativeFeaturePass as _FeaturePass
 from ..passes.linear.native import linear_pass, spec
 from ..passes.metric.native import metric_pass
+from ..passes.novelty.native import join, surprises
 from ..passes.rows.native import RowStack, row_learner
 from ..passes.stack.native import stack_pass
 from ..passes.window.native import window_pass

@@ -40,6 +40,7 @@ from ..passes.learned.python import rrf_finish, rrf_pass
 from ..passes.linear import host as _host
 from ..passes.linear.python import linear_pass
 from ..passes.metric.python import metric_pass
+from ..passes.novelty.python import join, surprises
 from ..passes.quantiles.python import quantiles
 from ..passes.rows.python import RowStack, row_learner
 from ..passes.spec import spec

@@ -16,6 +16,7 @@ from ..state.turns import in_turn
 from ._contract import link
 from ._contract.base import Shell, StreamEstimator, checked_rows
 from ._contract.batch import dual_coef, entry, intercept, lam
+from ._contract.calls import bound, learning
 from ._contract.classifier import StreamClassifier
 from ._contract.order import counted
 from ._contract.regressor import StreamRegressor
@@ -34,11 +35,11 @@ def metric(est: StreamEstimator) -> np.ndarray:
 @in_turn
 def fit_in_time(est: Shell[LearnedMetric], X: Any, y: Any, sample_weight: Any, apart: int, clock: Clock) -> LeftOut:
     """``fit`` as long as the clock allows; what is known of the first ``apart`` rows and some others by the rest."""
-    with est._kept(fresh=True):
+    with learning(est, fresh=True):
         rows, target, weight = counted(*est._admit(X, y, None, sample_weight, fresh=True))
-        wanted = est._layers.targets.batch(est._state, target, weight)
-        left = est._learner.solve(est._state, rows, *wanted, apart, clock)
-        est._state["t"] = rows.shape[0]
+        layers, state = bound(est)
+        left = layers.learner.solve(state, rows, *layers.targets.batch(state, target, weight), apart, clock)
+        state["t"] = rows.shape[0]
     return left
 
 

@@ -9,7 +9,7 @@ members. Public ``state_`` and model files are flat, with paths as names::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -80,12 +80,13 @@ def _with_lists(state: State, path: str) -> State:
     return state
 
 
-def parts(state: State) -> Iterator[State]:
+def parts(state: State) -> list[State]:
     """The state and all dicts inside; not the members, which are learners of their own."""
-    yield state
+    found = [state]
     for value in state.values():
         if isinstance(value, dict):
-            yield from parts(value)
+            found += parts(value)
+    return found
 
 
 def thawed(state: State) -> State:

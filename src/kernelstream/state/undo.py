@@ -94,14 +94,15 @@ class Undo:
         The states as they are now, states inside others too, and of each what learns into it. Its ``writes(state)``
         names the entries that are not to be copied: those that are never changed in place, and those whose changes are
         announced by :func:`rows`.
+    restored : callable (nothing_learned) or None
+        What else is to be done when they have been restored.
     """
 
-    def __init__(self, owners: Callable[[], list[tuple[Any, State]]]):
-        self.owners = owners
+    def __init__(self, owners: Callable[[], list[tuple[Any, State]]], restored: Callable[[bool], None] | None = None):
+        self.owners, self.restored = owners, restored
         self.journaled: list[np.ndarray] = []
         self.journal: Entries = []
         self.marks: Any = None
-        self.put_back: Callable[[], Any] | None = None  # what a device holds of the state
 
     def begin(self) -> bool:
         """A call begins. True if a read-only array was replaced by a copy: what is bound to it is out of date."""
@@ -118,17 +119,16 @@ class Undo:
         """It is complete."""
         if self.marks is not None:
             self.marks.forget()
-        if self.journaled:
-            self._close()
-
-    def take_back(self) -> bool:
-        """It has failed: the states become what they were. False if it was complete already: then nothing happens."""
-        taken = self.marks is not None and self.marks.restore()
-        if taken:
-            for array, index, before in reversed(self.journal):
-                array[index] = before
         self._close()
-        return taken
+
+    def take_back(self, nothing_learned: bool = False) -> None:
+        """It has failed: the states become what they were; nothing happens if it was complete already."""
+        taken = self.marks is not None and self.marks.restore()
+        for array, index, before in reversed(self.journal if taken else []):
+            array[index] = before
+        self._close()
+        if taken and self.restored is not None:
+            self.restored(nothing_learned)
 
     def _close(self) -> None:
         for array in self.journaled:
@@ -189,9 +189,8 @@ class Call:
         undos: list[Any] = []
         self.parts.append((obj, {name: value for name, value in own.items() if name != "_open"}, undos))
         own["_open"] = self
-        undo = None if fresh else obj._begin_call()
-        if undo is not None:
-            undos.append(undo)
+        if not fresh:
+            undos += obj._begin_call()
 
     def undo_of(self, obj: Any) -> Any:
         """The undo of an object that has one."""
@@ -207,7 +206,7 @@ class Call:
                 del own[name]
             own |= {name: value for name, value in before.items() if name not in lasting}
             for undo in undos:
-                obj._take_back(undo, self.nothing_learned)
+                undo.take_back(self.nothing_learned)
 
     def close(self) -> None:
         """Nothing more can be taken back."""
@@ -237,8 +236,8 @@ def all_or_nothing(
     ----------
     obj : object
         Its attributes become what they were, but for those named in ``_lasting``, where it has one. ``_begin_call()``
-        gives an undo of its state that has begun (an :class:`Undo`, say), or None where there is nothing to undo;
-        ``_take_back(undo, nothing_learned)`` undoes. ``_inside_call()`` lists objects that go back with it.
+        lists what will undo its state (an :class:`Undo`, or what has its ``take_back``), ``_inside_call()`` the objects
+        that go back with it.
     *inside : objects
         Others that go back with it. Those that cannot be undone are left out.
     fresh : bool

@@ -105,13 +105,10 @@ class Wrapper(WithParameters):
         """What goes back with the wrapper when a call fails."""
         return [self.model_] if "model_" in self.__dict__ else []
 
-    def _begin_call(self) -> Undo:
+    def _begin_call(self) -> list[Undo]:
         undo = Undo(lambda: [(self, own) for own in parts(vars(self).get("_beside", {}))])
         undo.begin()
-        return undo
-
-    def _take_back(self, undo: Undo, nothing_learned: bool) -> None:
-        undo.take_back()
+        return [undo]
 
     def _adopt(self, model: Any) -> None:
         """Make a model the one inside, unless it is already."""

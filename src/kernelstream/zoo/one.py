@@ -6,11 +6,12 @@ from ..estimators import (
     CellsClassifier,
     CellsRegressor,
     KernelClassifier,
+    KernelNovelty,
     KernelRegressor,
     WindowClassifier,
     WindowRegressor,
 )
-from ._registry import TASKS, enter, pair
+from ._registry import NOVELTY, TASKS, enter, pair
 
 enter(
     "auto", "docs/default_learner.md", TASKS,
@@ -28,4 +29,9 @@ enter(
     "window", "Nadaraya: On estimating regression, 1964; Watson: Smooth regression analysis, 1964", TASKS,
     "Smoothing over the last rows, with the width of the distance to a neighbour.",
     {"rows": "auto", "neighbours": 10}, pair(WindowClassifier, WindowRegressor), ours=True,
+)  # fmt: skip
+enter(
+    "kernel_novelty", "docs/novelty.md", (NOVELTY,),
+    "Leverage of random features and surprise of cells, by their shares among recent rows; nothing to tune.",
+    {"contamination": 0.05, "memory": 10_000}, pair(KernelNovelty, None), ours=True,
 )  # fmt: skip

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.bandwidth import median_rows
 from ...rows import Rows, take
+from .calls import bound
 from .learner import solves
-from .order import passes_over
+from .order import counted, passes_over
 
 try:  # not from ``sklearn.callback`` itself, which imports progress bars
     from sklearn.callback._callback_support import CallbackSupportMixin as CallbackSupportMixin
@@ -19,9 +21,7 @@ except ImportError:
         from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
         from sklearn.callback import with_callbacks as with_callbacks
     except ImportError:  # before scikit-learn 1.9
-
-        class CallbackSupportMixin:  # type: ignore[no-redef]
-            """No callbacks."""
+        CallbackSupportMixin = object
 
         def with_callbacks(method: Any) -> Any:
             """No callbacks."""
@@ -40,19 +40,21 @@ def learn_passes(
     est: Any,
     X: Any,
     y: Any,
-    rows: Rows,
-    target: np.ndarray,
-    weight: np.ndarray | None,
+    checked: tuple[Rows, np.ndarray, np.ndarray | None],
     shuffle: bool,
     passes: int,
     how: dict[str, Any],
 ) -> None:
-    """Learn checked rows in passes, or all at once, and call the callbacks, which get X and y as they came.
+    """Learn checked rows, targets and weights in passes, or all at once.
 
-    After every part a callback may end the fit.
+    Callbacks get X and y as they came; after every part one of them may end the fit.
     """
-    layers, state, context, known = est._layers, est._state, None, False
-    at_once, listened = solves(layers.learner), listens(est)
+    (layers, state), context, known = bound(est), None, False
+    at_once, listened, (rows, target, weight) = solves(layers.learner), listens(est), checked
+    layers.targets.check_whole(target, weight)
+    if at_once:
+        layers.rows.warn(state, rows[median_rows(rows.shape[0])])
+        rows, target, weight = counted(rows, target, weight)
     options = shuffle and not at_once, passes, listened and not at_once
     n_parts, order = passes_over(state["seed"], rows, weight, *options)
     if listened:

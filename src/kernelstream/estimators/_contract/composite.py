@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -17,6 +17,7 @@ from ...state.schema import Array, Count, Members, Schema
 from ...state.turns import in_turn
 from ..feature import LinearOnFeatures
 from .base import Shell, StreamEstimator
+from .calls import bound
 from .codes import enter, outputs_of
 from .context import Context, learner_of
 from .layers import Layers
@@ -224,7 +225,8 @@ def history_schema(state: State, m: int) -> Schema:
 # -------------------------------------------------------------------- what the estimators say of their members
 def inside(est: Shell[L]) -> tuple[L, State]:
     """The learner of an estimator and its state, for functions that answer from them."""
-    return est._learner, est._of_state()
+    layers, state = bound(est)
+    return cast("L", layers.learner), state
 
 
 def fitted(est: StreamEstimator) -> State:

@@ -88,14 +88,26 @@ class FirstRows:
         state |= {"warm_rows": 0, "warm_count": 0}
 
     def renew(self, state: State, how: Any) -> None:
-        """Let the learner start over with the kept rows, scaled by their own moments."""
+        """Let the learner start over with the kept rows, scaled by their own moments.
+
+        Nothing is learned again from their scores, and what is ``wanted`` of them was noted when they came. Rows of
+        weight 0 are not to be trusted.
+        """
         X: Any = unpack("warm_X", state)
-        y = state["warm_y"]
+        y, learner = state["warm_y"], self.learner
         weight: Any = self.targets.trusted(state, X, y, state["warm_weight"])
         state["t"] = 0
         self.targets.forget_rows(state)
         weight = self.targets.weights(state, y, weight)
-        self.inner.start_over(state, X, y, self.targets.encode(state, y), weight, **how)
+        target, trusted = self.targets.encode(state, y), weight > 0
+        X = self.inner.start_over(state, X, weight)
+        learner.estimate(state, X if trusted.all() else X[trusted])
+        learner.leave_device()
+        learner.forget()
+        learner.reset(state)
+        if trusted.any():
+            learner.start_targets(state, y, weight)
+        learner.learn(state, X, target, weight, **{name: value for name, value in how.items() if name != "wanted"})
 
     def schema(self, state: State) -> Schema:
         """The rows kept during the warm-up."""

@@ -1,6 +1,6 @@
 """A user's rows, weights and their checks: the one place where lists, frames, tensors and matrices become an array.
 
-Anything that cannot be learned is a ValueError. A :class:`Form` tells what the rows of a model are like.
+Anything that cannot be learned is a ValueError. Rows of the usual kind do not come here: see :mod:`.calls`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from ...rows import (
     canonical,
     check_names,
     host,
-    is_canonical,
     is_pandas,
     is_series,
     is_tensor,
@@ -29,46 +28,11 @@ from ...rows import (
 )
 from ...state.nested import State
 from ...streams.cells import Records, cells_of, numbers
-from . import weights
+from .calls import Form, plain_rows
 from .layers import Layers
-from .scaling import column_names, demanded, scales_columns
+from .scaling import column_names, demanded
 
 PLAIN_TARGETS = (bool, int, float, str)  # which make an array of one number or word
-
-
-class Form(NamedTuple):
-    """What plain rows are like, so that a single look shows that they need no further checks; and what learns them."""
-
-    dtype: np.dtype
-    width: int
-    all_below: Any
-    exponent: int  # of the bound of all numbers
-    domains: list[Any]  # of the learner, which check rows further
-    plain_rows: Any
-    single: bool  # whether rows are float32
-    scaled: bool  # whether columns are scaled, which makes sparse rows dense
-    layers: Layers
-    rows: Any  # the outermost layer that has something to do
-
-    @classmethod
-    def of(cls, layers: Layers, state: State) -> Form | None:
-        """The form of the rows of a model; None while rows still need a decision."""
-        if state["warm_rows"] or layers.targets.weighs or weights.SUMS in state:
-            return None
-        ops, dtype, scaled = layers.learner.ops, np.dtype(state["dtype"]), scales_columns(state)
-        rows = layers.rows if scaled else layers.rows.inner
-        bounds = ops.all_below, MODERATE[state["dtype"]], layers.learner.domains(), ops.plain_rows
-        return cls(dtype, state["n_features"], *bounds, dtype == np.float32, scaled, layers, rows)
-
-
-def plain_rows(X: Any, form: Form) -> bool:
-    """Whether the rows need neither a conversion nor further checks."""
-    if type(X) is np.ndarray:
-        return form.plain_rows(X, form.single, form.width, form.exponent)
-    if type(X) in (sp.csr_array, sp.csr_matrix) and not form.scaled:
-        plain = X.ndim == 2 and X.dtype == form.dtype and X.shape[1] == form.width and X.shape[0] > 0
-        return bool(plain and is_canonical(X) and form.all_below(X.data, form.exponent))
-    return False
 
 
 def made_plain(X: Any, y: Any, form: Form, state: State, intake: Intake) -> tuple[Any, Any, np.ndarray | None]:
@@ -102,14 +66,11 @@ class Intake(NamedTuple):
     layers : Layers
     state : State or None
         None where a model starts with these rows.
-    mixes : bool
-        Whether the estimator takes mixed rows, too.
     """
 
     est: Any
     layers: Layers
     state: State | None
-    mixes: bool
 
     def __call__(self, X: Any, least: int = 1) -> Rows:
         """Rows in the one form that the library works with; ValueError for fewer than ``least``."""
@@ -130,7 +91,14 @@ class Intake(NamedTuple):
         check_moderate(cells if np.isfinite(cells).all() else cells[np.isfinite(cells)], X.dtype.name, "X")
         for domain in learner.domains():
             domain.check(X)
-        return learner.dense(X) if sp.issparse(X) and demanded(learner.parameters["standardize"]) else X
+        if not sp.issparse(X) or not demanded(learner.parameters["standardize"]):
+            return X
+        if learner.dense is None:
+            raise ValueError(
+                "standardize=True centres every column and would make sparse rows dense; "
+                "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
+            )
+        return learner.dense(X)
 
     def call(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, fresh: bool, call: Any
@@ -163,10 +131,10 @@ class Intake(NamedTuple):
             type(X) is np.ndarray
             and X.dtype == np.dtype(state["dtype"])
             and X.ndim == 2
-            and X.shape[1] == state["n_features"]
+            and (self.layers.encoder is not None or X.shape[1] == state["n_features"])
             and len(X) >= least
             and X.flags.c_contiguous
-            and (self.layers.encoded or not hasattr(self.est, "feature_names_in_"))
+            and (self.layers.encoder is not None or not hasattr(self.est, "feature_names_in_"))
             and bool(np.isfinite(X).all())
         )
 
@@ -185,7 +153,7 @@ class Intake(NamedTuple):
         try:
             return validate_data(self.est, X, reset=fresh, **checks)
         except (TypeError, ValueError):
-            if not (fresh and self.mixes):  # it would have taken words and gaps
+            if not (fresh and self.est.columns is not None):  # it would have taken words and gaps
                 self._check_numbers(X)
             raise
         except OverflowError:
@@ -227,7 +195,7 @@ class Intake(NamedTuple):
         except ValueError:  # these are no rows at all
             return
         remedy = f"words, dates and gaps need an encoder, make_stream(Columns(), {model}())"
-        if self.mixes:
+        if self.est.columns is not None:
             remedy = (
                 f"this {model} started with rows of numbers; with columns={{}} it takes words and dates at any time"
             )

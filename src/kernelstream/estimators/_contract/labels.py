@@ -30,6 +30,8 @@ Part = tuple[np.ndarray, np.ndarray, int | None]
 class Labels(NoTarget):
     """Labels (n,) among sorted classes, which grow unless they were declared."""
 
+    task = "label"
+
     def __init__(self, learner: Learner, several: bool = False):
         super().__init__(learner, several)
         self.class_weight = learner.parameters["class_weight"]

@@ -1,8 +1,9 @@
 """All layers around a learner, and what is done with them together.
 
 From the inside out: :class:`.link.Linked` learns how scores become probabilities, :class:`.scaled.Scaled` scales
-columns, :class:`.first_rows.FirstRows` keeps the first rows until what they tell is settled, and
-:mod:`.targets` turns the target of the task into numbers. A state has the entries of all of them.
+columns, :class:`.first_rows.FirstRows` keeps the first rows until what they tell is settled, :mod:`.targets` turns the
+target of the task into numbers, and :class:`.mixed.Encoded` adds the columns that appear in mixed rows. A state has the
+entries of all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from .first_rows import FirstRows
 from .labels import Labels
 from .learner import Learner, solves
 from .link import Linked, needs_link
+from .mixed import Encoded
 from .order import counted
 from .scaled import Scaled
 from .state import COMMON, is_trained
@@ -36,21 +38,22 @@ class Layers:
     Parameters
     ----------
     learner : Learner
-    encoded : bool
-        Whether the columns come from an encoder, which fills gaps itself.
+    encoder : Columns or None
+        What makes the columns, of mixed rows; it fills gaps itself.
     names : array or None
         Of the columns, for messages.
     """
 
-    def __init__(self, learner: Learner, encoded: bool = False, names: Any = None):
+    def __init__(self, learner: Learner, encoder: Any = None, names: Any = None):
         targets: NoTarget = learner.context.targets(learner)
         self.targets = targets
-        self.learner, self.encoded, self.names = learner, encoded, names
+        self.learner, self.encoder, self.names = learner, encoder, names
         self.undo: Any = None  # of the last call
+        self.put_back: Any = None  # what a device held of the state before it
         self.marks: Any = None  # saving these is all that a call needs, of most models
         self.form: Any = None  # of rows that need no further checks, see `.intake`
         self.infinite: set[int] = set()  # columns of whose infinity was warned
-        self.guards = learner.squashes and not encoded
+        self.guards = learner.squashes and encoder is None
 
     @cached_property
     def linked(self) -> Linked | None:
@@ -86,11 +89,22 @@ class Layers:
             self.learner.reset(state)
 
     def learn(
-        self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, how: dict[str, Any], known: bool = False
+        self,
+        state: State,
+        X: Rows,
+        y: np.ndarray,
+        weight: np.ndarray | None,
+        how: dict[str, Any],
+        known: bool = False,
+        encoded: Encoded | None = None,
     ) -> np.ndarray:
         """Learn rows with their public target; of ``known`` rows the link learns nothing. Scores in public form."""
         first_rows = FirstRows(self.known, self.targets, None) if known else self.first_rows
-        return self.targets.learn(state, X, y, weight, lambda X, y, w: first_rows.learn(state, X, y, w, **how))
+
+        def learn(X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+            return self.targets.learn(state, X, y, weight, lambda X, y, w: first_rows.learn(state, X, y, w, **how))
+
+        return learn(X, y, weight) if encoded is None else encoded.learn(self, state, X, y, weight, learn)
 
     def learn_believed(self, state: State, X: Rows, y: np.ndarray, rows: Any, how: dict[str, Any]) -> np.ndarray:
         """Learn plain rows with encoded targets, some of which may be set aside, by the layer ``rows``."""
@@ -112,29 +126,28 @@ class Layers:
     # ---------------------------------------------------------------- all or nothing
     def begin(self, state: State) -> Undo:
         """Remember a state before a call."""
-        undo = self.undo = Undo(lambda: self.learner.owners(state)) if self.undo is None else self.undo
+        if self.undo is None:
+            self.undo = Undo(lambda: self.learner.owners(state), lambda nothing: self.restored(state, nothing))
+        undo: Undo = self.undo
         on_device, held = self.learner.ops.on_device, self.learner.derived.get("held")  # type: bool, Any
-        undo.put_back = held.mark() if hasattr(held, "mark") else None
+        self.put_back = held.mark() if hasattr(held, "mark") else None
         if undo.begin():
-            undo.put_back = self.form = None
+            self.put_back = self.form = None
             self.learner.put_back(state, False)
         self.marks = None if undo.journaled or on_device else undo.marks
         return undo
 
-    def take_back(self, state: State, undo: Any, nothing_learned: bool) -> None:
-        """Restore the state of :meth:`begin`, unless the call is complete; drop what was derived from it.
+    def restored(self, state: State, nothing_learned: bool) -> None:
+        """A call was undone: drop what was derived from the state that it left.
 
         Where ``nothing_learned`` nothing has changed: what was derived is kept, because a factor that is computed again
         may differ from the old one in its last bits.
         """
-        if undo is not None and undo.take_back():
-            self.undo = undo
-            if nothing_learned:
-                return
+        if not nothing_learned:
             self.form = None
             self.learner.put_back(state, True)
-            if undo.put_back is not None:
-                self.learner.derived["held"] = undo.put_back()
+            if self.put_back is not None:
+                self.learner.derived["held"] = self.put_back()
 
     # ---------------------------------------------------------------- all rows at once, other widths, files
     def solve(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None, **how: Any) -> None:
@@ -154,7 +167,7 @@ class Layers:
 
         def similar(found: dict[str, Any], X: Rows, y: np.ndarray, weight: np.ndarray | None) -> Any:
             given = self.learner.parameters | found | {"random_state": state["seed"]}
-            layers = Layers(type(self.learner)(given, self.learner.context), self.encoded, self.names)
+            layers = Layers(type(self.learner)(given, self.learner.context), self.encoder, self.names)
             own: State = {name: state[name] for name in ("n_features", "dtype", "seed")}
             layers.start(own, layers.targets.check(None, y, None, len(y), weight)[1], None)
             solve(layers, own, *counted(X, y, weight))
@@ -181,5 +194,6 @@ class Layers:
         scaled.widen(state, d)
         kept.widen("warm_X", state, d)
         state["n_features"] = d
+        self.form = self.undo = self.marks = None
         self.learner.forget()
         self.learner.derived |= lasting or {}

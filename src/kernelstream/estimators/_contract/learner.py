@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.targets import Move
 from ...rows import Rows
 from ...state.change import Change
 from ...state.nested import State, parts
@@ -32,12 +31,19 @@ class Learner:
     context : Context
     """
 
+    on_device: bool = True  # whether it learns where the engine says; False: always on the processor
     keeps_rows: bool = False  # whether rows that are given on a device are brought to the processor
     has_probabilities: bool = False  # whether it has some of its own, so that none are learned beside it
     relative_weights: bool = False  # whether weights count relative to their mean, since one of 2 is not two rows
     squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
-    learn_few: Any = None  # few rows in the units of the user at once in compiled code, or None if that is not possible
-    score_few: Any = None  # the same for scores
+    auto_scaling: bool | None = None  # whether "auto" scales columns; None: where units differ, and matter
+    # Functions that only some have:
+    learn_few: Any = None  # (state, X, y): scores of few rows as users have them, or None if these must go the long way
+    score_few: Any = None  # (state, X, following): the same for scores
+    row_learner: Any = None  # (state): what learns single rows in compiled code, see `..stack.rows`
+    dense: Any = None  # (X): sparse rows that are to be scaled, made dense; without it, that is left to the user
+    moved: Any = None  # (state, output, move): whether what was learned follows a target to another level or unit
+    found: Any = None  # (state, share): parameters that `solve` chose, for a share of the rows; divisors of columns
 
     _lasting: tuple[str, ...] = ()  # what does not depend on what is estimated
     # Changes of a failed call are undone. Arrays of the state are copied before a call, except for
@@ -111,10 +117,6 @@ class Learner:
         """Whether one width, from the rows or from our defaults, compares all columns, so that their units matter."""
         return False
 
-    def auto_scaling(self) -> bool | None:
-        """Whether ``standardize="auto"`` scales columns; None where the first rows decide."""
-        return None if self.one_width() else False
-
     def estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
 
@@ -144,30 +146,6 @@ class Learner:
         """The parts (maps, kernels) that may refuse finite rows by raising ValueError in their ``check``."""
         return []
 
-    def dense(self, X: Rows) -> np.ndarray:
-        """Sparse rows that are to be scaled, made dense; ValueError if that is left to the user."""
-        raise ValueError(
-            "standardize=True centres every column and would make sparse rows dense; "
-            "scale them beforehand (for example with MaxAbsScaler) or pass X.toarray()"
-        )
-
-    def start_over(
-        self, state: State, X: Rows, y: np.ndarray, target: np.ndarray, weight: np.ndarray, **how: Any
-    ) -> None:
-        """Estimate from the first rows X (n, d), already scaled, then learn them from the start.
-
-        y is the public target, ``target`` the encoded one; rows of weight 0 are not to be trusted. ``how`` is passed on
-        to ``learn``.
-        """
-        trusted = weight > 0
-        self.estimate(state, X if trusted.all() else X[trusted])
-        self.leave_device()
-        self.forget()
-        self.reset(state)
-        if trusted.any():
-            self.start_targets(state, y, weight)
-        self.learn(state, X, target, weight, **how)
-
     def start_targets(self, state: State, y: np.ndarray, weight: np.ndarray) -> None:
         """Enter what is known from the targets y (n,) or (n, k) of the first rows before they are learned.
 
@@ -192,25 +170,7 @@ class Learner:
         """Instead of ``learn``: fit all rows with targets Y (n, outputs) at once."""
         raise NotImplementedError
 
-    def found(self, state: State, share: float) -> tuple[dict[str, Any], np.ndarray | None]:
-        """Parameters that :meth:`solve` chose, for a model of a share of the rows; divisors of the columns, (d,)."""
-        return {}, None
-
-    def row_learner(self, state: State) -> Any:
-        """A compiled learner of single rows that works on the state's own arrays.
-
-        None if there is none; NotImplemented if there will be one after more rows.
-        """
-        return None
-
     # ---------------------------------------------------------------- changes
-    def moved(self, state: State, o: int, move: Move) -> bool:
-        """The target of an output has another level or unit: carry over what was learned of it.
-
-        False refuses a smaller unit, because forecasts are right in the old one.
-        """
-        return move.factor >= 1
-
     def fade(self, state: State, keep: float) -> bool:
         """Give what was learned less weight, so that new rows change more; False if that is not possible."""
         return False

@@ -98,9 +98,6 @@ class Linked:
             ready[1](link, scores, y, weight, *ready[2:])
         return scores
 
-    def start_over(self, state: State, X: Rows, y: Any, target: Any, weight: np.ndarray, **how: Any) -> None:
-        self.inner.start_over(state, X, y, target, weight, **how)  # of whose scores nothing is learned again
-
     def follow(self, state: State, scores: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
         """Learn from the scores (n, outputs) that rows had before they were learned, and their encoded labels (n,)."""
         n_classes = len(state["classes"])
@@ -130,7 +127,8 @@ class Linked:
         X, y, target, weight = X[some], y[some], target[some], None if weight is None else weight[some]
         if n_classes < 2 or len(y) < FEWEST or len(np.unique(y[train])) < n_classes:
             return
-        found, width = self.inner.found(state, share)  # no second search for parameters
+        chosen = self.inner.found  # no second search for parameters
+        found, width = ({}, None) if chosen is None else chosen(state, share)
         X = X if width is None else divided(X, width)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the main fit has warned about a tolerance that was not reached

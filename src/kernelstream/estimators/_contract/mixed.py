@@ -9,17 +9,19 @@ whose first rows are something else (a data frame with words or gaps, dictionari
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ...columns import Columns
+from ...columns._counting import counting_numbers
+from ...columns._journal import Journal
 from ...columns._parse import alone
-from ...columns._store import Journal
 from ...rows import is_pandas, padded
 from ...state.nested import State
 from ...state.turns import in_turn
+from ...state.undo import all_or_nothing
 
 
 def is_mixed(X: Any) -> bool:
@@ -67,19 +69,86 @@ def check_columns(columns: Any) -> None:
         raise ValueError(f"columns must be 'auto' or a dict of name: kind, got {columns!r}")
 
 
-def needs_encoder(columns: Any, X: Any) -> bool:
-    """Whether the first rows of a model, with this parameter ``columns``, go through an encoder."""
-    return columns is not None and (isinstance(columns, dict) or is_mixed(X))
-
-
-def new_encoder(columns: Any, engine: Any) -> Columns:
+def encoder_of(columns: Any, engine: Any) -> Columns:
     """An encoder that has seen nothing, by the parameters of an estimator."""
-    kinds = columns if isinstance(columns, dict) else None
-    return Columns(kinds, engine=engine if engine in ("native", "python") else "auto")
+    own = engine if engine in ("native", "python") else "auto"
+    return Columns(columns if isinstance(columns, dict) else None, engine=own)
+
+
+def new_encoder(columns: Any, X: Any, engine: Any, whole: bool = False) -> Columns | None:
+    """The encoder of a model that starts with rows X, which may be a ``whole`` table; None where it needs none."""
+    needed = isinstance(columns, dict) or (columns and (is_mixed(X) or (whole and counts_rows(X))))
+    return encoder_of(columns, engine) if needed else None
+
+
+def counts_rows(X: Any) -> bool:
+    """Whether a table of numbers with names has columns that number its rows, or are times, among others."""
+    if not hasattr(X, "__array__") or not (hasattr(X, "columns") or hasattr(X, "column_names")):
+        return False
+    values = np.asarray(X, np.float64)
+    return values.shape[1] > 1 and any(counting_numbers(x) is not None for x in values.T)
+
+
+def name_columns(est: Any, encoder: Columns | None) -> None:
+    """Enter the columns of the rows as they come, where there is an encoder; the learner sees others."""
+    if encoder is None or (hasattr(est, "feature_names_in_") and est.n_features_in_ == encoder.n_features_in_):
+        return
+    est.n_features_in_ = encoder.n_features_in_
+    if hasattr(encoder, "feature_names_in_"):
+        est.feature_names_in_ = encoder.feature_names_in_
+
+
+def learn(encoder: Columns, X: Any, y: Any, sample_weight: Any, state: State | None, task: str, learn: Any) -> Any:
+    """Encode rows and ``learn`` them; ``task`` is what y holds, "number" or "label"."""
+    width, t = (0, -1) if state is None else (state["n_features"], state["t"])
+    # an error may come after the last row was learned; a model that was new is dropped as a whole
+    with all_or_nothing(encoder, complete=lambda: state is None or state["t"] > t):
+        rows, wider = encoder._learn(X, y, sample_weight, task)
+        if width and all(own <= width for _, own in wider):
+            return learn(padded(rows, width), y)
+        return learn(padded(rows, max(1, rows.shape[1])), y, encoded=Encoded(encoder, wider))
+
+
+class Encoded(NamedTuple):
+    """Rows in whose course columns appear: a layer around all others, which then take wider ones.
+
+    They are learned as if the new columns had come in a call of their own.
+
+    Parameters
+    ----------
+    encoder : Columns
+        What made them.
+    wider : list of pairs
+        A row, and how many columns there are from it on.
+    """
+
+    encoder: Columns
+    wider: list[tuple[int, int]]
+
+    @property
+    def first_width(self) -> int:
+        """Columns of a model that starts with these rows; without any, one waits for those to come."""
+        return max([1, *(width for row, width in self.wider if row == 0)])
+
+    def learn(
+        self, layers: Any, state: State, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, learn: Any
+    ) -> np.ndarray:
+        """Learn rows with the columns that there are at the end, by a function that learns those of one width."""
+        scores, classes, start = [], [], 0
+        for stop, width in [*self.wider, (len(X), 0)]:
+            if stop > start and (width > state["n_features"] or stop == len(X)):
+                run = slice(start, stop)
+                rows = np.ascontiguousarray(padded(X[run, : state["n_features"]], state["n_features"]))
+                scores.append(learn(rows, y[run], None if weight is None else weight[run]))
+                classes.append(state.get("classes"))
+                start = stop
+            if width > state["n_features"]:
+                layers.widen(state, width)
+        return np.asarray(layers.targets.joined(state, scores, classes))
 
 
 def learn_row(
-    encoder: Any, X: Any, y: Any, state: State, columns: int, learn: Callable[[np.ndarray], np.ndarray]
+    encoder: Any, X: Any, y: Any, state: State, columns: int, learn: Callable[[np.ndarray, Any], np.ndarray]
 ) -> np.ndarray | None:
     """Encode and ``learn`` a dictionary with nothing new or unusual in it; None for any other rows.
 
@@ -103,7 +172,7 @@ def learn_row(
             numbers = encoder._learn_quickly(store, row, y, journal)
             if numbers is None:
                 return None
-            return learn(padded(numbers, width) if numbers.shape[1] < width else numbers)
+            return learn(padded(numbers, width) if numbers.shape[1] < width else numbers, y)
         except BaseException:
             if not state["t"] > t:  # or else an error came after the row had been learned
                 journal.undo()

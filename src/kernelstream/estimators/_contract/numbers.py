@@ -98,10 +98,12 @@ class Numbers(NoTarget):
                 continue
             yield slice(start, stop), own[start:stop] if wild else None if weight is None else weight[start:stop]
             start, wild = stop, 0
-            for o, move in enumerate(moves):
-                if move is not None and not self.learner.moved(state, o, move):
+            # a smaller unit is refused where nothing follows, because forecasts are right in the old one
+            follow = self.learner.moved or (lambda state, o, move: move.factor >= 1)
+            for o, move in [(o, move) for o, move in enumerate(moves) if move is not None]:
+                if not follow(state, o, move):
                     stay(seen, before, o)
-                elif move is not None and seen[MOVES].sum() == 1:
+                elif seen[MOVES].sum() == 1:
                     _warn_of_move(move)
 
     def batch(self, state: State, y: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, Any]:

@@ -53,6 +53,10 @@ class StreamOutlier(OutlierMixin, StreamEstimator):
         """
         return self._learn_any(X, None, None, sample_weight)
 
+    def novel(self, answers: np.ndarray) -> np.ndarray:
+        """Which rows were novel, (n,) bool, by what ``learn`` returned of them."""
+        return answers < 0
+
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StreamOutlier:
         """Learn the rows in order; see :meth:`learn`."""
         self.learn(X, None, sample_weight)

@@ -105,10 +105,11 @@ class Scaled:
         cuts = threads.cuts(X.shape[0], DENSE_ROWS)
         return np.concatenate([self.inner.score(state, scaled_rows(self.ops, X[rows], state), **how) for rows in cuts])
 
-    def start_over(self, state: State, X: Rows, y: Any, target: Any, weight: np.ndarray, **how: Any) -> None:
+    def start_over(self, state: State, X: Rows, weight: np.ndarray) -> Rows:
+        """Decide by the first rows whether to scale; returns them scaled by their own moments."""
         trusted = weight > 0
         self.decide(state, X if trusted.all() else X[trusted])
-        self.inner.start_over(state, self.settled(state, X, weight), y, target, weight, **how)
+        return self.settled(state, X, weight)
 
     def followed(self, state: State, X: Rows, weight: np.ndarray | None) -> np.ndarray:
         """Rows scaled by the moments of the columns, which they update."""

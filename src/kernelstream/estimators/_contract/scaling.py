@@ -51,7 +51,9 @@ def demanded(value: Any) -> bool:
 def wanted_scaling(learner: Learner) -> bool | None:
     """Whether the columns of a learner's rows are to be scaled; None where the first rows decide."""
     given = learner.parameters["standardize"]
-    return learner.auto_scaling() if isinstance(given, str) else bool(given)
+    if not isinstance(given, str):
+        return bool(given)
+    return False if learner.auto_scaling is None and not learner.one_width() else learner.auto_scaling
 
 
 def no_moments(d: int, guards: bool) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class NoTarget:
         Whether rows may have more than one.
     """
 
+    task = "number"  # what an encoder of mixed rows is told that they are
     sets_aside = False  # whether rows may be set aside because of their target, see :meth:`believed`
     weighs = False  # whether rows are weighed by more than ``sample_weight``
 

@@ -77,7 +77,8 @@ class CellTables(Learner):
         check_auto(self.eta)
         fraction("forgetting", self.forgetting, zero=False, one=True)
 
-    def auto_scaling(self) -> bool:
+    @property
+    def auto_scaling(self) -> bool:  # type: ignore[override]
         return self.grids == "hashed"  # their widths are in deviations; the others do not know units
 
     # ---------------------------------------------------------------- hooks

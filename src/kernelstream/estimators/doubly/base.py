@@ -22,7 +22,8 @@ from ...state.change import Change
 from ...state.nested import under
 from ...state.schema import POSITIVE, Array, Count, Number, Schema, check
 from .._contract import kept
-from .._contract.base import Shell, State
+from .._contract.base import Shell, State, StreamEstimator
+from .._contract.calls import learning
 from .._contract.codes import decoded, encoded, outputs_of
 from .._contract.kernel import WithKernel
 from .._contract.kernel import kernel as kernel
@@ -270,10 +271,10 @@ def fit(
     -------
     self
     """
-    with self._turns, self._kept(fresh=True):
-        if not shuffle:
-            self._fit_rows(X, y, sample_weight, shuffle, 1 if passes is None else passes)
-            return self
+    if not shuffle:
+        own: int = 1 if passes is None else passes
+        return StreamEstimator.fit(self, X, y, sample_weight, shuffle=shuffle, passes=own)
+    with self._turns, learning(self, fresh=True):
         check_order(type(self).__name__, False, shuffle, 1)
         how = {} if passes is None else {"passes": checked_passes(passes)}
         rows, target, weight = self._admit(X, y, None, sample_weight, fresh=True)

@@ -161,9 +161,10 @@ def merge(self: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
 
 def _merge(est: Shell[Ridge], other: Shell[Ridge]) -> Shell[Ridge]:
     mine, theirs = _mergeable(est, other)
-    _align(est, mine, theirs)
+    learner = est._learner
+    _align(learner, mine, theirs)
     for state in (mine, theirs):
-        second_order.flush(state, est._learner.forgetting)
+        second_order.flush(state, learner.forgetting)
     for name in ("gram", "b", "yy", "zsum", "expert_loss"):
         if name in mine:
             mine[name] = mine[name] + theirs[name]
@@ -202,7 +203,7 @@ def _mergeable(est: Shell[Ridge], other: Any) -> tuple[State, State]:
     return copied(mine), copied(theirs)
 
 
-def _align(est: Any, mine: State, theirs: State) -> None:
+def _align(learner: Ridge, mine: State, theirs: State) -> None:
     """Bring two states to the same outputs."""
     if "classes" not in mine:
         if mine["n_outputs"] != theirs["n_outputs"]:
@@ -212,7 +213,7 @@ def _align(est: Any, mine: State, theirs: State) -> None:
         for label in np.setdiff1d(other["classes"], state["classes"]):
             if state["classes_fixed"]:
                 raise ValueError(f"the other model knows the label {label!r}, which is not in this model's classes")
-            add(est._learner, state, label, trained=True)
+            add(learner, state, label, trained=True)
     mine["class_counts"] = mine["class_counts"] + theirs["class_counts"]
 
 
@@ -323,7 +324,7 @@ class OnlineRidge(StreamRegressor):
             return mean
         state, X = self._state, checked_rows(self, X)
         if scales_columns(state):
-            X = scaled_rows(self._ops, X, state)
+            X = scaled_rows(self._learner.ops, X, state)
         return mean, public(self._learner.deviations(state, X))
 
 

@@ -15,6 +15,7 @@ from ...rows import Rows
 from ...state.turns import in_turn
 from ...trust.contributions import Explanation, in_turns
 from .._contract.base import Shell, checked_rows
+from .._contract.calls import bound
 from .._contract.composite import fitted, inside
 from . import reasons, watch
 from .base import Stack
@@ -116,11 +117,12 @@ def _answers(est: Shell[Stack]) -> Callable[[np.ndarray], np.ndarray]:
 
 def _sources(est: Shell[Stack]) -> tuple[np.ndarray, int]:
     """For each column that members see, the input column it comes from, (d,), and how many input columns there are."""
-    d = inside(est)[1]["n_features"]
-    if est._encoder is None:
+    layers, state = bound(est)
+    d, encoder = state["n_features"], layers.encoder
+    if encoder is None:
         return np.arange(d), d
-    groups = est._encoder._sources_of_width()
-    return np.pad(groups, (0, d - len(groups)), mode="edge"), est._encoder.n_features_in_
+    groups = encoder._sources_of_width()
+    return np.pad(groups, (0, d - len(groups)), mode="edge"), encoder.n_features_in_
 
 
 # -------------------------------------------------------------------- how sure it is

@@ -37,7 +37,7 @@ class Stack(Team):
 
     recent: bool
     standardize: Any
-    squashes = True
+    squashes, on_device = True, False
     _by_row = frozenset({"ring_rows", "ring_targets", "ring_weights"})  # those that are watched
 
     def __init__(self, parameters: dict[str, Any], context: Context):
@@ -76,6 +76,7 @@ class Stack(Team):
 
     def schema(self, state: State, trained: bool) -> Schema:
         schema: Schema = super().schema(state, trained) | {"first_width": Count(1, state["n_features"])}
+        schema |= {"first_texts": Count(1, 1)} if self.context.texts else {}
         if not trained:
             return schema
         N, k = len(self.examples()), self.combination.outputs(state)
@@ -141,12 +142,6 @@ class Stack(Team):
         return self.ops.squashed(dense(X)) if self.standardize else dense(X)
 
     # ---------------------------------------------------------------- learning
-    def start_over(
-        self, state: State, X: Rows, y: np.ndarray, target: np.ndarray, weight: np.ndarray, **how: Any
-    ) -> None:
-        """What is wanted to be known of the rows was noted when they came."""
-        super().start_over(state, X, y, target, weight, **(how | {"wanted": None}))
-
     def learn(
         self, state: State, X: Rows, y: np.ndarray, weight: Any, shuffled: bool = False, wanted: Any = None
     ) -> np.ndarray:

@@ -29,11 +29,13 @@ from ...random import SeedStream, generator
 from ...rows import Rows, take
 from ...solvers.clock import Clock
 from ...state.nested import State
-from .._contract import weights
+from .._contract import mixed, weights
 from .._contract.base import Shell
 from .._contract.callbacks import learn_passes, with_callbacks
+from .._contract.calls import bound, learning
 from .._contract.order import check_order
 from .._contract.scaling import scales_columns
+from .._contract.targets import NoTarget
 from ..cells.base import CellTables
 from ..feature import LinearOnFeatures
 from ..learned import LearnedFeatures
@@ -94,11 +96,10 @@ def fit(
         limit = positive("time_limit", float("inf") if time_limit is None else time_limit, infinite=True)
         with Bar(bool(verbose), "fit", "steps") as bar:
             clock = Clock(limit, lambda steps, remark: bar.update(steps, remark, float(max(USUAL_STEPS, steps))))
-            with self._kept(fresh=True):
-                X = self._all_encoded(X, y, sample_weight, shuffle)
+            with learning(self, fresh=True):
                 check_order(type(self).__name__, False, shuffle, 1 if passes == "auto" else passes)
                 _passes_over(self, X, y, sample_weight, shuffle, passes, clock)
-            self._name_columns()
+            mixed.name_columns(self, self._encoder)
             bar.update(clock.steps, "all rows", clock.steps)
     return self
 
@@ -106,33 +107,34 @@ def fit(
 def _passes_over(
     est: Shell[Stack], X: Any, y: Any, sample_weight: Any, shuffle: bool, passes: Any, clock: Clock
 ) -> None:
-    rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True)
-    targets = est._layers.targets
-    targets.check_whole(target, weight)
+    rows, target, weight = est._admit(X, y, None, sample_weight, fresh=True, shuffle=shuffle)
+    layers, state = bound(est)
+    targets, stack = layers.targets, est._learner
     counted = np.arange(rows.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-    if shuffle and "classes" in est._state:  # in no order no label is new, and rows need not be cut where one appears
-        targets.declare(est._state, (np.unique(target[counted]), bool(est._state["classes_fixed"])))
-    stack = est._learner
+    if shuffle and "classes" in state:  # in no order no label is new, and rows need not be cut where one appears
+        targets.declare(state, (np.unique(target[counted]), bool(state["classes_fixed"])))
     helps = isinstance(stack.members, str) and batch.helps(stack.regression, target[counted])
     at_once = shuffle and passes != 1 and helps
     shuffled = shuffle and not at_once
     most = _passes(passes, len(counted), shuffle)
-    held = _held_out(est._state["seed"], counted, target) if most > 1 else None
+    held = _held_out(state["seed"], counted, target) if most > 1 else None
     if held is not None and at_once:  # the last ones: members take the rows in their order
         held = counted[len(counted) - len(held) :]
     streamed = weight  # the stream's way over the rows that are not held out
     if held is not None:
         streamed = np.ones(rows.shape[0]) if weight is None else weight.copy()
         streamed[held] = 0.0
-    prepare, train = partial(_prepared, est, rows, target, weight), np.setdiff1d(counted, () if held is None else held)
-    learn_passes(est, X, y, rows, target, streamed, shuffled, 1, {"shuffled": shuffled})
+    prepare, train = (
+        partial(_prepared, stack, state, targets, rows, target, weight),
+        np.setdiff1d(counted, () if held is None else held),
+    )
+    learn_passes(est, X, y, (rows, target, streamed), shuffled, 1, {"shuffled": shuffled})
     if held is None:
         return
-    stack, state = est._learner, est._state
     if at_once:
         S = stack.members_score(state, prepare(held)[0], False)
         own = None if weight is None else weight[held]
-        est._layers.learn(state, take(rows, held), target[held], own, {"shuffled": shuffled})
+        layers.learn(state, take(rows, held), target[held], own, {"shuffled": shuffled})
         if scales_columns(state):
             hold(state)
         others = prepare(train[batch.chosen(state["seed"], len(train))])
@@ -173,10 +175,11 @@ def _more_passes(
             learners[i].forget()
 
 
-def _prepared(est: Shell[Stack], rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray) -> Any:
+def _prepared(
+    stack: Stack, state: State, targets: NoTarget, rows: Rows, target: np.ndarray, weight: Any, which: np.ndarray
+) -> Any:
     """Scaled rows, encoded targets and weights; what is known of the columns stays as it is."""
-    state, targets = est._state, est._layers.targets
-    X = est._learner.seen(state, np.asarray(take(rows, which)))
+    X = stack.seen(state, np.asarray(take(rows, which)))
     y = target[which]
     w = None if weight is None else weight[which]
     if targets.weighs or weights.SUMS in state:

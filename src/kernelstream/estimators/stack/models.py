@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from ... import engine as engines
 from ...state.turns import in_turn
 from ...trust.intervals import check_coverage
 from ...trust.quantiles import check_quantiles, ends_for, forecast_interval, learn_interval, predict_interval
@@ -22,11 +21,6 @@ from .answers import changes, explain, members, quantiles, relevance
 from .base import Stack
 from .fit import fit
 from .intervals import Wanted
-
-
-def ops(est: Any) -> Any:
-    """The engine for streams: that of the processor, even if ``fit`` uses a GPU."""
-    return engines.get(engines.of_processor(est.engine))
 
 
 @described()
@@ -61,7 +55,7 @@ class KernelClassifier(StreamClassifier):
     columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
         arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
-        columns whose first cells do not show it: "number", "integer", "category", "date" or "text" (left out).
+        columns whose first cells do not show it: "number", "integer", "category", "date", "text" or "ignored".
         Rows of numbers may have gaps (NaN) at any time; they become the median of their column over the last rows.
     engine : {"auto", "native", "python", "torch"} or TorchEngine, default="auto"
         "native" runs the compiled loops, "python" their readable specification; "auto" is "native" where it is
@@ -114,7 +108,6 @@ class KernelClassifier(StreamClassifier):
     standardize = on_device = True
 
     fit, explain = fit, explain
-    _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)
@@ -269,7 +262,6 @@ class KernelRegressor(StreamRegressor):
 
     fit, explain = fit, explain
     predict_interval, forecast_interval, learn_interval = predict_interval, forecast_interval, learn_interval
-    _ops = property(ops)
     learners_, members_, columns_ = property(learners), property(members), property(columns)
     weights_, weights_history_ = property(weights), property(weights_history)
     relevance_, changes_ = property(relevance), property(changes)

@@ -28,25 +28,28 @@ def bind(pairs: list[Pair], state: State, function: Any, ops: Any, levels: np.nd
 
     NotImplemented if one has none yet. ``levels`` are those of the trackers.
     """
-    if not all(_is_writable(part) for part in (*parts(state), *state["members"])):  # those of a mapped file are not
+    if not _are_writable(*parts(state), *state["members"]):  # those of a mapped file are not
         return NotImplemented
     try:
         learners = [_row_learner(*pair) for pair in pairs]
     except ValueError:  # a member that is out of range starts again on the long path
         return NotImplemented
-    if any(learner is NotImplemented for learner in learners):
+    if NotImplemented in learners:
         return NotImplemented
     if "batch" in state:
         learners.append(function(state))
-    if any(learner is None for learner in learners):
+    if None in learners:
         return None
     return ops.RowStack(state, learners, SQUASH, regression, (levels, None if regression else STEPS))
 
 
-def _is_writable(state: State) -> bool:
-    """Whether numbers of a state can be changed, which compiled learners want even where they only score."""
-    arrays = (value for value in state.values() if isinstance(value, np.ndarray))
-    return all(array.flags.writeable or array.dtype.kind not in "fiu" for array in arrays)
+def _are_writable(*states: State) -> bool:
+    """Whether numbers of states can be changed, which compiled learners want even where they only score."""
+    for state in states:
+        for value in state.values():
+            if isinstance(value, np.ndarray) and not value.flags.writeable and value.dtype.kind in "fiu":
+                return False
+    return True
 
 
 def member_scores(learner: Learner, state: State, X: np.ndarray) -> np.ndarray | None:
@@ -57,7 +60,7 @@ def member_scores(learner: Learner, state: State, X: np.ndarray) -> np.ndarray |
     if not isinstance(learner, MULTIPLYING):
         return None
     try:
-        found = _row_learner(learner, state if _is_writable(state) else copied(state))
+        found = _row_learner(learner, state if _are_writable(state) else copied(state))
     except ValueError:  # a member that is out of range
         return None
     scores = np.empty((len(X), state["n_outputs"]))
@@ -66,7 +69,9 @@ def member_scores(learner: Learner, state: State, X: np.ndarray) -> np.ndarray |
 
 def _row_learner(learner: Learner, state: State) -> Any:
     """The member's learner of single rows; None if a subclass overrides how rows are learned or scored."""
-    kinds = type(learner).__mro__
-    names = ("row_learner", "learn", "score")
-    found, *others = (next(i for i, kind in enumerate(kinds) if name in vars(kind)) for name in names)
-    return learner.row_learner(state) if found <= min(others) else None
+    for kind in type(learner).__mro__:
+        if vars(kind).get("row_learner") is not None:
+            return learner.row_learner(state)
+        if "learn" in vars(kind) or "score" in vars(kind):
+            return None
+    return None

@@ -1,0 +1,1 @@
+"""Rows unlike those before, without labels."""

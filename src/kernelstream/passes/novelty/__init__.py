@@ -1,0 +1,1 @@
+"""How unusual rows are."""
