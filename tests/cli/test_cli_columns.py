@@ -480,7 +480,7 @@ def test_columns_of_one_name(tmp_path, capsys):
 
 def test_train_says_which_columns_are_odd(tmp_path, capsys):
     when = ["damaged", *(f"2024-01-{1 + i // 24:02d} {i % 24:02d}:00" for i in range(1, 60))]
-    rows = [f"{i},k{i},same,w{i % 3},{when[i]},{i * 0.7:.2f},{i % 2}" for i in range(60)]
+    rows = [f"{i},k{i},same,w{i % 3},{when[i]},{i * 7 % 60 * 0.7:.2f},{i % 2}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["number,name,constant,word,when,size,y", *rows]) + "\n")
     lines = err(capsys, 0, "train", tmp_path / "t.csv", "--target", "y", "-a", "fogd", "-m", tmp_path / "m.ks")
     said = {line.split()[0]: line for line in lines.splitlines() if line.startswith("  ")}

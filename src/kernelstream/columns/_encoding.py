@@ -14,11 +14,12 @@ import numpy as np
 from ..random import SeedStream, generator
 from ..rows import padded
 from ..streams.cells import Cells
+from ._counting import TIMED, decide_in_table
 from ._growing import Widths, decide_again, grow
 from ._journal import Journal, NeedsCopy
 from ._known import check_known, some
 from ._parse import Parsed, parse, parse_row
-from ._pass import twins
+from ._pass import LATE, twins
 from ._seasons import learn as learn_season
 from ._seasons import next_solved, runs
 from ._seasons import show as show_season
@@ -65,7 +66,7 @@ def learn_stream(
             run = CellRows(cells[start:stop], some, None if weight is None else weight[start:stop])
             part, wider = _pass(rules, store, run, journal, odd, warn_once, start)
             parts.append(part)
-            odd |= decide_again(store, rules.kinds or {}, journal)
+            odd |= decide_again(store, rules.kinds or {}, journal, warn_once)
             widths += [(start + row, width) for row, width in wider]
             widths.append((stop, store.width))
         else:
@@ -85,6 +86,7 @@ def learn_table(rules: Any, store: Store, batch: CellRows, warn_once: WarnOnce) 
         learned = CellRows(cells.part(counted), None if targets is None else targets.part(counted), weight[counted])
     one_by_one, _ = _pass(rules, store, learned, None, odd, warn_once, shuffled=True)
     _say_odd(store, odd, warn_once)
+    store.moments[LATE, [source.number for source in store.sources if source.role == TIMED]] = 1.0  # not of now
     X = encode(rules, store, cells)
     coded = {at for at, source in enumerate(store.sources) if not source.retired}
     means = [c for c, (at, part, _) in enumerate(store.layout) if part in (MEAN, RECENT, ROWS, SCORE) and at in coded]
@@ -116,6 +118,8 @@ def _pass(
         for row, source, value in found.wrong:
             if row < stop:
                 odd.setdefault(source.name, value)
+        if shuffled and not start:
+            decide_in_table(store, found.numbers, found.codes, rules.kinds or {}, warn_once)
         for source in store.crowded(found.codes) if shuffled else ():
             store.show_recent(source)
         X, here = padded(X, store.width), slice(start, stop)
@@ -169,6 +173,7 @@ def _run(
         y, w = (None if values is None or not learn else values[rows] for values in (Y, weight))
         texts = [texts[i - first] for i in rows]
         X[rows[:, None], source.scores] = run_texts(source.text, texts, rules.engine, y, w, journal)
+    X[:, store.silent] = 0.0
 
 
 # -------------------------------------------------------------------- one dictionary at a time
@@ -196,7 +201,7 @@ def learn_row(rules: Any, store: Store, row: dict[Any, Any], y: Any, journal: Jo
     store.t += 1
     if not store.t & (store.t - 1):
         try:
-            decide_again(store, rules.kinds or {}, journal)
+            decide_again(store, rules.kinds or {}, journal, rules._warn_once)
         except NeedsCopy:
             journal.undo()
             return None

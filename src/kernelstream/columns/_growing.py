@@ -9,6 +9,7 @@ import numpy as np
 
 from ..streams.cells import Cells, is_missing, listed
 from ..streams.marks import DATE
+from ._counting import decide_in_stream
 from ._journal import Journal, NeedsCopy
 from ._store import InputColumn, Store
 from ._targets import Targets
@@ -114,7 +115,9 @@ def _note_names(store: Store, cells: Cells, max_columns: int, journal: Journal |
         store.came = known
 
 
-def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -> dict[str, str]:
+def decide_again(
+    store: Store, given: dict[str, str], journal: Journal | None, warn_once: Callable[[str, str], None]
+) -> dict[str, str]:
     """After 1, 2, 4, 8, ... rows: decide by the cells so far what the columns hold, unless that is settled.
 
     Returns a word of each column that was taken for one of words, and turns out to hold numbers or dates.
@@ -129,6 +132,7 @@ def decide_again(store: Store, given: dict[str, str], journal: Journal | None) -
     odd: dict[str, str] = {}
     if store.t & (store.t - 1):
         return odd
+    decide_in_stream(store, given, journal, warn_once)
     for source in store.crowded():
         if journal is not None:
             raise NeedsCopy

@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from ..checks import few
 from ..registry.names import did_you_mean
 from ..streams.cells import Cells
+from ._counting import IDLE, TIMED
 from ._parse import value_of
 from ._pass import COUNT
 from ._store import GAP, MEAN, RECENT, ROWS, SCORE, SEASON, SLOT, VALUE, InputColumn, Store
@@ -138,7 +139,8 @@ def some(names: list[str], known: list[str] | None = None) -> str:
 
 
 def _note(store: Store, source: InputColumn) -> str:
-    """A sentence about a column that is useless in its present form; "" for any other."""
+    """A sentence about a column that is useless in its present form, or used as a time; "" for any other."""
+    use = {TIMED: "; it is taken as a time", IDLE: "; it takes no part"}.get(source.role or "", "")
     if source.number >= 0:
         count, _, m2, low, high, *_ = store.moments[:, source.number].tolist()
         if count == store.t and low == high:
@@ -146,13 +148,16 @@ def _note(store: Store, source: InputColumn) -> str:
         # the sum of squares of n different whole numbers is least where they follow on each other, as row numbers do
         consecutive = count * (count**2 - 1) / 12
         if high - low == count - 1 and abs(m2 - consecutive) <= 1e-9 * consecutive:
-            return "it looks like a row number: every new row has a value that was never seen"
+            return f"it looks like a row number: every new row has a value that was never seen{use}"
+        if use:
+            told = "every value is larger than those before" if source.role == TIMED else "no value comes twice"
+            return told + use
     elif source.table is not None and source.table.codes:
         counts = store.counts[list(source.table.codes.values())]
         if len(counts) == 1:
             return "it never changes"
         if len(counts) >= MIN_ROWS_NOTED and counts.mean() <= MAX_ROWS_PER_WORD:
-            return "it looks like an identifier: nearly every row has a different word"
+            return f"it looks like an identifier: nearly every row has a different word{use}"
     return ""
 
 

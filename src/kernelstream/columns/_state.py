@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..state.schema import MOST, Array, Count, Schema, Text, check, length
+from ._counting import COUNTING, IDLE, TIMED
 from ._seasons import SIZE
 from ._store import CLASSES, CYCLE, NUMERIC, SCORE, SEASON, SLOT, TABLED, InputColumn, Store, parts_of
 from ._texts import parts, texts_from_state, texts_schema, texts_to_state
 from .kinds import KINDS, VOTES, is_code
 
 State = dict[str, Any]
+ROLES = (None, TIMED, IDLE)
 TASKS = ("", "number", "label")
 WRITTEN = {**dict.fromkeys(KINDS, ("",)), "number": (".", ","), "integer": (".", ","), "date": ("", "d/m", "m/d")}
 FLAGS = ("retired", "settled", "replaced", "many", "reads")
@@ -47,9 +49,7 @@ def to_state(store: Store) -> State:
         **packed("came", list(store.came)),
         **packed("names", [source.name for source in store.sources]),
         "kinds": np.array([KINDS.index(source.kind) for source in store.sources], np.int64),
-        "flags": np.array(
-            [sum(1 << b for b, name in enumerate(FLAGS) if getattr(s, name)) for s in store.sources], np.int64
-        ),
+        "flags": np.array([_flags(source) for source in store.sources], np.int64),
         "forms": np.array([FORMS.index(source.form) for source in store.sources], np.int64),
         "votes": store.votes.copy(),
         "wrong": np.array([(s.wrong, s.first_wrong) for s in store.sources], np.int64).reshape(-1, 2),
@@ -70,6 +70,11 @@ def to_state(store: Store) -> State:
     }
 
 
+def _flags(source: InputColumn) -> int:
+    own = sum(1 << b for b, name in enumerate(FLAGS) if getattr(source, name))
+    return own + (ROLES.index(source.role) << len(FLAGS))
+
+
 def schema(state: State, one_hot: int) -> Schema:
     """What the entries may be; the lengths are those of a few entries, which are checked against each other later."""
     sources, width = length(state, "kinds"), length(state, "layout")
@@ -81,7 +86,7 @@ def schema(state: State, one_hot: int) -> Schema:
         **_strings("came", state, length(state, "came_ends")),
         **_strings("names", state, sources),
         "kinds": Array((sources,), "int64", low=0, high=len(KINDS) - 1),
-        "flags": Array((sources,), "int64", low=0, high=(1 << len(FLAGS)) - 1),
+        "flags": Array((sources,), "int64", low=0, high=(len(ROLES) << len(FLAGS)) - 1),
         "forms": Array((sources,), "int64", low=0, high=len(FORMS) - 1),
         "votes": Array((sources, VOTES), "int64", low=0, high=MOST),
         "wrong": Array((sources, 2), "int64", low=0, high=MOST),
@@ -158,6 +163,9 @@ def _sources(store: Store, names: list[str], state: State) -> None:
             setattr(source, flag, bool(state["flags"][i] & 1 << b))
         reads = source.kind == "text" or (source.reads and source.kind == "category")
         if (source.many and not (source.kind == "category" and store.task)) or source.reads != reads:
+            raise ValueError(f"state_['flags'] has one that column {source.name!r} cannot have")
+        source.role = ROLES[state["flags"][i] >> len(FLAGS)]
+        if source.role not in (None, *COUNTING.get(source.kind, ())):
             raise ValueError(f"state_['flags'] has one that column {source.name!r} cannot have")
         source.form = FORMS[state["forms"][i]]
         if source.form not in WRITTEN[source.kind]:

@@ -46,19 +46,19 @@ class InputColumn:
     """A column of the rows that come: its name and kind, and where it is in the arrays.
 
     ``number`` is its place among the numbers, ``coded`` that among the categories, ``dated`` that among the dates, -1
-    for none; ``seasons`` are the columns of the result for seasons; ``retired`` says that a
-    column of integers has had too many values to hold codes, ``many`` that one of words has more values than columns of
-    their own. ``form`` is how numbers or dates are written (see
-    :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind than its first
-    cells seemed to be: a later column of the same name reads its cells, and its own parts of the result stay 0.
-    ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1.
-    ``reads`` says that cells are read as texts: ``text`` is what was learned of these, once there is a target, and
-    shows in the columns ``scores``.
+    for none; ``seasons`` are the columns of the result for seasons. ``retired`` says that a column of integers has had
+    too many values to hold codes, ``many`` that one of words has more values than columns of their own. ``role`` is
+    "timed" of numbers that are times, "idle" of a column that takes no part. ``form`` is how numbers or dates are
+    written (see :data:`.kinds.Reading`). ``settled`` columns keep their kind; a ``replaced`` one was of another kind
+    than its first cells seemed to be: a later column of the same name reads its cells, and its own parts of the result
+    stay 0. ``wrong`` cells were taken as missing, the first of them in row ``first_wrong``, counted from 1. ``reads``
+    says that cells are read as texts: ``text`` is what was learned of these, once there is a target, and shows in the
+    columns ``scores``.
     """
 
     __slots__ = (
         *("coded", "dated", "first_wrong", "form", "gap", "kind", "many", "name", "number", "reads", "replaced"),
-        *("retired", "scores", "seasons", "settled", "slots", "table", "text", "wrong"),
+        *("retired", "role", "scores", "seasons", "settled", "slots", "table", "text", "wrong"),
     )
 
     def __init__(self, name: str, kind: str):
@@ -70,6 +70,7 @@ class InputColumn:
         self.text: TextColumn | None = None
         self.scores: list[int] = []
         self.retired = self.settled = self.replaced = self.many = False
+        self.role: str | None = None
         self.form = "." if kind in ("number", "integer") else ""
         self.wrong = self.first_wrong = 0
 
@@ -94,6 +95,7 @@ class Store:
         self.sources: list[InputColumn] = []
         self.by_name: dict[str, InputColumn] = {}  # the column that reads the cells of a name
         self.votes = np.zeros((0, VOTES), np.int64)  # of the cells of each source, see :mod:`.kinds`
+        self.idle: set[int] = set()  # places of the sources that take no part
         self.undecided: list[int] = []  # places of the sources whose kind may still change
         self.came: dict[str, None] = {}  # names of all columns of the rows, in the order in which they came
         self.layout: list[tuple[int, int, int]] = []
@@ -137,6 +139,7 @@ class Store:
         """What follows from the sources: which of them are read, and which may change."""
         self.plan = None
         self.by_name = {source.name: source for source in self.sources}  # the last of a name
+        self.idle = {i for i, s in enumerate(self.sources) if s.role == "idle"}
         self.undecided = [i for i, s in enumerate(self.sources) if not (s.settled or s.replaced)]
         self.from_start = np.zeros(self.moments.shape[1], np.int64)
         self.from_start[[s.number for s in self.sources if s.replaced and s.number >= 0]] = NEVER
@@ -201,7 +204,8 @@ class Store:
     def place_parts(self, source: InputColumn, at: dict[tuple[int, int], int]) -> None:
         """Note in which column of the result each part of a source is."""
         if source.kind in NUMERIC:
-            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), -1)
+            year = -2 if source.role == "timed" else -1
+            self.number_at[:, source.number] = at[VALUE, 0], at[GAP, 0], at.get((CYCLE, YEAR_SINE), year)
         if source.kind in TABLED:
             self.mean_at[source.coded] = [at[MEAN, t] for t in range(self.means)]
         if source.many:
@@ -270,6 +274,18 @@ class Store:
         source.text = source.text or TextColumn(self.task == "number")
         if outputs_of(self.means) > source.text.outputs:
             source.text.grow(outputs_of(self.means))
+
+    def set_role(self, source: InputColumn, role: str | None) -> None:
+        """Let a column take no part or its numbers be times, or neither."""
+        source.role = role
+        if source.number >= 0:
+            self.number_at[2, source.number] = -2 if role == "timed" else -1
+        self.find_columns()
+
+    @property
+    def silent(self) -> list[int]:
+        """Columns of the result that stay 0, since their source takes no part."""
+        return [c for c, (at, _, _) in enumerate(self.layout) if at in self.idle] if self.idle else []
 
     # ---------------------------------------------------------------- categories
     def crowded(self, codes: np.ndarray | None = None) -> list[InputColumn]:

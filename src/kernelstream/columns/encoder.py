@@ -44,7 +44,8 @@ class Columns(Known, TransformerMixin, WithParameters):
         codes; encoded both ways), "category", "date", "text" or "ignored". These columns exist from the first row on.
         Other columns are what most of their cells are: of all rows in ``fit``, of the first ones in a stream, as
         docs/columns.md tells. A column of a stream that turns out to be of another kind than its first cells gets
-        new columns in the result; its old ones are 0 from then on.
+        new columns in the result; its old ones are 0 from then on. Other columns that only number or name the rows take
+        no part, and numbers that always grow are taken as times.
     target : {"auto", "number", "label"}
         What y holds; by default, floats are numbers and anything else is a label.
     one_hot : int, default=16

@@ -139,7 +139,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         """
         starts = fresh or self._state is None
         if fresh:
-            self._encoder, self.texts = mixed.new_encoder(self.columns, X, self.engine), False
+            self._encoder, self.texts = mixed.new_encoder(self.columns, X, self.engine, whole=True), False
             if self._encoder is not None:
                 own = X, y, sample_weight, self._targets.task
                 X = self._encoder._fit(*own) if shuffle else self._encoder._learn(*own)[0]
