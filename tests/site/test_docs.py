@@ -59,14 +59,26 @@ def sensors(path):
     np.savetxt(path, np.random.default_rng(2).normal(size=(300, 3)), delimiter=",", header="a,b,c", comments="")
 
 
+def load(path, first, n):
+    """Hours of a load and of the warmth that it depends on, some of them."""
+    warmth = 10 + np.cumsum(np.random.default_rng(3).normal(size=600)).round(2)
+    times = np.datetime64("2024-01-01T00", "m") + 60 * np.arange(600)
+    rows = [
+        f"{times[i]},{50 + 10 * np.sin(i * np.pi / 12) + warmth[i]:.2f},{warmth[i]}" for i in range(first, first + n)
+    ]
+    path.write_text("\n".join(["date,load,warmth", *rows]) + "\n")
+
+
 FILES = {
     "README.md": [
         (flats, "flats.csv", False), (flats, "new.csv", False), (rows, "big.svm"), (sensors, "sensors.csv"),
+        (load, "load.csv", 0, 400),
     ],
     "CONTRIBUTING.md": [(flats, "flats.csv", False), (flats, "new.csv", False)],
     "big_csv.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "columns.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "binning.md": [(rows, "train.svm"), (rows, "test.svm")],
+    "forecast.md": [(load, "load.csv", 0, 400), (load, "weather.csv", 400, 24)],
     "live.md": [(flats, "flats.csv", False)],
     "novelty.md": [(sensors, "sensors.csv"), (sensors, "new.csv")],
     "resume.md": [(rows, "big.svm")],

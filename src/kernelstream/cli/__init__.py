@@ -36,7 +36,7 @@ OK, FAILED, USAGE = 0, 1, 2
 IMPORT = "import a module with parts of your own; it is also searched for in this folder"
 DEBUG = "show where an error comes from"
 
-MODULES = ("train", "predict", "evaluate", "info", "lists", "completion")
+MODULES = ("train", "predict", "evaluate", "forecast", "info", "lists", "completion")
 OBJECTS = 100_000  # created between two garbage collections: imports create many, none of them garbage
 
 

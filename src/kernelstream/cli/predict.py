@@ -54,6 +54,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.out is not None:
         not_the_data("--out", args.out, [args.model, *args.data])
     est, notes = model_io.read(args.model)
+    if not hasattr(est, "predict"):
+        raise UsageError(f"{args.model} forecasts series: kernelstream forecast DATA --model {args.model}")
     stream = open_model_data(args, notes, needs_target=False, est=est)
     if args.what == "probability" and not hasattr(est, "predict_proba"):
         hint = " (train with --loss logistic)" if hasattr(est, "classes_") else ""

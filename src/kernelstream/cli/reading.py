@@ -33,15 +33,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="format of the files (default: by their names and content)",
     )
     add("--target", metavar="COLUMN", help="column to learn, by name or number (-1: the last)")
-    add(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        help="whether the first line of a CSV holds names (default: detected)",
-    )
-    add("--delimiter", help="of a CSV (default: detected); 'tab' for a tab")
-    add("--encoding", metavar="NAME", help="of a CSV or of JSON lines, such as latin-1, cp1252 or utf-16 (utf-8)")
-    add("--decimal", type=mark, metavar="MARK", help="decimal mark of a CSV, '.' or ',' (default: by the first rows)")
-    add("--thousands", type=mark, metavar="MARK", help="mark between thousands: '.', ',', \"'\" or 'space' (detected)")
+    add_text(add)
     add("--drop", type=listed, action="extend", metavar="A,B", help="columns to leave out; may be repeated")
     add(
         "--columns",
@@ -64,6 +56,19 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     add("--block", type=positive, metavar="ROWS", help="rows read at a time (1024)")
     add("--limit", type=positive, metavar="ROWS", help="stop after this many rows")
     add("--shuffle", type=int, metavar="SEED", help="shuffle the rows of a dataset:NAME")
+
+
+def add_text(add: Any) -> None:
+    """Add the options that say how a CSV is written, by the ``add_argument`` of a parser or a group."""
+    add(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first line of a CSV holds names (default: detected)",
+    )
+    add("--delimiter", help="of a CSV (default: detected); 'tab' for a tab")
+    add("--encoding", metavar="NAME", help="of a CSV or of JSON lines, such as latin-1, cp1252 or utf-16 (utf-8)")
+    add("--decimal", type=mark, metavar="MARK", help="decimal mark of a CSV, '.' or ',' (default: by the first rows)")
+    add("--thousands", type=mark, metavar="MARK", help="mark between thousands: '.', ',', \"'\" or 'space' (detected)")
 
 
 def reading(args: argparse.Namespace) -> dict[str, Any]:

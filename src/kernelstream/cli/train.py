@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..files import descriptor, is_special
 from ..progress import RowsBar
 from ._stopping import Awake, Stopping, name_of
 from .algorithms import add_algorithm, build, finds_novelties
@@ -19,7 +18,7 @@ from .base import Interrupted, Run, UsageError, command, not_the_data, positive,
 from .mixed import WrongCells, show_kinds, with_columns
 from .reading import add_reading, expected_rows, fingerprint, open_data, reading
 from .targets import targets_for
-from .training import kept, report, task_of_run
+from .training import check_writable, kept, report, task_of_run
 
 EXAMPLES = """examples:
   kernelstream train flights.csv --target delayed --model flights.ks
@@ -102,7 +101,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--resume needs --checkpoint, the folder to resume from")
     if args.resume and args.start:
         raise UsageError("--resume continues from a checkpoint, --from from a model: choose one")
-    _check_target(args.model)
+    check_writable(args.model)
     if args.model is not None:
         not_the_data("--model", args.model, args.data)
     if args.checkpoint is not None and os.path.exists(args.checkpoint) and not os.path.isdir(args.checkpoint):
@@ -197,29 +196,6 @@ def started_options(known: dict[str, Any], given: dict[str, Any]) -> dict[str, A
         return {**({"mixed": False} if known else {}), **known, **given}
     dropped = [name for name in known.get("ignore", []) if name != given.get("target")]
     return {**known, **given, "ignore": dropped}
-
-
-def _check_target(path: str | None) -> None:
-    """UsageError if a model cannot be written: now, not hours later."""
-    if path is None:
-        return
-    if is_special(path):
-        if descriptor(path) is None and not os.access(path, os.W_OK):
-            raise UsageError(f"--model: {path} cannot be written to")
-        return
-    try:
-        os.stat(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise UsageError(f"--model: {path}: {error.strerror}") from None
-    folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path) or os.curdir
-    if not os.path.isdir(folder):
-        raise UsageError(f"--model: there is no folder {folder}")
-    if os.path.isdir(path):
-        raise UsageError(f"--model: {path} is a folder")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"--model: the folder {folder} cannot be written to")
 
 
 def _report(args: argparse.Namespace, run: Any, begun: Begun, whole: bool) -> None:

@@ -47,6 +47,29 @@ def kept(options: dict[str, Any], stream: Any) -> dict[str, Any]:
     return {**keep, "features": columns.feature_names, "target": reader.target}
 
 
+def check_writable(path: str | None) -> None:
+    """UsageError if a model cannot be written: now, not hours later."""
+    if path is None:
+        return
+    if is_special(path):
+        if descriptor(path) is None and not os.access(path, os.W_OK):
+            raise UsageError(f"--model: {path} cannot be written to")
+        return
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise UsageError(f"--model: {path}: {error.strerror}") from None
+    folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path) or os.curdir
+    if not os.path.isdir(folder):
+        raise UsageError(f"--model: there is no folder {folder}")
+    if os.path.isdir(path):
+        raise UsageError(f"--model: {path} is a folder")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"--model: the folder {folder} cannot be written to")
+
+
 def report(args: argparse.Namespace, est: Any, about: dict[str, Any], line: str, whole: bool = True) -> None:
     """Print what was done, and where a ``whole`` model was written, on standard output unless the model goes there."""
     from ..evaluate import model_bytes

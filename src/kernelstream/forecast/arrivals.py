@@ -19,6 +19,10 @@ WAITING = ("held_series", "held_times", "held_values", "held_known")  # entries 
 NAMES = ("target", "by", "known_names")  # entries that are lists of names
 
 
+class TooFewRows(ValueError):
+    """A series has fewer rows than a forecast needs."""
+
+
 def start(names: Names, seed: int, known: int) -> State:
     """The state of a model that has seen the columns of its first rows; ``known`` are encoded ones."""
     shapes = zip(WAITING, ((), (), (len(names.target),), (known,)), strict=True)

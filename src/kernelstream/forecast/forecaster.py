@@ -219,7 +219,9 @@ class KernelForecaster(WithParameters):
         if learner is None or state["rows"].max() < self.horizon:
             least = max(self.horizon, arrivals.HELD if names.time else 1)
             seen = int(state["rows"].max(initial=0))
-            raise ValueError(f"{seen} rows are too few to forecast {self.horizon} steps: learn at least {least} first")
+            raise arrivals.TooFewRows(
+                f"{seen} rows are too few to forecast {self.horizon} steps: learn at least {least} first"
+            )
         z = self._future(future, learner, names)
         columns: dict[str, list[Any]] = {}
         for k in np.flatnonzero(state["count"]).tolist():
