@@ -125,7 +125,7 @@ def show_kinds(stream: Any) -> None:
             print(f"column {name!r}: {what} (--drop leaves it out)", file=sys.stderr)
         return
     words = {
-        "text": "not used",
+        "ignored": "not used",
         "integer": "integer, also as a category",
         None: "empty so far",
     }

@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ._store import InputColumn, Journal, NeedsCopy, Store
+from ._journal import Journal, NeedsCopy
+from ._store import InputColumn, Store
 
 GROWING_ROWS, TABLE_ROWS, NAMED_ROWS = 16, 64, 1024  # rows that tell a time in a stream, or a name
 TIMED, IDLE = "timed", "idle"

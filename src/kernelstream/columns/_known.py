@@ -14,7 +14,8 @@ from ..streams.cells import Cells
 from ._counting import IDLE, TIMED
 from ._parse import value_of
 from ._pass import COUNT
-from ._store import GAP, MEAN, RECENT, ROWS, SEASON, SLOT, VALUE, InputColumn, Store
+from ._store import GAP, MEAN, RECENT, ROWS, SCORE, SEASON, SLOT, VALUE, InputColumn, Store
+from ._texts import score_name
 from .dates import CYCLES
 
 PER_TARGET = {MEAN: "mean", RECENT: "recent", SEASON: "season"}
@@ -92,6 +93,10 @@ class Known:
         place = {name: i for i, name in enumerate(store.came)}
         return np.array([place[store.sources[at].name] for at, _, _ in store.layout], np.intp)
 
+    def scores_texts(self, width: int) -> bool:
+        """Whether some of the first columns of the result are scores of texts."""
+        return any(part == SCORE for _, part, _ in self._learned().layout[:width])
+
     @property
     def width_(self) -> int:
         """Columns of the result."""
@@ -121,6 +126,8 @@ def _name(store: Store, source: InputColumn, part: int, index: int) -> str:
         owners = [name for name in source.table.codes if name != ""]  # type: ignore[union-attr]
         taken = index < source.table.own  # type: ignore[union-attr]
         return f"{source.name}={owners[index]}" if taken else f"{source.name}#{index}"
+    if part == SCORE:
+        return f"{source.name}:{score_name(index, store.labels)}"
     return source.name + {VALUE: "", GAP: ":missing", ROWS: ":rows"}.get(part, f":{CYCLES[index]}")
 
 

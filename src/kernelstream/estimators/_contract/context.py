@@ -26,12 +26,15 @@ class Context:
         The loss for a number of classes; 0 for numbers.
     width
         How many columns the first rows had, where rows have come.
+    texts : bool
+        Whether some of these were scores of texts.
     """
 
     kind: type
     ops: Any
     loss_for: Callable[[int], Any]
     width: Any
+    texts: bool = False
 
     @property
     def name(self) -> str:
@@ -57,7 +60,7 @@ def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
     """What learns in an estimator, for rows of this width: its parameters, those that its class has in their place."""
     parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
     parameters["loss"] = getattr(est, "loss", None)
-    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width))
+    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width, est.texts))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from ...columns import Columns
 from ...columns._counting import counting_numbers
+from ...columns._journal import Journal
 from ...columns._parse import alone
-from ...columns._store import Journal
 from ...rows import is_pandas, padded
 from ...state.nested import State
 from ...state.turns import in_turn

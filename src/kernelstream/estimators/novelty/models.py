@@ -47,8 +47,8 @@ class KernelNovelty(StreamOutlier):
     columns : "auto" or dict of name: kind, default="auto"
         Rows may hold words, dates and gaps: unless the first rows are purely numeric, data frames, dictionaries and
         arrays of objects are encoded on the fly (:class:`~kernelstream.columns.Columns`). A dict gives the kind of
-        columns whose first cells do not show it: "number", "integer", "category", "date" or "text" (left out).
-        In rows of numbers a gap (NaN) counts as the median of its column.
+        columns whose first cells do not show it: "number", "integer", "category", "date" or "ignored"; texts are left
+        out. In rows of numbers a gap (NaN) counts as the median of its column.
 
     Attributes
     ----------
