@@ -90,16 +90,11 @@ class _Last(_Constant):
         return self
 
 
-@_enter
-def _usual(task: str, settings: dict[str, Any], seed: int) -> Any:
-    """Baseline: the majority of the labels, or the mean of the numbers."""
-    return _Usual(task)
-
-
-@_enter
-def _last(task: str, settings: dict[str, Any], seed: int) -> Any:
-    """Baseline: what came last."""
-    return _Last(task)
+_PEERS |= {
+    "usual": lambda task, settings, seed: _Usual(task),
+    "last": lambda task, settings, seed: _Last(task),
+    "unbounded": lambda task, settings, seed: Unbounded(**settings),
+}
 
 
 class _Mapped:
@@ -292,12 +287,6 @@ def _author(task: str, settings: dict[str, Any], seed: int) -> Any:
     if task != "binary":
         raise ValueError("the author's rules are for two classes here")
     return AuthorRules(**{"random_state": seed, **settings})
-
-
-@_enter
-def _unbounded(task: str, settings: dict[str, Any], seed: int) -> Any:
-    """Perceptron, OGD and PA-I with many support vectors."""
-    return Unbounded(**settings)
 
 
 @_enter

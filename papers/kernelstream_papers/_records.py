@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 PACKAGES = (
     "kernelstream", "numpy", "scipy", "scikit-learn", "river", "lightgbm", "vowpalwabbit", "thundersvm-cpu", "capymoa",
 )  # fmt: skip
@@ -90,12 +92,12 @@ class Records:
             if isinstance(record, dict) and isinstance(record.get("key"), str):
                 self._found[record["key"]] = record
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._found
-
-    def settled(self, key: str) -> bool:
-        """Whether a run is done; one that only lacked a package is not, since it may be installed by now."""
-        return key in self._found and "ImportError" not in str(self._found[key].get("error"))
+    def settled(self, key: str, trace: list[float] | None = None) -> bool:
+        """Whether a run is done: with the same trace of its defaults, and not one that only lacked a package."""
+        record = self._found.get(key, {"error": "ImportError"})
+        before = record.get("trace")
+        same = trace is None or before is None or np.allclose(before, trace, 0.01, 1e-4, equal_nan=True)
+        return same and "ImportError" not in str(record.get("error"))
 
     def __getitem__(self, key: str) -> dict[str, Any]:
         return self._found[key]

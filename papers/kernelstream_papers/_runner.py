@@ -14,7 +14,7 @@ from kernelstream import datasets
 from kernelstream.cli import Bar
 
 from ._experiment import SYNTHETIC, Algorithm, Data, Experiment, digest, load
-from ._job import TUNING_ORDER, run_job
+from ._job import TUNING_ORDER, run_job, trace
 from ._records import Records, environment
 
 CURVES = 5  #: repetitions whose curves are kept: enough for a picture
@@ -35,6 +35,7 @@ class Task:
     settings: dict[str, Any]
     order: int
     what: str
+    trace: list[float] | None = None
 
 
 def run(
@@ -149,25 +150,24 @@ def _grid_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], rec
             continue
         for point in algorithm.points():
             base = experiment.settings(data, algorithm, point)
+            said = trace(experiment, algorithm, base | algorithm.candidates()[0])
             for candidate in algorithm.candidates():
                 settings = base | candidate
                 key = grid_key(experiment, data, algorithm, settings)
-                if not records.settled(key):
-                    tasks.append(Task(key, data, algorithm, point, settings, TUNING_ORDER, "grid"))
+                if not records.settled(key, said):
+                    tasks.append(Task(key, data, algorithm, point, settings, TUNING_ORDER, "grid", said))
     return tasks
 
 
 def _repeat_tasks(experiment: Experiment, lines: list[tuple[Data, Algorithm]], records: Records) -> list[Task]:
+    points = ((d, a, point, tuned(experiment, d, a, point, records)) for d, a in lines for point in a.points())
+    ready = [(d, a, point, s, trace(experiment, a, s)) for d, a, point, s in points if s is not None]
     tasks = []
     for order in range(experiment.repeats):  # all lines once before any line twice: a table fills evenly
-        for data, algorithm in lines:
-            for point in algorithm.points():
-                settings = tuned(experiment, data, algorithm, point, records)
-                if settings is None:
-                    continue
-                key = repeat_key(experiment, data, algorithm, settings, order)
-                if not records.settled(key):
-                    tasks.append(Task(key, data, algorithm, point, settings, order, "repeat"))
+        for data, algorithm, point, settings, said in ready:
+            key = repeat_key(experiment, data, algorithm, settings, order)
+            if not records.settled(key, said):
+                tasks.append(Task(key, data, algorithm, point, settings, order, "repeat", said))
     return tasks
 
 
@@ -192,6 +192,7 @@ def _work(
             "point": task.point,
             "settings": task.settings,
             "order": task.order,
+            "trace": task.trace,
         }
         if task.what == "grid" or task.order >= CURVES:
             outcome["curve"] = None

@@ -82,13 +82,13 @@ class Cell:
     def behind(self, higher_is_better: bool) -> float | None:
         """By how much the paper is better, in standard errors of the difference of both means; None without one.
 
-        The paper's mean is one of the declared number of orders. A side that has no deviation takes the other's.
+        The paper's mean is one of all declared orders. A deviation that lacks, or ours of few orders, is the other's.
         """
         if self.printed is None or not self.values:
             return None
         gap = self.printed.value - self.mean if higher_is_better else self.mean - self.printed.value
         theirs = self.printed.std or self.std
-        ours = self.std if len(self.values) > 1 else theirs
+        ours = self.std if self.complete and len(self.values) > 1 else max(self.std, theirs)
         error = math.sqrt(theirs**2 / self.orders + ours**2 / len(self.values))
         return gap / max(error, 1e-12)
 

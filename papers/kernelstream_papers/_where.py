@@ -16,13 +16,13 @@ HEAD = """# Where is this? The papers, table by table
 
 Written by `kernelstream reproduce --page` from the runs beside this file and from the list of what the papers hold. A
 cell is *level* with the paper when the means differ by at most three standard errors of their difference (the paper's
-mean is one of as many orders as are declared; a side without a deviation has the other's), or in no printed digit;
-otherwise it is *ahead* or *behind*, and the last columns count those without a known cause. *By the author's rules* are
-cells where the algorithm as published is either, and the rules of the author's own program, a line of the same
-experiment, come to the printed figure. [4/10] means that 4 of the 10 declared orders ran. *Seconds* are multiples of
-the geometric mean of all lines of a data set, ours and in brackets the paper's, so that the machine drops out (but ours
-may have run on several machines); *vectors* are support vectors, likewise. [tables.md](tables.md) has the same figures
-as tables, with lines of our own.
+mean is one of as many orders as are declared; a deviation that is not printed is ours, and where orders of ours lack it
+is the larger one), or in no printed digit; otherwise it is *ahead* or *behind*; the last columns count those without
+a known cause. *By the author's rules* are cells where the algorithm as published is either, and the rules of the
+author's own program, a line of the same experiment, come to the printed figure. [4/10] means that 4 of the 10 declared
+orders ran. *Seconds* are multiples of the geometric mean of all lines of a data set, ours and in brackets the paper's,
+so that the machine drops out (but ours may have run on several machines); *vectors* are support vectors, likewise.
+[tables.md](tables.md) has the same figures as tables, with lines of our own.
 """
 
 RUN = ("level", "by the author's rules", "ahead", "behind")

@@ -104,7 +104,8 @@ def _run(args: argparse.Namespace) -> None:
             summary[experiment.name]["files"] = _write_files(asked, records, args.files)
     if left_out is not None and not summary:
         raise left_out
-    page = write(folder, quick=args.quick, own=[e for e, name in zip(experiments, names, strict=True) if _is_own(name)])
+    own = [e for e, name in zip(experiments, names, strict=True) if name.endswith(".toml")]
+    page = write(folder, quick=args.quick, own=own)
     if args.keep:
         for name in dict.fromkeys([*papers.names(), *(experiment.name for experiment in experiments)]):
             records = papers.Records(folder, name)
@@ -114,10 +115,6 @@ def _run(args: argparse.Namespace) -> None:
         print_json({"experiments": summary, "page": str(page)})
     else:
         print(f"{page}")
-
-
-def _is_own(name: str) -> bool:
-    return name.endswith(".toml")
 
 
 def _write_files(experiment: Experiment, records: Iterable[dict[str, Any]], folder: str) -> int:

@@ -190,8 +190,7 @@ def test_records_pass_over_what_is_none(tmp_path):
         file.write(b'3\n[]\n"key"\n{"key": ["b"]}\n\xff\xfe\n{"key": "c"}\n{"key": "d", "val')
     found = Records(tmp_path, "x")
     assert len(found) == 2
-    assert "a" in found
-    assert "c" in found
+    assert [found[key]["key"] for key in ("a", "c")] == ["a", "c"]
     assert found.environments() == [{"python": "3"}, {}]
     found.add({"key": "e", "text": "x" * 100_000})
     assert len(Records(tmp_path, "x")) == 3
@@ -238,6 +237,21 @@ def test_a_setting_that_fails_does_not_end_the_run(small, tmp_path):
     cells = {(c.data, c.algorithm): c for c in table(broken, tmp_path)}
     assert cells["iris", "FOGD"].settings["eta"] == 1.0
     assert len(cells["iris", "FOGD"].values) == 3
+
+
+def test_a_run_whose_defaults_have_changed_is_run_again(small, tmp_path, monkeypatch):
+    """A bandwidth that the library chooses by another rule gives no other key, and is noticed all the same."""
+    small = replace(small, data=small.data[1:], algorithms=small.algorithms[2:], repeats=1)
+    recorded(small, tmp_path)
+    before = (tmp_path / "small.jsonl").read_text()
+    assert recorded(small, tmp_path) and (tmp_path / "small.jsonl").read_text() == before
+    whole = _job.build
+    monkeypatch.setattr(_job, "build", lambda a, task, s, seed: whole(a, task, {"gamma": 3.0} | s, seed))
+    recorded(small, tmp_path)
+    after = (tmp_path / "small.jsonl").read_text()
+    assert after.startswith(before) and after.count("\n") == 2 * before.count("\n") == 6  # two of a grid, one counted
+    author = replace(small.algorithms[0], zoo=None, peer="usual")
+    assert _job.trace(small, author, {}) is None  # versions of other tools are in the environment of a run
 
 
 def test_a_process_of_its_own_tells_its_memory(tmp_path):

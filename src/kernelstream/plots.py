@@ -330,7 +330,7 @@ def forecast(
         ax = figure(width=8.4)[1][0]
     ax.plot(x[max(first - steps, 0) : last], y[max(first - steps, 0) : last], color=_COLOURS[7], lw=1, label=name)
     ax.plot(then, np.asarray(made[name]), color=_COLOURS[0], lw=1.6, label="forecast")
-    ax.fill_between(then, *ends, color=_COLOURS[0], alpha=0.2, lw=0, label="interval")
+    ax.fill_between(then, ends[0], ends[1], color=_COLOURS[0], alpha=0.2, lw=0, label="interval")
     ax.grid(alpha=0.25)
     ax.legend(frameon=False, loc="upper left", ncols=3)
     if time is not None:

@@ -176,7 +176,7 @@ def test_several_targets_are_as_many_models(features, engine, monkeypatch):
     before = model.predict(X)
     with monkeypatch.context() as patched:
         learn = Layers.learn
-        patched.setattr(Layers, "learn", lambda *args: (learn(*args), 1 / 0))  # at the end of a call
+        patched.setattr(Layers, "learn", lambda *args, **how: (learn(*args, **how), 1 / 0))  # at the end of a call
         with pytest.raises(ZeroDivisionError):
             model.learn(X, Y)
     np.testing.assert_array_equal(model.predict(X), before)

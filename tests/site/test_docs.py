@@ -68,6 +68,7 @@ FILES = {
     "columns.md": [(flats, "flats.csv", True), (flats, "new.csv", True), (flats, "test.csv", True)],
     "binning.md": [(rows, "train.svm"), (rows, "test.svm")],
     "live.md": [(flats, "flats.csv", False)],
+    "novelty.md": [(sensors, "sensors.csv"), (sensors, "new.csv")],
     "resume.md": [(rows, "big.svm")],
     "start.md": [(flats, "flats.csv", False), (flats, "new.csv", False)],
 }  # fmt: skip

@@ -43,7 +43,7 @@ class OperatorDescent(WithKernel):
             args = self.kernel(state), state["seed"], state["n_features"], self.block_size, np.float64, self.ops
             return FeatureBlocks(*args, SeedStream.GP_OPERATOR), FeatureBlocks(*args)
 
-        return self.cached("blocks", made)
+        return self.derived.cached("blocks", made)
 
     def features(self, blocks: FeatureBlocks, X: Rows, stop: int) -> np.ndarray:
         """Features of rows in all blocks before ``stop``, (n, stop width)."""

@@ -53,7 +53,7 @@ class LeverageSampling(WithKernel):
 
     def _restart(self, state: State) -> None:
         """Start a new embedding, and forget everything learned in the old one."""
-        self.drop("projection", "leverage", "held")
+        self.derived.drop("projection", "leverage", "held")
         width = self._projection(state).shape[1]
         outputs = state["n_outputs"]
         second_order.start(state, width, outputs, outputs, np.array([self.alpha / 2]), 1.0)
@@ -67,7 +67,7 @@ class LeverageSampling(WithKernel):
                 return np.zeros((0, 0))
             return projection(gram(self.kernel(state), S), len(S), np.finfo(S.dtype).eps ** (2 / 3))
 
-        return self.cached("projection", make)
+        return self.derived.cached("projection", make)
 
     def _recursion(self, state: State) -> RowRecursion:
         held: Any = self.derived.get("held")
@@ -89,14 +89,14 @@ class LeverageSampling(WithKernel):
 
         v = k_xx
         if K.shape[1]:
-            T, scale = self.cached("leverage", make)
+            T, scale = self.derived.cached("leverage", make)
             W = solve_triangular(T, (K * scale).T, trans=1, check_finite=False)
             v = np.maximum(k_xx - (W**2).sum(axis=0), 0.0)
         return (1 + self.epsilon) * v / (self.alpha + v)
 
     def _coins(self, state: State, t: int, m: int) -> np.ndarray:
         """Uniform numbers of rows t, t + 1, … (m,): the same for a row however the stream is cut."""
-        runs = self.cached("coins", dict)
+        runs = self.derived.cached("coins", dict)
         wanted = range(t // COINS, (t + m) // COINS + 1)
         for run in wanted:
             if run not in runs:
@@ -193,7 +193,7 @@ class LeverageSampling(WithKernel):
 
     def mix_outputs(self, state: State, change: Change) -> None:
         mix_matrices(state, change)
-        self.drop("held")
+        self.derived.drop("held")
 
 
 n_restarts = entry("n_restarts", "How often the dictionary has changed, which is also its size.")

@@ -141,10 +141,10 @@ def show_kinds(stream: Any) -> None:
 
 
 def _odd_columns(stream: Any) -> dict[str, str]:
-    """What is noted about columns of the first rows of a stream."""
-    reader = inner(stream)
+    """What is noted about columns of the first rows of a stream; nothing at its end."""
+    reader, first = inner(stream), stream.peek()
     dates = [name for name, kind in reader.kinds.items() if kind == "date"] if reader.mixed else []
-    return notes_of(stream.peek()[0], reader.feature_names, dates)
+    return {} if first is None else notes_of(first[0], reader.feature_names, dates)
 
 
 def notes_of(rows: Any, names: list[str] | None, dates: list[str]) -> dict[str, str]:

@@ -144,7 +144,7 @@ class LearnedMetric(Learner):
         if self.regression:
             state["amplitude"] = np.maximum((mean * alpha).mean(axis=0), 0.0) * unit**2
             state["weight"] = (np.ones(len(order)) if total is None else total[order]).astype(np.float32)
-        self.drop("leaves", "leaves of a GPU", "factors")
+        self.derived.drop("leaves", "leaves of a GPU", "factors")
         return LeftOut(F, Y[left], weights, X[left], left[left < apart])
 
     def _searched(self, held: np.ndarray, d: int, seed: int) -> np.ndarray:
@@ -208,7 +208,7 @@ class LearnedMetric(Learner):
             for S in (standard_rows(state, X, self.ops), state["rows"])
         )
         leaf = leaf_of(asked[0], state["directions"], state["thresholds"])
-        factors = self.cached("factors", dict)
+        factors = self.derived.cached("factors", dict)
         known = np.zeros(len(leaf))
         for number in np.unique(leaf):
             part = slice(*starts[number : number + 2])
@@ -234,7 +234,7 @@ class LearnedMetric(Learner):
             parts = (slice(*ends) for ends in itertools.pairwise(state["leaves"]))
             return [make((Z[part], W[part]), state["share"], state["alpha"][part]) for part in parts]
 
-        return self.cached("leaves" if make == self._function else "leaves of a GPU", made)
+        return self.derived.cached("leaves" if make == self._function else "leaves of a GPU", made)
 
     def _maker(self, values: int) -> Callable[..., Callable[[Pair], np.ndarray]]:
         """What makes kernel functions for calls of this many kernel values: a GPU for many, if there is one."""

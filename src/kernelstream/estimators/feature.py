@@ -47,6 +47,16 @@ def map_entries(state: State) -> dict[str, Any]:
 FORGETTING = 0.9997
 
 
+def _is_wide(map: FeatureMap, d: int) -> bool:
+    """Whether the columns themselves are the features, and so many that sparse rows stay sparse."""
+    return isinstance(map, RawFeatures) and d >= WIDE
+
+
+def _made_of(map: FeatureMap, state: State) -> Any:
+    """What the frequencies of independent columns depend on, apart from the number of columns."""
+    return repr(map), repr(map_entries(state)), state["dtype"]
+
+
 class LinearOnFeatures(Learner):
     """A linear function of features that learns by first-order steps."""
 
@@ -55,12 +65,8 @@ class LinearOnFeatures(Learner):
     def writes(self, state: State) -> tuple[frozenset[str], frozenset[str]]:
         """Where columns are very many, sparse rows touch few weights, and only these are copied before a call."""
         d = state.get("n_features", 0)
-        sparse = d >= LARGE and self._wide(d) and not self.ops.on_device
+        sparse = d >= LARGE and _is_wide(self.map, d) and not self.ops.on_device
         return self._replaced, self._by_row | (WEIGHTS if sparse else frozenset())
-
-    def _wide(self, d: int) -> bool:
-        """Whether the columns themselves are the features, and so many that sparse rows stay sparse."""
-        return isinstance(self.map, RawFeatures) and d >= WIDE
 
     # ---------------------------------------------------------------- parts
     @cached_property
@@ -85,16 +91,16 @@ class LinearOnFeatures(Learner):
         """The map with its random numbers, for rows of a float type, by default that of the model."""
         if dtype is not None and np.dtype(dtype) != state["dtype"]:
             return checked(self.map.build(map_entries(state), state["n_features"], np.dtype(dtype)))
-        return self.cached("mapping", lambda: checked(self._build(state)))
+        return self.derived.cached("mapping", lambda: checked(self._build(state)))
 
     def _build(self, state: State) -> Mapping:
         build: Any = self.map.build
         shape = map_entries(state), state["n_features"], np.dtype(state["dtype"])
         made, known = self.derived.pop("narrower", (None, None))
-        if made is not None and made == self._made_of(state):
+        if made is not None and made == _made_of(self.map, state):
             return build(*shape, None, known)
         if state["warm_rows"] and type(self.map) is RandomFourier:  # the next bandwidth needs the same numbers
-            return build(*shape, self.cached("draws", Draws))
+            return build(*shape, self.derived.cached("draws", Draws))
         return build(*shape)
 
     def linear_form(self, state: State, dtype: Any) -> LinearForm | None:
@@ -105,16 +111,8 @@ class LinearOnFeatures(Learner):
         offset = state["center"][1] if "center" in state else 0.0
         return self.mapping(state, dtype), np.asarray(weights, np.float64), np.full(len(weights), offset, np.float64)
 
-    def _made_of(self, state: State) -> Any:
-        """What the frequencies of independent columns depend on, apart from the number of columns."""
-        return repr(self.map), repr(map_entries(state)), state["dtype"]
-
     def domains(self) -> list[Any]:
         return [self.map] if self.map.restricted else []
-
-    def seed_source(self) -> Any:
-        given = self.parameters["random_state"]
-        return getattr(self.map, "random_state", None) if given is None else given
 
     # ---------------------------------------------------------------- a state
     def start(self, state: State, before: State | None) -> None:
@@ -146,7 +144,7 @@ class LinearOnFeatures(Learner):
 
     def _keep_factor(self, state: State, d: int) -> None:
         """Where rows may be sparse, let the sums of squares of many columns fade by one common factor."""
-        if "G" in state and "G_scale" not in state and self._wide(d):
+        if "G" in state and "G_scale" not in state and _is_wide(self.map, d):
             state["G_scale"] = np.ones(state["n_outputs"])
 
     # ---------------------------------------------------------------- rows
@@ -187,7 +185,7 @@ class LinearOnFeatures(Learner):
 
     # ---------------------------------------------------------------- changes
     def mix_outputs(self, state: State, change: Change) -> None:
-        self.leave_device()
+        self.derived.leave_device()
         mix_outputs(state, change, unwrap(self.update)[0])
 
     def widen(self, state: State, d: int) -> dict[Any, Any] | None:
@@ -197,7 +195,7 @@ class LinearOnFeatures(Learner):
             )
         mapping: Any = self.derived.get("mapping")
         known = type(self.map) is RandomFourier and not state["warm_rows"] and mapping is not None
-        lasting = {"narrower": (self._made_of(state), mapping.W)} if known else None
+        lasting = {"narrower": (_made_of(self.map, state), mapping.W)} if known else None
         if MAP + "landmarks" in state:
             state[MAP + "landmarks"] = padded(state[MAP + "landmarks"], d)
         entries = map_entries(state)
@@ -227,7 +225,7 @@ class LinearOnFeatures(Learner):
         factors = Array(shape[:1], low=SAFE, high=1.0, optional=True)
         return (
             schema
-            | ({"G_scale": factors} if self._wide(state["n_features"]) else {})
+            | ({"G_scale": factors} if _is_wide(self.map, state["n_features"]) else {})
             | {"w": Array(shape, dtype), "scale": scales(state), "memory": Array(update.memory(shape[0]).shape)}
             | {"G": Array(shape, dtype, low=0.0, optional=not update.diagonal)}
             | {"w_mean": Array(shape, dtype, optional=not average)}

@@ -120,7 +120,7 @@ class LearnedFeatures(Learner):
     def _base(self, state: State) -> np.ndarray:
         """The random part of the frequencies, made again from the seed."""
         shape = state["n_features"], self.n_components, state["dtype"]
-        return self.cached("E", lambda: self.spectrum.draw(state["seed"], *shape))
+        return self.derived.cached("E", lambda: self.spectrum.draw(state["seed"], *shape))
 
     def check_parameters(self) -> None:
         n_components = whole("n_components", self.n_components)

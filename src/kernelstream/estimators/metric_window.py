@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -66,7 +65,7 @@ class MetricWindow(Learner):
         tree, parts = _leaves.cut(np.zeros((0, d)), refit.depth(d, room), room)
         state |= tree | {"leaves": np.zeros(len(parts) + 1, np.int64)}
         state["follow"] = start_following()
-        self.drop("functions")
+        self.derived.drop("functions")
 
     def schema(self, state: State, trained: bool) -> Schema:
         if not trained:
@@ -131,20 +130,19 @@ class MetricWindow(Learner):
         """Rows after which a solution is begun or takes effect, (1,); one that has been begun is being worked on."""
         now = refit.schedule(state["t"], len(state["centres"]))
         if now.pending and "refit" not in self.derived:
-            self.derived["refit"] = Beside(self._work(dict(state), now.n))
+            work = functools.partial(refit.solution, dict(state), now.n, self.ops, self.regression)
+            self.derived["refit"] = Beside(work)
         stop: np.ndarray = self.derived.setdefault("stop", np.zeros(1, np.int64))
         stop[0] = now.stop  # which is known to what is bound
         return stop
-
-    def _work(self, state: State, n: int) -> Callable[[], State]:
-        return functools.partial(refit.solution, state, n, self.ops, self.regression)
 
     def _take(self, state: State) -> None:
         """The latest solution takes effect, unless it has just been begun."""
         now, begun = refit.schedule(state["t"], len(state["centres"])), self.derived.get("refit")
         if not now.pending:
-            state |= self._work(state, now.n)() if begun is None else begun.result()
-            self.drop("functions", "refit")
+            own = self.ops, self.regression
+            state |= refit.solution(state, now.n, *own) if begun is None else begun.result()
+            self.derived.drop("functions", "refit")
 
     def score(self, state: State, X: Rows) -> np.ndarray:
         scores, functions = np.empty((X.shape[0], state["n_outputs"])), self._functions(state)
@@ -154,7 +152,7 @@ class MetricWindow(Learner):
         return scores
 
     def _functions(self, state: State) -> Functions:
-        return self.cached("functions", lambda: self._made(state))
+        return self.derived.cached("functions", lambda: self._made(state))
 
     def _made(self, state: State) -> Functions:
         metric, centres = refit.metric_of(state), state["centres"][: state["leaves"][-1]]
@@ -174,7 +172,7 @@ class MetricWindow(Learner):
     def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
         if trained:
             state["kept_value"] = codes_after(state, state["kept_value"], place)
-            self.drop("refit")
+            self.derived.drop("refit")
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """A new label has had the code -1 so far."""
@@ -182,7 +180,7 @@ class MetricWindow(Learner):
         np.multiply(state["alpha"][:used].take(change.source, axis=1), change.sign, out=alpha[:used])
         state["alpha"] = alpha
         state["offset"] = np.where(change.fresh, -1.0, state["offset"][change.source] * change.sign)
-        self.drop("functions", "refit")
+        self.derived.drop("functions", "refit")
 
     def widen(self, state: State, d: int) -> None:
         """Columns that were 0 do not count before the next solution."""
@@ -193,7 +191,7 @@ class MetricWindow(Learner):
         if d > refit.BROAD and state["root"].ndim == 2:
             state["root"] = np.sqrt(np.diag(state["root"] @ state["root"]))
         state["unit"] = np.pad(state["unit"], (0, more), constant_values=1.0)
-        self.drop("functions")
+        self.derived.drop("functions")
 
 
 @described()
@@ -236,8 +234,8 @@ class MetricWindowClassifier(StreamClassifier):
 
     Notes
     -----
-    Time per row is proportional to the rows of a leaf. Rows after which f is solved again take longer, some tenths of a
-    second for a window of 8,192. Kernel values are in float32, sums in float64.
+    Time per row is proportional to the rows of a leaf. A row at which a solution takes effect waits for one that is not
+    there yet, some tenths of a second for a window of 8,192. Kernel values are in float32, sums in float64.
 
     References
     ----------

@@ -116,7 +116,7 @@ class TwoPhases(WithKernel, LinearOnFeatures):
         q = state["n_support"]
         F = self._expansion(state, kernel, block)
         G = np.ascontiguousarray(kernel.pairwise(block, block))
-        spec = self.cached(("rule", state["n_outputs"]), lambda: ops.spec(self.loss(state), self.early_update))
+        spec = self.derived.cached(("rule", state["n_outputs"]), lambda: ops.spec(self.loss(state), self.early_update))
         targets, free = Told(y[rows], part), self.budget - q
         consumed, joined, coefficients, decay = ops.expansion_pass(F, G, targets, spec, state, free)
         state["t"] += consumed if part is None else int(np.count_nonzero(part[:consumed]))
@@ -146,7 +146,7 @@ class TwoPhases(WithKernel, LinearOnFeatures):
 
     def _set_landmarks(self, state: State, S: np.ndarray, K: np.ndarray, values: np.ndarray) -> None:
         """Landmarks S (m, d) with kernel values K, and on their span the weights of the function with values (m, C)."""
-        self.leave_device()
+        self.derived.leave_device()
         update = self.update  # read before there are weights, which would decide it
         P = projection(K, min(self.rank, len(S)), np.finfo(S.dtype).eps)
         state |= {LANDMARKS: S, PROJECTION: P}
@@ -215,7 +215,7 @@ class TwoPhases(WithKernel, LinearOnFeatures):
         return scores + state["center"][1] if "center" in state else scores
 
     def mix_outputs(self, state: State, change: Change) -> None:
-        self.leave_device()
+        self.derived.leave_device()
         if "alpha" in state:
             state["alpha"] = np.ascontiguousarray(change.rows(state["alpha"].T).T)
         mix_outputs(state, change, self.early_update if "alpha" in state else self.update)

@@ -60,6 +60,11 @@ def _checked(X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.nd
     return rows, target, weight
 
 
+def known(name: str, summary: str) -> Any:
+    """A property: the one of the same name of the model that has learned."""
+    return property(lambda self: self._of_model(name), doc=summary)
+
+
 class Wrapper(WithParameters):
     """An estimator with another one inside, ``model``, which is cloned before it learns: ``model_``.
 
@@ -179,15 +184,8 @@ class Wrapper(WithParameters):
         self._fitted().widen(n_features)
         return self
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels known so far, sorted."""
-        return self._of_model("classes_")
-
-    @property
-    def n_features_in_(self) -> int:
-        """Columns of the rows."""
-        return self._of_model("n_features_in_")
+    classes_ = known("classes_", "Labels known so far, sorted.")
+    n_features_in_ = known("n_features_in_", "Columns of the rows.")
 
     @property
     def feature_names_in_(self) -> np.ndarray:

@@ -53,7 +53,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
 
     standardize: Any = field(default=False, init=False)  # True, False or "auto"; of most a parameter
     columns: Any = field(default=None, init=False)  # of those that take mixed rows a parameter, see `.mixed`
-    texts: bool = field(default=False, init=False)  # whether columns of the first rows were scores of texts
+    _texts: bool = field(default=False, init=False)  # whether columns of the first rows were scores of texts
 
     on_device: ClassVar[bool] = False  # whether the family has a torch engine
     _at_once: ClassVar[bool] = False  # whether its learner has `solve`: no `learn` and the like then
@@ -139,7 +139,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         """
         starts = fresh or self._state is None
         if fresh:
-            self._encoder, self.texts = mixed.new_encoder(self.columns, X, self.engine, whole=True), False
+            self._encoder, self._texts = mixed.new_encoder(self.columns, X, self.engine, whole=True), False
             if self._encoder is not None:
                 own = X, y, sample_weight, self._targets.task
                 X = self._encoder._fit(*own) if shuffle else self._encoder._learn(*own)[0]
@@ -152,10 +152,10 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         if starts and (X.shape[0] or classes is not None):
             before, self._state, self._made = self._state, None, None
             self.n_features_in_ = int(X.shape[1]) if width is None else width
-            self.texts = self.texts if self._encoder is None else self._encoder.scores_texts(self.n_features_in_)
+            self._texts = self._texts if self._encoder is None else self._encoder.scores_texts(self.n_features_in_)
             layers = self._layers
             layers.infinite = intake.layers.infinite
-            seed = seed_from(layers.learner.seed_source())
+            seed = seed_from(layers.learner.parameters["seed"])
             state = {"n_features": self.n_features_in_, "dtype": str(X.dtype).rpartition(".")[2], "seed": seed}
             layers.start(state, declared, before, empty)
             self._state, self._made = state, layers
@@ -237,7 +237,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
             if encoded is not None:
                 self._encoder = encoded.encoder
                 if self._state is not None:  # what users have been given of it stays as narrow as it is
-                    self._layers.learner.sync()
+                    self._layers.learner.derived.sync()
                     self._state, self._made = thawed(self._state), None
             first = encoded and encoded.first_width
             X, y, weight = self._admit(X, y, classes, sample_weight, fresh=False, width=first)
@@ -268,7 +268,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         if self._state is None:
             raise AttributeError(f"{type(self).__name__} has no state_ before it has learned a row")
         if self._made is not None:
-            self._made.learner.sync()
+            self._made.learner.derived.sync()
         return flatten(self._state if self._encoder is None else self._state | {"columns": self._encoder.state_})
 
     @state_.setter
@@ -279,7 +279,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         if self.columns is not None and isinstance(state.get("columns"), dict):
             encoder = mixed.encoder_of(self.columns, self.engine)
             encoder.state_ = state.pop("columns")
-        self._state, self._encoder, self.texts = state, encoder, "first_texts" in state
+        self._state, self._encoder, self._texts = state, encoder, "first_texts" in state
         self.n_features_in_ = int(state["n_features"])
         self._forget()
         mixed.name_columns(self, encoder)
@@ -337,7 +337,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
         state, learner = self._state, self._learner
         if state is None or state["warm_rows"]:
             return self  # nothing has been learned yet
-        learner.sync()
+        learner.derived.sync()
         if not (learner.fade(state, keep) if keep else learner.restart(state)):
             raise ValueError(
                 f"{type(self).__name__} has no way to forget: give a monitor a function of your own as react"
@@ -356,7 +356,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
     @in_turn
     def __getstate__(self) -> Any:
         if self._made is not None:
-            self._made.learner.sync()
+            self._made.learner.derived.sync()
         again = ("_made", "_turns", "_open")  # copies make these again
         kept = {key: value for key, value in super().__getstate__().items() if key not in again}
         # the arrays too: another thread may go on learning before they are written
@@ -423,7 +423,7 @@ class StreamEstimator(WithParameters, CallbackSupportMixin):
     def _forget(self) -> None:
         """Drop what was derived from the state."""
         if self._made is not None:
-            self._made.learner.leave_device()
+            self._made.learner.derived.leave_device()
             self._made.learner.forget()
         self._made = None
 

@@ -62,7 +62,8 @@ def enter(
         return
     if trained and not (len(own) == own.before == 1 and own.factor[0] == 1):
         learner.mix_outputs(state, own)
-    learner.class_added(state, place, trained, change)
+    if learner.class_added is not None:
+        learner.class_added(state, place, trained, change)
 
 
 def _from_shared(classes: np.ndarray, kept: np.ndarray, change: Change) -> Change:

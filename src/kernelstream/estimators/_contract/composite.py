@@ -41,7 +41,7 @@ class Composite(Learner):
 
     def examples(self) -> list[Learner]:
         """A learner of each prototype, for questions that no state answers."""
-        return self.cached("examples", lambda: [learner_of(made, self.ops) for made in self.prototypes()])
+        return self.derived.cached("examples", lambda: [learner_of(made, self.ops) for made in self.prototypes()])
 
     def sized(self, state: State, i: int, learner: Learner) -> Learner:
         """Member i with the size that it has now."""
@@ -56,7 +56,7 @@ class Composite(Learner):
             made = [type(example)(example.parameters, example.context) for example in examples * sets]
             return [self.sized(state, i, learner) for i, learner in enumerate(made)]
 
-        return self.cached("learners", make)
+        return self.derived.cached("learners", make)
 
     def pairs(self, state: State) -> list[Pair]:
         """The members."""
@@ -114,7 +114,8 @@ class Composite(Learner):
 
     def end_warm_up(self, state: State) -> None:
         for learner, own in self.pairs(state):
-            learner.end_warm_up(own)
+            if learner.end_warm_up is not None:
+                learner.end_warm_up(own)
 
     def widen(self, state: State, d: int) -> None:
         for learner, own in self.pairs(state):
@@ -147,7 +148,7 @@ class Composite(Learner):
 # -------------------------------------------------------------------- members: first states, targets and scores
 def start(learner: Learner, i: int, state: State) -> State:
     """State of member i before any row, from that of the whole."""
-    seed = learner.seed_source()
+    seed = learner.parameters["seed"]
     if seed is None and type(learner) is LinearOnFeatures:  # the same numbers, so that their maps can share work
         seed = state["seed"]
     elif seed is None:
@@ -185,7 +186,7 @@ def check(member: Any, whole: Context) -> Learner:
         if getattr(member, name, plain[0]) not in plain:
             raise ValueError(f"set {name} of the {whole.name}, which applies to all members, not of a member")
     learner: Learner = learner_of(member, whole.ops)
-    source = learner.seed_source()
+    source = learner.parameters["seed"]
     if not (source is None or isinstance(source, (int, np.integer))):
         raise ValueError(f"random_state of a member must be an integer, or None for that of the {whole.name}")
     member._check_parameters()

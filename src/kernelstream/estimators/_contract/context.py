@@ -59,8 +59,11 @@ class Context:
 def learner_of(est: Any, ops: Any, width: int = 1) -> Any:
     """What learns in an estimator, for rows of this width: its parameters, those that its class has in their place."""
     parameters = {entry.name: getattr(est, entry.name) for entry in fields(est) if not entry.name.startswith("_")}
-    parameters["loss"] = getattr(est, "loss", None)
-    return est._learns(parameters, Context(type(est), ops, partial(type(est)._loss_rule, parameters), width, est.texts))
+    parameters["loss"], features = getattr(est, "loss", None), getattr(est, "features", None)
+    # a map with a seed of its own gives it to the whole
+    parameters["seed"] = getattr(features, "random_state", None) if est.random_state is None else est.random_state
+    loss_for = partial(type(est)._loss_rule, parameters)
+    return est._learns(parameters, Context(type(est), ops, loss_for, width, est._texts))
 
 
 def loss_of_labels(parameters: dict[str, Any], n_classes: int) -> Loss:

@@ -77,14 +77,15 @@ class FirstRows:
         """There are no more rows (``fit``): estimate from those there are."""
         if state["warm_rows"] and state["warm_count"]:
             self._finish(state, how)
-        self.learner.end_warm_up(state)
+        if self.learner.end_warm_up is not None:
+            self.learner.end_warm_up(state)
 
     def _finish(self, state: State, how: Any) -> None:
         """The last estimate, after which no rows are kept."""
         self.renew(state, how)
         self.inner.warn(state, unpack("warm_X", state))
         kept.take("warm", state)
-        self.learner.drop("draws")
+        self.learner.derived.drop("draws")
         state |= {"warm_rows": 0, "warm_count": 0}
 
     def renew(self, state: State, how: Any) -> None:
@@ -102,7 +103,7 @@ class FirstRows:
         target, trusted = self.targets.encode(state, y), weight > 0
         X = self.inner.start_over(state, X, weight)
         learner.estimate(state, X if trusted.all() else X[trusted])
-        learner.leave_device()
+        learner.derived.leave_device()
         learner.forget()
         learner.reset(state)
         if trusted.any():

@@ -27,7 +27,7 @@ class WithKernel(Learner):
 
     def kernel(self, state: State) -> Kernel:
         """The kernel with the bandwidth in use."""
-        return self.cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
+        return self.derived.cached("kernel", lambda: self.given.resolved(under(state, self.prefix)))
 
     def start(self, state: State, before: State | None) -> None:
         if not self.given.kernel_needs_data:

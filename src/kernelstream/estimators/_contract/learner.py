@@ -16,6 +16,33 @@ from .context import Context
 from .deviations import means
 
 
+class Derived(dict[Any, Any]):
+    """What can be computed again from a state and the parameters, by name: "held" is what a device holds."""
+
+    def cached(self, name: Any, make: Callable[[], Any]) -> Any:
+        """What was derived under a name, made where it is asked for first."""
+        found = self.get(name)
+        if found is None:
+            found = self[name] = make()
+        return found
+
+    def drop(self, *names: Any) -> None:
+        """Drop what was derived under these names."""
+        for name in names:
+            self.pop(name, None)
+
+    def sync(self) -> None:
+        """Bring the state up to date with what a device holds of it."""
+        held = self.get("held")
+        if held is not None:
+            held.sync()
+
+    def leave_device(self) -> None:
+        """The same, and drop what the device holds, because the state will be changed elsewhere."""
+        self.sync()
+        self.drop("held")
+
+
 class Learner:
     """What an estimator asks of its learner, an object of the class named in ``_learns``.
 
@@ -38,6 +65,8 @@ class Learner:
     squashes: bool = False  # whether it draws far values in, so that columns with long tails may keep their scale
     auto_scaling: bool | None = None  # whether "auto" scales columns; None: where units differ, and matter
     # Functions that only some have:
+    end_warm_up: Any = None  # (state): there are no more rows
+    class_added: Any = None  # (state, place, trained, change): a label appeared, at a place among the sorted ones
     learn_few: Any = None  # (state, X, y): scores of few rows as users have them, or None if these must go the long way
     score_few: Any = None  # (state, X, following): the same for scores
     row_learner: Any = None  # (state): what learns single rows in compiled code, see `..stack.rows`
@@ -53,54 +82,27 @@ class Learner:
     def __init__(self, parameters: dict[str, Any], context: Context):
         self.parameters, self.context = parameters, context
         self.ops, self.regression = context.ops, context.regression
-        self.derived: dict[Any, Any] = {}
+        self.derived = Derived()
         *own, _, _ = type(self).__mro__  # without this class and object
         for name in (name for base in own for name in get_annotations(base)):
             if name in parameters:
                 setattr(self, name, parameters[name])
 
     # ---------------------------------------------------------------- what is derived from a state
-    def cached(self, name: Any, make: Callable[[], Any]) -> Any:
-        """What was derived under a name, made where it is asked for first."""
-        found = self.derived.get(name)
-        if found is None:
-            found = self.derived[name] = make()
-        return found
-
-    def drop(self, *names: Any) -> None:
-        """Drop what was derived under these names."""
-        for name in names:
-            self.derived.pop(name, None)
-
     def forget(self) -> None:
         """Drop everything derived; what is bound to it sees another dict, and is out of date."""
-        self.derived = {name: self.derived[name] for name in self._lasting if name in self.derived}
-
-    def sync(self) -> None:
-        """Bring the state up to date with what a device holds of it."""
-        held = self.derived.get("held")
-        if held is not None:
-            held.sync()
-
-    def leave_device(self) -> None:
-        """The same, and drop what the device holds, because the state will be changed elsewhere."""
-        self.sync()
-        self.drop("held")
+        self.derived = Derived({name: self.derived[name] for name in self._lasting if name in self.derived})
 
     def loss(self, state: State) -> Any:
         """The loss in use, which depends on the number of classes."""
         n = len(state.get("classes", ()))
-        return self.cached("loss of several" if n > 2 else "loss", lambda: self.context.loss_for(n))
+        return self.derived.cached("loss of several" if n > 2 else "loss", lambda: self.context.loss_for(n))
 
     def spec(self, state: State) -> Any:
         """Loss, update and strategy in the form that a pass takes; with other outputs the loss may be another."""
         own: Any = self
         parts = (own.update, own.strategy) if hasattr(own, "strategy") else (own.update,)
-        return self.cached(("spec", state["n_outputs"]), lambda: self.ops.spec(self.loss(state), *parts))
-
-    def seed_source(self) -> Any:
-        """Where the seed of a model comes from."""
-        return self.parameters["random_state"]
+        return self.derived.cached(("spec", state["n_outputs"]), lambda: self.ops.spec(self.loss(state), *parts))
 
     # ---------------------------------------------------------------- a state
     def start(self, state: State, before: State | None) -> None:
@@ -119,9 +121,6 @@ class Learner:
 
     def estimate(self, state: State, X: Rows) -> None:
         """Set the data-driven entries from the first rows X (n, d)."""
-
-    def end_warm_up(self, state: State) -> None:
-        """There are no more rows."""
 
     def reset(self, state: State) -> None:
         """Set the weights of ``state["n_outputs"]`` outputs to those of an untrained model."""
@@ -184,9 +183,6 @@ class Learner:
     def mix_outputs(self, state: State, change: Change) -> None:
         """Replace the outputs by new ones, as ``change`` says."""
         raise NotImplementedError
-
-    def class_added(self, state: State, place: int, trained: bool, change: Change) -> None:
-        """A label has appeared, at a place among the sorted ones, and the outputs have changed."""
 
     def widen(self, state: State, d: int) -> dict[Any, Any] | None:
         """Make the entries fit rows of width d, whose new columns were zero in all rows so far.

@@ -64,7 +64,7 @@ class Binning(Solved):
             d, dtype = state["n_features"], np.dtype(state["dtype"])
             return _grids.draw(self.kernel(state), state["seed"], d, self.n_components, dtype, state.get("width"))
 
-        return self.cached("grids", draw)
+        return self.derived.cached("grids", draw)
 
     def one_width(self) -> bool:
         return not self.free and self.given.takes_width
@@ -86,7 +86,7 @@ class Binning(Solved):
     def _cell_matrix(self, state: State, X: Rows) -> CellMatrix:
         """Rows in their cells."""
         ops, grids, threads = self.ops.binning, self.grids(state), most_threads()
-        table = self.cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
+        table = self.derived.cached("table", lambda: ops.cell_table(state["cells"], state["starts"]))
         return CellMatrix(ops.find_cells(X, grids, table, threads), state["starts"], ops, threads, missing=True)
 
     def coef(self, state: State) -> Any:

@@ -102,7 +102,7 @@ class KernelExpansion(WithKernel):
         return NormAdaGrad() if given == "auto" else updates.get(given)
 
     def expansion(self, state: State) -> Any:
-        return self.cached("expansion", lambda: self.ops.Expansion(self.kernel(state), state))
+        return self.derived.cached("expansion", lambda: self.ops.Expansion(self.kernel(state), state))
 
     def _features(self, state: State, X: Rows) -> np.ndarray:
         """Random features of rows, for the strategies that use them."""
@@ -111,7 +111,7 @@ class KernelExpansion(WithKernel):
             strategy: Any = self.strategy
             return strategy.mapping(self.kernel(state), state["n_features"], state["alpha"].dtype, state["seed"])
 
-        return self.cached("mapping", build)(X, self.ops)
+        return self.derived.cached("mapping", build)(X, self.ops)
 
     def check_parameters(self) -> None:
         if "center" in self.parameters:
@@ -154,7 +154,7 @@ class KernelExpansion(WithKernel):
         if self._in_deviations:  # that of a member stays 1: the whole divides the targets
             state.setdefault(UNIT, 1.0)
         state |= strategy.begin(state, capacity, self.kernel(state)) | blank(centres(self))
-        self.drop("expansion")
+        self.derived.drop("expansion")
 
     @in_units
     def learn(self, state: State, X: Rows, y: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -101,7 +101,7 @@ class CellTables(Learner):
         state |= blank(self._arrays(state, 0)) | {"places": np.arange(state["n_outputs"], dtype=np.int32), "unit": 0}
         if self.grids == "columns":
             state["column_weights"] = np.ones(state["n_features"])
-        self.drop("maps")
+        self.derived.drop("maps")
 
     def _arrays(self, state: State, drawn: int) -> Schema:
         """What is kept, with so many grids over few columns."""
@@ -180,7 +180,7 @@ class CellTables(Learner):
         spec = (self.regression, self._rate(), float(self.forgetting))
         make = self.ops.row_learner
         if self.grids == "hashed":
-            grids = self.cached("hashed", lambda: self._hashed(state))
+            grids = self.derived.cached("hashed", lambda: self._hashed(state))
             return make("hashed_cells", self, state, spec, (*grids, BITS))
         if not len(state["columns"]):
             return NotImplemented
@@ -190,12 +190,12 @@ class CellTables(Learner):
 
     def _maps(self, state: State) -> np.ndarray:
         names = ("columns", "edges", "n_edges", "levels", "n_levels")
-        return self.cached("maps", lambda: self.ops.grid_maps(*(state[name] for name in names)))
+        return self.derived.cached("maps", lambda: self.ops.grid_maps(*(state[name] for name in names)))
 
     def _index(self, state: State, X: np.ndarray) -> np.ndarray:
         """Cells of rows, (n, R) int32."""
         if self.grids == "hashed":
-            return self.ops.by_hashing(X, *self.cached("hashed", lambda: self._hashed(state)), BITS)
+            return self.ops.by_hashing(X, *self.derived.cached("hashed", lambda: self._hashed(state)), BITS)
         grids = (state[name] for name in ("levels", "n_levels", "columns"))
         return self.ops.by_levels(X, *grids, self._maps(state), CELLS)
 
@@ -262,7 +262,7 @@ class CellTables(Learner):
             state["column_weights"] = column_weights(state["columns"], state["n_edges"], use, d)
             self._redraw(state, np.argsort(use, kind="stable")[: int(REDRAWN * self.n_grids)], rng, m)
             use[:] = 0.0
-        self.drop("maps")
+        self.derived.drop("maps")
 
     def _redraw(self, state: State, worst: np.ndarray, rng: np.random.Generator, m: int) -> None:
         """Replace grids by the best of several candidates each: those whose cells explain most of the sample."""

@@ -200,7 +200,7 @@ class Doubly(WithKernel):
         """Learn all rows, of which the ``first`` tell bandwidth and step, in random batches, in so many passes."""
         n = len(y)
         self.estimate(state, X[first])
-        self.leave_device()
+        self.derived.leave_device()
         self.forget()
         self.reset(state)
         self.start_targets_of(state, y, weight, n)

@@ -96,14 +96,14 @@ class Ensemble(Composite):
         return self.ops.theta(state["log_theta"])
 
     def outputs_changed(self, state: State) -> None:
-        self.drop("family", "expansions")  # which learners share work has changed
+        self.derived.drop("family", "expansions")  # which learners share work has changed
 
     def mix_outputs(self, state: State, change: Change) -> None:
         """Members' weights stay."""
 
     def reset(self, state: State) -> None:
         self.outputs_changed(state)
-        self.drop("learners")
+        self.derived.drop("learners")
         if self.capacity != "fixed":
             sizes = _capacity.budgets_of(self.examples())
             if self.capacity == "shared":
@@ -146,11 +146,11 @@ class Ensemble(Composite):
         self, state: State, X: Rows, rows: slice, y: np.ndarray, weight: np.ndarray | None, P: np.ndarray | None
     ) -> np.ndarray:
         """Scores (k, C) of the first k of some ``rows``, which are learned; y, weight and P are theirs."""
-        hedge, expansions = self.cached("hedge", self.hedge), self._expansions(state)
+        hedge, expansions = self.derived.cached("hedge", self.hedge), self._expansions(state)
         draws = None  # how the learners of a row are drawn; all learn every row
         m, which, own = len(state["members"]), None, None
         if self.updates != "deterministic":
-            draws = self.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
+            draws = self.derived.cached("updates", lambda: named_part(self.context.kind, "updates", self.updates))
             if expansions is not None and len(expansions.where) == m and not _capacity.scarce(state):
                 rows = slice(rows.start, min(rows.stop, rows.start + expansions.pool.rows()))
                 n = rows.stop - rows.start
@@ -180,13 +180,15 @@ class Ensemble(Composite):
     # ---------------------------------------------------------------- rows and members
     def _family(self, state: State) -> FourierFamily | None:
         """The learners that share a product of rows and frequencies."""
-        return self.cached("family", lambda: find(FourierFamily, self.member_learners(state), state, self.ops))
+        return self.derived.cached("family", lambda: find(FourierFamily, self.member_learners(state), state, self.ops))
 
     def _expansions(self, state: State) -> ExpansionFamily | None:
         """The learners that share a pool of support vectors."""
-        found = self.cached("expansions", lambda: find(ExpansionFamily, self.member_learners(state), state, self.ops))
+        found = self.derived.cached(
+            "expansions", lambda: find(ExpansionFamily, self.member_learners(state), state, self.ops)
+        )
         if found is not None and not found.fits():  # a learner was trained on its own in between
-            self.drop("expansions")
+            self.derived.drop("expansions")
             return self._expansions(state)
         return found
 

@@ -227,7 +227,7 @@ class ExpansionFamily:
                 learner.join(state, put, coefficients[:q], decay, born[:q])
         for learner, changed in zip(self.learners, self.pool.settle(block, self.states, self.places), strict=True):
             if changed:
-                learner.drop("expansion")  # it holds the former vectors
+                learner.derived.drop("expansion")  # it holds the former vectors
         self._seen = self._position()
 
     def _put(self, block: Any, i: int, rows: np.ndarray, n: int) -> None:

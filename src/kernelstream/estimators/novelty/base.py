@@ -27,6 +27,7 @@ BITS = 17  # of the number of a cell
 WAIT = 256  # rows that wait, at most, until they are learned together
 RECENT = 500  # rows about which a share is of
 USUAL = 0.1  # share of the most unusual rows, which count for less
+KNOWN = 64  # rows that tell what is unusual
 PAIRED = 100  # usual rows that tell how near rows are that repeat each other
 MOVED = 2.0  # deviations by which a column leaves its scale
 
@@ -61,7 +62,7 @@ class Surprise(Learner):
 
     def reset(self, state: State) -> None:
         state |= blank(self._arrays(state)) | {"mass": 0.0, "near": 0.0, "learned": 0, "n_waiting": 0}
-        self.drop("tables")
+        self.derived.drop("tables")
 
     def _arrays(self, state: State) -> Schema:
         d, p = state["n_features"], 2 * FREQUENCIES
@@ -90,7 +91,7 @@ class Surprise(Learner):
     # ---------------------------------------------------------------- what follows from a state
     def _drawn(self, state: State) -> Drawn:
         sizes = int(state["drawn_width"]), state["n_features"]
-        return self.cached(("drawn", *sizes), lambda: draw(state["seed"], *sizes))
+        return self.derived.cached(("drawn", *sizes), lambda: draw(state["seed"], *sizes))
 
     def tables(self, state: State) -> Tables:
         """What rows are compared with until the next renewal."""
@@ -102,7 +103,7 @@ class Surprise(Learner):
             grids = drawn.columns, drawn.offset, drawn.density, drawn.salt, drawn.ends
             return Tables(state["scale"], P, *grids, state["counts"], mass, W, factor, *cumulated(state["shares"]))
 
-        return self.cached("tables", make)
+        return self.derived.cached("tables", make)
 
     # ---------------------------------------------------------------- rows
     def score(self, state: State, X: Rows) -> np.ndarray:
@@ -138,13 +139,12 @@ class Surprise(Learner):
         X, found, weight = (state[name][:n] for name in ("waiting", "waiting_surprise", "waiting_weight"))
         with np.errstate(over="ignore"):  # not drawn in: far rows lie as far from each other as near ones
             U = np.clip((X - tables.scale[0]) / tables.scale[1], -SQUARES, SQUARES)
-        unusual = found[:, -1] > 1 - USUAL
+        unusual = (found[:, -1] > 1 - USUAL) & (state["learned"] >= KNOWN)
+        unusual &= found[:, 1:MEMBERS].max(axis=1) > math.log(2.0)  # not where most rows are
         if np.count_nonzero(~unusual) >= PAIRED:
             state["near"] = nearness(U[~unusual][:PAIRED])
-        first = weight / (1.0 + repeats(U, unusual, state["near"])) ** 2
-        own = first * np.minimum((1.0 - found[:, -1]) / USUAL, 1.0)
-        if not state["mass"]:
-            own = first
+        first = weight / (1.0 + np.maximum(repeats(U, unusual, state["near"]) - 1.0, 0.0)) ** 2  # once may be chance
+        own = np.where(unusual, first * (1.0 - found[:, -1]) / USUAL, first)
         keep = math.exp(-n / self.memory)
         counts = keep * state["counts"]
         Z = self.ops.join(X, own, tables, counts)
@@ -155,9 +155,9 @@ class Surprise(Learner):
         state["mass"] = keep * state["mass"] + float(own.sum())
         state["learned"] += n
         state["n_waiting"] = 0
-        self.drop("tables")
+        self.derived.drop("tables")
         if n == WAIT:
-            self._follow(state, X[first >= weight].copy(), weight[first >= weight].copy())
+            self._follow(state, X[first == weight], weight[first == weight])
 
     def _follow(self, state: State, X: np.ndarray, weight: np.ndarray) -> None:
         """Start over with the last rows X (n, d), without repeated ones, if a column has left its scale."""
@@ -176,7 +176,7 @@ class Surprise(Learner):
         for name in ("counts", "gram", "shares"):
             state[name] = keep * state[name]
         state["mass"] *= keep
-        self.drop("tables")
+        self.derived.drop("tables")
         return True
 
     def widen(self, state: State, d: int) -> None:
@@ -193,4 +193,4 @@ class Surprise(Learner):
 
 def due(learned: int) -> int:
     """Rows that wait before they join so many others."""
-    return max(1, learned) if learned < 64 else min(WAIT, learned // 4)
+    return max(1, learned) if learned < KNOWN else min(WAIT, learned // 4)

@@ -59,4 +59,4 @@ def cumulated(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     start = np.array([np.interp(BEND, own, nodes) for own in shares])
     beyond = np.maximum(nodes - start[:, None], 0.0)
     mean = (counts * beyond).sum(axis=1) / np.maximum((counts * (beyond > 0)).sum(axis=1), 1e-300)
-    return shares, np.stack([start, np.maximum(mean, STEP / 4)], axis=1)
+    return shares, np.stack([start, np.maximum(mean, STEP)], axis=1)

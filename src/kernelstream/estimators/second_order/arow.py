@@ -79,7 +79,7 @@ class Confidence(SecondOrder):
             state["w"] = sign[:, None] * state["w"][source]
         else:
             mix_matrices(state, change)
-            self.drop("held")
+            self.derived.drop("held")
 
     def _statistics(self, state: State, r: int) -> Schema:
         if not self.diagonal:

@@ -67,7 +67,7 @@ class SecondOrder(LinearOnFeatures):
         outputs = state["n_outputs"]
         matrices = 1 if self.rule.shared else outputs
         second_order.start(state, self.width(state), outputs, matrices, self.ridges(), self.forgetting)
-        self.drop("held")
+        self.derived.drop("held")
 
     def feature_rows(
         self, state: State, X: Rows, cuts: list[slice] | None = None
@@ -139,11 +139,11 @@ class SecondOrder(LinearOnFeatures):
             return n
         t = state["t"]
         if t and t & (t - 1) == 0 and t > 64:
-            self.leave_device()
+            self.derived.leave_device()
             grown = self.map.grown(map_entries(state), state["n_features"], t, float(self.ridges()[0]))
             if grown is not None:
                 state |= {MAP + key: value for key, value in grown.items()}
-                self.drop("mapping")
+                self.derived.drop("mapping")
                 second_order.widen(state, self.width(state), self.forgetting)
         return (1 << t.bit_length()) - t
 

@@ -93,7 +93,7 @@ class Ridge(SecondOrder):
         if state["warm_rows"] and not state["warm_count"]:
             return std
         recursion = self.recursion(state)
-        self.sync()
+        self.derived.sync()
         b, yy, _, mass = second_order.totals(state, self.forgetting)
         rest = np.maximum(yy - np.einsum("jkr,kr->jk", recursion.weights(), b), 0.0)
         noise = rest / mass if mass else rest
@@ -124,7 +124,7 @@ class Ridge(SecondOrder):
         return True
 
     def mix_outputs(self, state: State, change: Change) -> None:
-        self.leave_device()
+        self.derived.leave_device()
         second_order.flush(state, self.forgetting)
         fresh, source, sign = change.fresh, change.source, change.sign
         # an absent class had the target -1 on every row: b = -sum c z, yy = sum c

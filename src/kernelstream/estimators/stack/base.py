@@ -48,7 +48,9 @@ class Stack(Team):
     @property
     def renewal(self) -> Renewal:
         """Members that begin anew."""
-        found: Renewal = self.cached("renewal", lambda: Renewal(self.parameters, self.context, self.tracked.errors))
+        found: Renewal = self.derived.cached(
+            "renewal", lambda: Renewal(self.parameters, self.context, self.tracked.errors)
+        )
         return found
 
     def owners(self, state: State) -> list[Pair]:
@@ -60,7 +62,7 @@ class Stack(Team):
         return bool(self.standardize) and super().one_width()
 
     def reset(self, state: State) -> None:
-        self.drop("learners")
+        self.derived.drop("learners")
         self.outputs_changed(state)
         state.pop("batch", None)
         for learner, own in self.pairs(state):
@@ -107,7 +109,7 @@ class Stack(Team):
             self.renewal.drop(state)
 
     def outputs_changed(self, state: State) -> None:
-        self.drop("rows", "batch")
+        self.derived.drop("rows", "batch")
         self.renewal.drop(state)
         if "watch" in state:
             state["watch"]["first"] = state["t"]  # the targets kept are of other labels
@@ -129,7 +131,7 @@ class Stack(Team):
             state[part][name][:, o] = move(state[part][name][:, o])
         self.renewal.drop(state)  # what was learned holds at the new level, too
         batch.moved(state, o, move)
-        self.drop("batch", "rows")
+        self.derived.drop("batch", "rows")
         return True
 
     # ---------------------------------------------------------------- rows
@@ -172,7 +174,7 @@ class Stack(Team):
         self.combination.learn(state, F, y, weight, recent, scores)
         errors, renewed = self.renewal.follow(state, X, y, weight, scores, t)
         if renewed:
-            self.drop("rows", "batch", "learners")
+            self.derived.drop("rows", "batch", "learners")
         reasons.follow(state["reasons"], X, y, t, weight)
         self.tracked.follow(state["intervals"], X, scores, errors, y, weight, wanted)
 
@@ -180,7 +182,7 @@ class Stack(Team):
         """Learn all rows at once; S (n, outputs) are scores of those held out, of members that learned the others."""
         members = functools.partial(self.members_score, state, recent=False)
         X, G, Y, weight = self.batch.learn(state, self.combination.outputs(state), held, (S, members), others, clock)
-        self.drop("rows")
+        self.derived.drop("rows")
         # Intervals, too, are based on the rows that were forecast by the others: with g alone, since there are few rows
         # that the members have not learned.
         state["intervals"] = self.tracked.start(state["n_features"], self.combination.outputs(state))

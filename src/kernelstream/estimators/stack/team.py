@@ -47,7 +47,7 @@ class Team(Composite):
     @property
     def batch(self) -> Batch:
         """What learns a batch, and forecasts with what it has learned."""
-        found: Batch = self.cached("batch", lambda: Batch(self.regression, self.parameters, self.ops))
+        found: Batch = self.derived.cached("batch", lambda: Batch(self.regression, self.parameters, self.ops))
         return found
 
     def _given(self) -> list[tuple[str, Any]]:
@@ -169,7 +169,7 @@ class Team(Composite):
         if last:
             self.batch.learner(state)  # attached before there are threads
         # seconds of each the last time, to begin with the longest
-        took: dict[int, float] = self.cached("took", dict)
+        took: dict[int, float] = self.derived.cached("took", dict)
 
         def work(i: int) -> None:
             start = time.perf_counter()
